@@ -1,0 +1,1 @@
+"""From a plan to `tf.data`. TensorFlow starts here."""

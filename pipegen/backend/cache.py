@@ -1,0 +1,55 @@
+"""A memory cache of fixed shape: one variable for each feature, a mask of what is filled, and a gather per batch.
+
+It is filled in the order of access and keyed by record, so the order, the draws and resuming stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.lower import Features
+    from pipegen.types import ElementType
+
+
+class MemoryCache:
+    """What every record of a split looks like at one edge.
+
+    Args:
+        entry: The type of the edge; labels are not kept, since they are at hand.
+        num_examples: Records in the split.
+    """
+
+    def __init__(self, entry: ElementType, num_examples: int) -> None:
+        self.features = tuple(name for name, t in entry.items() if t.kind != "label")
+        with tf.device("CPU:0"):
+            self._kept = {name: _uninitialised([num_examples, *entry[name].shape], entry[name].dtype) for name in self.features}
+            self._filled = tf.Variable(tf.zeros([num_examples], tf.bool), trainable=False, name="pipegen_cache_filled")
+
+    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        """Compute and keep one record, unless it is there; gives the record back once it is."""
+
+        def miss() -> tf.Tensor:
+            features = compute()
+            at = record[None, None]
+            stored = [self._kept[name].scatter_nd_update(at, features[name][None]) for name in self.features]
+            with tf.control_dependencies([v if isinstance(v, tf.Tensor) else v.handle for v in stored]):
+                marked = self._filled.scatter_nd_update(at, tf.ones([1], tf.bool))
+            with tf.control_dependencies([marked if isinstance(marked, tf.Tensor) else marked.handle]):
+                return tf.identity(record)
+
+        return tf.cond(self._filled.sparse_read(record), lambda: tf.identity(record), miss)
+
+    def gather(self, record: tf.Tensor) -> Features:
+        """The features of records `(n,)`."""
+        return {name: self._kept[name].sparse_read(record) for name in self.features}
+
+
+def _uninitialised(shape: list[int | None], dtype: str) -> tf.Variable:
+    """A variable whose pages the system hands out only as they are written."""
+    empty = tf.raw_ops.Empty(shape=shape, dtype=tf.as_dtype(dtype), init=False)
+    return tf.Variable(empty, trainable=False, name="pipegen_cache")

@@ -1,0 +1,195 @@
+"""The datasets that users hold: of known length, with the epoch rule, and with errors that name files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.options import make_options
+
+if TYPE_CHECKING:
+    from pipegen.backend.execute import Executor
+
+Translate = Callable[[Exception, int, int], Exception]
+"""From an error, an epoch and a step to the error that a user should see."""
+
+
+class Progress:
+    """Where the training split stands: which epoch an iterator starts, and what has been handed over.
+
+    An iterator starts the first epoch whose last batch has not been delivered. The variables live in the graph, so
+    this holds for iterators that Python never sees.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        with tf.device("CPU:0"):
+            self.start = tf.Variable([0, 0], dtype=tf.int64, trainable=False, name="pipegen_start")
+            self.delivered = tf.Variable([0, 0], dtype=tf.int64, trainable=False, name="pipegen_delivered")
+
+    def seek(self, epoch: int, step: int) -> None:
+        """Let the next iterator start at `step` of `epoch`."""
+        if step >= self.steps > 0:
+            epoch, step = epoch + 1, 0
+        self.start.assign([epoch, step])
+        self.delivered.assign([epoch, step])
+
+    def position(self) -> tuple[int, int]:
+        """The epoch and the step that come next."""
+        epoch, step = (int(v) for v in self.delivered.numpy())
+        return epoch, step
+
+    def head(self) -> tf.data.Dataset:
+        """One element, read when an iterator starts: the epoch and its first step."""
+        return tf.data.Dataset.from_tensors(0).map(lambda _: tuple(tf.unstack(self.start.read_value())))
+
+    def deliver(self, epoch: tf.Tensor, step: tf.Tensor, batch: Any) -> Any:
+        """Note that a batch is handed over; the last one of an epoch lets the next iterator start the next epoch."""
+        last = tf.equal(step, self.steps - 1)
+        follows = tf.where(last, tf.stack([epoch + 1, tf.zeros_like(step)]), tf.stack([epoch, step + 1]))
+        noted = self.delivered.assign(follows, read_value=False)
+        with tf.control_dependencies([noted] if noted is not None else []):
+            begun = tf.cond(
+                tf.logical_and(last, epoch >= self.start.read_value()[0]),
+                lambda: tf.group(self.start.assign(follows, read_value=False)),
+                tf.no_op,
+            )
+        with tf.control_dependencies([begun] if begun is not None else []):
+            return tf.nest.map_structure(tf.identity, batch)
+
+
+class PipelineDataset(tf.data.Dataset):
+    """A `tf.data.Dataset` of known length whose errors name the damaged file.
+
+    Python iteration, `fit`, `evaluate` and `predict` run the plain pipeline and explain a failure by looking for the
+    damaged record afterwards. A dataset derived from this one (`.map`, `.take`, a distribution strategy) runs where
+    nobody can look, so it guards each record.
+
+    Args:
+        make: Builds the inner dataset; called with whether to guard records.
+        steps: Batches in a pass.
+        first: The epoch and the step that the next pass starts with.
+        translate: Explains an error.
+        commit: Called with the epoch and step of each batch that Python iteration hands over, where the graph cannot
+            note it (device prefetch).
+    """
+
+    def __init__(
+        self,
+        make: Callable[[bool], tf.data.Dataset],
+        steps: int,
+        first: Callable[[], tuple[int, int]],
+        translate: Translate,
+        commit: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._pipegen_make = make
+        self._pipegen_steps = steps
+        self._pipegen_first = first
+        self._pipegen_translate = translate
+        self._pipegen_commit = commit
+        self._pipegen_plain = make(False)
+        self._pipegen_derived: tf.data.Dataset | None = None
+        super().__init__(self._pipegen_plain._variant_tensor)  # noqa: SLF001 - how tf.data wraps a dataset
+
+    @property
+    def _variant_tensor(self) -> tf.Tensor:
+        """What derived datasets are built on."""
+        if self._pipegen_derived is None:
+            guarded = self._pipegen_make(True)
+            counted = guarded.apply(tf.data.experimental.assert_cardinality(self._pipegen_steps))
+            self._pipegen_derived = counted.with_options(guarded.options())
+        return self._pipegen_derived._variant_tensor  # noqa: SLF001
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pipegen_plain]
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of a batch."""
+        return self._pipegen_plain.element_spec
+
+    def cardinality(self) -> tf.Tensor:
+        """Batches in a pass, int64."""
+        return tf.constant(self._pipegen_steps, tf.int64)
+
+    def __len__(self) -> int:
+        return self._pipegen_steps
+
+    def __iter__(self) -> Iterator[Any]:
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return _ExplainingIterator(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
+
+
+class _ExplainingIterator(Iterator[Any]):
+    """Hands over batches, and turns a failure into one that names the file."""
+
+    def __init__(self, dataset: PipelineDataset) -> None:
+        self._dataset = dataset
+        self._epoch, self._step = dataset._pipegen_first()  # noqa: SLF001
+        self._inner = iter(dataset._pipegen_plain)  # noqa: SLF001
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of a batch."""
+        return self._dataset.element_spec
+
+    def __iter__(self) -> _ExplainingIterator:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            batch = next(self._inner)
+        except StopIteration:
+            raise
+        except tf.errors.OpError as error:
+            raise self._dataset._pipegen_translate(error, self._epoch, self._step) from None  # noqa: SLF001
+        commit = self._dataset._pipegen_commit  # noqa: SLF001
+        if commit is not None:
+            commit(self._epoch, self._step)
+        self._step += 1
+        return batch
+
+    get_next = __next__
+
+
+def training_dataset(executor: Executor, progress: Progress, translate: Translate, device: str | None) -> PipelineDataset:
+    """The training split: finite, re-iterable, each pass the epoch that `progress` says."""
+    options = make_options(executor.job.spec.runtime)
+
+    def make(guarded: bool) -> tf.data.Dataset:
+        ds = executor.batches(progress.head(), name_damaged=guarded)
+        if device is None:
+            return ds.map(progress.deliver).with_options(options)
+        plain = ds.map(lambda _epoch, _step, batch: batch).with_options(options)
+        return plain.apply(tf.data.experimental.prefetch_to_device(device, 2))
+
+    def first() -> tuple[int, int]:
+        epoch, step = (int(v) for v in progress.start.numpy())
+        return epoch, step
+
+    def commit(epoch: int, step: int) -> None:
+        last = step == progress.steps - 1
+        if last:
+            progress.seek(epoch + 1, 0)
+        else:
+            progress.delivered.assign([epoch, step + 1])
+
+    return PipelineDataset(make, executor.steps, first, translate, commit if device is not None else None)
+
+
+def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translate, device: str | None = None) -> PipelineDataset:
+    """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
+    options = make_options(executor.job.spec.runtime)
+
+    def make(guarded: bool) -> tf.data.Dataset:
+        head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
+        ds = executor.batches(head, name_damaged=guarded).map(lambda _epoch, _step, batch: batch).with_options(options)
+        return ds if device is None else ds.apply(tf.data.experimental.prefetch_to_device(device, 2))
+
+    return PipelineDataset(make, max(executor.steps - step, 0), lambda: (epoch, step), translate)

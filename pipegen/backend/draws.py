@@ -1,0 +1,49 @@
+"""Every random number of an example, as a function of (seed, epoch, example id, occurrence, step id) and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.threefry import threefry2x32, uniform
+from pipegen.spec.steps import step_hash
+
+if TYPE_CHECKING:
+    from pipegen.backend.records import RecordTensors
+    from pipegen.plan.stages import StepRef
+
+
+class Draws:
+    """The draws of a plan's random steps.
+
+    The key of an example is Threefry of (seed; epoch, occurrence) applied to its id; the counter is (hash of the step
+    id, number of the draw), so that a step added elsewhere changes no other step's numbers.
+    """
+
+    def __init__(self, seed: int, refs: tuple[StepRef, ...]) -> None:
+        self._seed = seed
+        counters = [(step_hash(ref.id), number) for ref in refs for number in range(ref.num_draws)]
+        self.num_draws = len(counters)
+        self._step = [c[0] for c in counters]
+        self._number = [c[1] for c in counters]
+
+    def __call__(self, records: RecordTensors, record: tf.Tensor, epoch: tf.Tensor, occurrence: int = 0) -> tf.Tensor:
+        """Draw for each record.
+
+        Args:
+            records: The split.
+            record: int64 `(n,)`.
+            epoch: int64 `(n,)`: the pass over the data.
+            occurrence: How often the example has stood in this epoch before.
+
+        Returns:
+            float64 `(n, num_draws)`, uniform in [0, 1).
+        """
+        if not self.num_draws:
+            return tf.zeros([tf.shape(record)[0], 0], tf.float64)
+        seed = (tf.constant(self._seed & 0xFFFFFFFF, tf.uint32), tf.constant(self._seed >> 32, tf.uint32))
+        visit = threefry2x32(seed, (tf.cast(epoch, tf.uint32), tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32))))
+        key = threefry2x32(visit, (tf.gather(records.id_low, record), tf.gather(records.id_high, record)))
+        counter = (tf.constant(self._step, tf.uint32)[None], tf.constant(self._number, tf.uint32)[None])
+        return uniform((key[0][:, None], key[1][:, None]), counter)

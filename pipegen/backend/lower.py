@@ -1,0 +1,199 @@
+"""What each stage means in TensorFlow.
+
+A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64 and outside
+XLA; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run. One example
+is a batch of one, so the unoptimised plan and the optimised one share this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from pipegen.backend import colour as c
+from pipegen.backend.warp import fits_int32, fixed_matrix, mirror, warp
+from pipegen.errors import InternalError
+from pipegen.ops.base import ConstantFill, CropTransform
+from pipegen.plan import stages as s
+
+Features = dict[str, tf.Tensor]
+"""Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
+
+Params = tuple[tf.Tensor, ...]
+
+
+def own_draws(ref: s.StepRef, draws: tf.Tensor) -> tf.Tensor:
+    """The numbers of one step, without its gate: `(..., num_draws)`."""
+    return draws[..., ref.start : ref.start + ref.step.num_draws()]
+
+
+def _gate(ref: s.StepRef, draws: tf.Tensor) -> tf.Tensor:
+    """Whether the step acts on each example: bool `(n,)`."""
+    probability: float = ref.step.probability  # type: ignore[attr-defined]
+    return draws[..., ref.start + ref.step.num_draws()] < probability
+
+
+def geometric_matrix(ref: s.StepRef, draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """One step's output-to-input matrix, float64 `(n, 3, 3)`."""
+    u = own_draws(ref, draws)
+    if isinstance(ref.step, CropTransform):
+        window = ref.step.window(u, tf.cast(height, tf.int32), tf.cast(width, tf.int32))
+        window = tf.cast(tf.broadcast_to(window, [tf.shape(draws)[0], 4]), tf.float64)
+        one, zero = tf.ones_like(window[:, 0]), tf.zeros_like(window[:, 0])
+        return tf.stack(
+            [tf.stack([one, zero, window[:, 1]], -1), tf.stack([zero, one, window[:, 0]], -1), tf.stack([zero, zero, one], -1)], -2
+        )
+    matrix = ref.step.matrix(u, height, width)  # type: ignore[attr-defined]
+    eye = tf.eye(3, batch_shape=[tf.shape(draws)[0]], dtype=tf.float64)
+    matrix = tf.broadcast_to(matrix, tf.shape(eye))
+    return tf.where(_gate(ref, draws)[:, None, None], matrix, eye) if ref.gated else matrix
+
+
+def _multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """`first @ second` for `(n, 3, 3)`, as sums in a fixed order."""
+    return tf.reduce_sum(first[..., :, :, None] * second[..., None, :, :], -2)
+
+
+def colour_matrix(ref: s.StepRef, draws: tf.Tensor, channels: int) -> c.ColourMatrix:
+    """One step's colour matrix, float64."""
+    n = tf.shape(draws)[0]
+    a, b, m = ref.step.matrix(own_draws(ref, draws), channels)  # type: ignore[attr-defined]
+    out = a.shape[-2]
+    a, b, m = tf.broadcast_to(a, [n, out, channels]), tf.broadcast_to(b, [n, out]), tf.broadcast_to(m, [n, out])
+    if not ref.gated:
+        return a, b, m
+    eye, zero, _ = c.identity(n, channels)
+    acts = _gate(ref, draws)
+    return tf.where(acts[:, None, None], a, eye), tf.where(acts[:, None], b, zero), tf.where(acts[:, None], m, zero)
+
+
+def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    height, width = stage.canvas
+    shape = tf.shape(image)
+    return (
+        tf.constant(height, tf.float64) if height is not None else tf.cast(shape[1], tf.float64),
+        tf.constant(width, tf.float64) if width is not None else tf.cast(shape[2], tf.float64),
+    )
+
+
+def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
+    height, width = _canvas(stage, image)
+    matrix = geometric_matrix(stage.refs[0], draws, height, width)
+    for ref in stage.refs[1:]:
+        matrix = _multiply(matrix, geometric_matrix(ref, draws, height, width))
+    return matrix
+
+
+def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
+    """The parameters of a batch stage: functions of the draws alone, rounded once."""
+    if isinstance(stage, s.Warp):
+        matrix = _product(stage, image, draws)
+        return (matrix,) if stage.mirrors else (fixed_matrix(matrix, stage.interpolation),)
+    if isinstance(stage, s.Colour):
+        matrix = colour_matrix(stage.refs[0], draws, stage.channels)
+        for ref in stage.refs[1:]:
+            matrix = c.compose(matrix, colour_matrix(ref, draws, int(matrix[0].shape[-2])))
+        return tuple(tf.cast(part, tf.float32) for part in matrix)
+    return ()
+
+
+def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
+    """A batch stage as a pure function of a feature `(n, ...)` and its parameters."""
+    match stage:
+        case s.Warp():
+            return mirror(value, params[0]) if stage.mirrors else _resample(value, params[0], stage)
+        case s.Colour():
+            return c.apply_colour(value, (params[0], params[1], params[2]), stage.clip, uses_mean=stage.uses_mean)
+        case s.Pointwise():
+            return c.pointwise(value, stage.arithmetic)
+        case s.ChannelsFirst():
+            return tf.transpose(value, [0, 3, 1, 2])
+        case s.EncodeLabel():
+            return _encode(value, stage)
+    raise InternalError(f"{type(stage).__name__} is no batch stage")
+
+
+def _resample(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> tf.Tensor:
+    shape = tf.shape(image)
+    height, width = stage.size
+    canvas = stage.canvas if isinstance(stage, s.Warp) else (image.shape[1], image.shape[2])
+    return warp(
+        image,
+        fixed,
+        size=(height if height is not None else shape[1], width if width is not None else shape[2]),
+        fill=stage.fill if isinstance(stage.fill, str) else "constant",
+        constant=stage.fill.constant if isinstance(stage.fill, ConstantFill) else 0.0,
+        interpolation=stage.interpolation,
+        narrow=fits_int32(canvas, stage.size),
+    )
+
+
+def _encode(label: tf.Tensor, stage: s.EncodeLabel) -> tf.Tensor:
+    if stage.encoding == "binary":
+        return tf.cast(label, tf.float32)[..., None]
+    if stage.encoding == "one_hot":
+        return tf.one_hot(label, stage.classes or 0, dtype=tf.float32)
+    return label
+
+
+def apply_stage(stage: s.Stage, features: Features) -> None:
+    """Run a batch stage on a batch, in place, with its parameters from the draws."""
+    name, draws = stage.feature, features["@draws"]
+    match stage:
+        case s.Compose():
+            matrix = geometric_matrix(stage.ref, draws, *_canvas(stage, features[name]))
+            features[f"@matrix/{name}"] = matrix if stage.opens else _multiply(features[f"@matrix/{name}"], matrix)
+        case s.Resample():
+            fixed = fixed_matrix(features.pop(f"@matrix/{name}"), stage.interpolation)
+            features[name] = _resample(features[name], fixed, stage)
+        case s.ComposeColour():
+            matrix = colour_matrix(stage.ref, draws, stage.channels)
+            key = f"@colour/{name}"
+            if not stage.opens:
+                matrix = c.compose((features[f"{key}/a"], features[f"{key}/b"], features[f"{key}/m"]), matrix)
+            features |= dict(zip((f"{key}/a", f"{key}/b", f"{key}/m"), matrix, strict=True))
+        case s.ApplyColour():
+            key = f"@colour/{name}"
+            a, b, m = (tf.cast(features.pop(f"{key}/{part}"), tf.float32) for part in "abm")
+            features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean)
+        case _:
+            features[name] = run(stage, features[name], prepare(stage, features[name], draws))
+
+
+def apply_element(stage: s.Stage, features: Features) -> None:
+    """Run any stage on one example, in place; a batch stage sees a batch of one."""
+    name = stage.feature
+    draws = features["@draws"]
+    match stage:
+        case s.Decode():
+            features[name] = stage.ref.step.decode(features[name], stage.needed)  # type: ignore[attr-defined]
+        case s.DecodeWindow():
+            features[name] = _decode_window(stage, features[name], own_draws(stage.crop, draws))
+        case s.Apply():
+            features[name] = stage.ref.step.apply(features[name], own_draws(stage.ref, draws))  # type: ignore[attr-defined]
+        case s.Crop():
+            features[name] = _crop(stage.ref, features[name], own_draws(stage.ref, draws))
+        case _:
+            single = {k: v[None] for k, v in features.items() if k == name or k.startswith("@")}
+            apply_stage(stage, single)
+            for key in [k for k in features if k.startswith("@") and k not in single]:
+                del features[key]
+            features.update({k: v[0] for k, v in single.items()})
+
+
+def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+    step: Any = ref.step
+    shape = tf.shape(image)
+    top, left, height, width = tf.unstack(step.window(u, shape[0], shape[1]))
+    window = tf.slice(image, [top, left, 0], [height, width, -1])
+    window.set_shape([None, None, image.shape[-1]])
+    return step.finish(window)
+
+
+def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+    crop: Any = stage.crop.step
+    decoder: Any = stage.decode.step
+    window: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = lambda height, width: crop.window(u, height, width)  # noqa: E731
+    return crop.finish(decoder.decode_window(contents, window, stage.needed))

@@ -1,0 +1,209 @@
+"""What can be said about splits without data: sizes, options that exclude each other, names of splits, lints."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pipegen.data.places import as_locate
+from pipegen.data.splits import SLACK, exact
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.spec.models import ColumnMethod, PathGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.data.places import Locate
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.models import PipelineSpec
+
+_PARTS = ("splits", "parts")
+
+
+def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> Diagnostics:
+    """Every finding about splits that needs no data.
+
+    Args:
+        spec: The spec.
+        locate: Finds the places that findings point at.
+    """
+    where = as_locate(locate)
+    found = Diagnostics()
+    for check in (_not_yet, _sizes, _conflicts, _folds, _labels_and_groups, _unknown_names, _lints):
+        found.extend(check(spec, where))
+    return found
+
+
+def _not_yet(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    if isinstance(spec.splits.method, ColumnMethod):
+        message = "`method: {column: …}` needs a table, and tables are not read yet"
+        yield make("PG190", message, locate(("splits", "method")), help="with folders, use `method: folder` or the source `by_split`")
+    if isinstance(spec.splits.group, str):
+        message = f"`group: {spec.splits.group}` names a column, and tables are not read yet"
+        yield make("PG190", message, locate(("splits", "group")), help="with folders, group by the path: `group: {path: REGEX}`")
+
+
+def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    parts, method = spec.splits.parts, spec.splits.method
+    texts = [name for name, size in parts.items() if isinstance(size, str)]
+    if method == "folder" or isinstance(method, ColumnMethod):
+        for name in parts:
+            if name not in texts:
+                what = "folder" if method == "folder" else "value of the column"
+                message = f"with this method a part names its {what}, and `{name}` has a size"
+                yield make("PG301", message, locate((*_PARTS, name)), help=f"such as `{name}: {name}`")
+        if method == "folder":
+            yield from _folders(spec, locate)
+        return
+    for name in texts:
+        message = f"`{name}` needs a fraction such as 0.8 or a count of examples, and has {parts[name]!r}"
+        yield make("PG301", message, locate((*_PARTS, name)), help="folders are named with `method: folder`")
+    if not texts:
+        yield from _numbers(spec, locate)
+
+
+def _folders(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    folders = {name: str(folder).strip("/").split("/") for name, folder in spec.splits.parts.items()}
+    for name, folder in folders.items():
+        if any(step in ("", ".", "..") for step in folder):
+            yield make("PG301", f"`{name}` needs the name of a folder below the source's path", locate((*_PARTS, name)))
+        for i, (other, outer) in enumerate(folders.items()):
+            inside = folder[: len(outer)] == outer and folder != outer
+            if inside or (folder == outer and i < list(folders).index(name)):
+                message = f"the folder of `{name}` is or lies in that of `{other}`, so files would be in both"
+                yield make("PG301", message, locate((*_PARTS, name)), locate((*_PARTS, other), "the other"))
+
+
+def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    parts, method = spec.splits.parts, spec.splits.method
+    counts = [name for name, size in parts.items() if isinstance(size, int)]
+    fractions = {name: exact(size) for name, size in parts.items() if isinstance(size, float)}
+    if counts and fractions:
+        message = f"`parts` mixes fractions and counts: `{counts[0]}` is a count of {parts[counts[0]]}"
+        help_ = "write fractions for all parts or counts for all"
+        yield make("PG301", message, locate((*_PARTS, counts[0])), locate((*_PARTS, next(iter(fractions))), "a fraction"), help=help_)
+        return
+    total = sum(fractions.values(), Fraction(0))
+    if total > 1 + SLACK:
+        message = f"the fractions sum to {float(total):g}, which is more than all the data"
+        yield make("PG301", message, locate(_PARTS), help=_lower(fractions, total))
+    if counts and method in ("hash", "keras"):
+        message = f"`method: {method}` needs fractions, and `{counts[0]}` is a count of {parts[counts[0]]}"
+        yield make("PG301", message, locate((*_PARTS, counts[0])), help="`method: random` deals out exact counts")
+    if method == "keras" and not counts:
+        if len(parts) != 2 or "train" not in parts:
+            message = "`method: keras` deals out two parts, `train` and one other"
+            yield make("PG301", message, locate(_PARTS), help="such as `parts: {train: 0.8, validation: 0.2}`")
+        elif abs(1 - total) > SLACK:
+            message = f"Keras puts every file in one of its two parts, and the fractions sum to {float(total):g}"
+            yield make("PG301", message, locate(_PARTS), help="let them sum to 1")
+
+
+def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:
+    """Which fraction of the largest part would make the sum 1, where one does."""
+    largest = max(fractions, key=lambda name: fractions[name])
+    left = fractions[largest] - (total - 1)
+    return f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
+
+
+def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    splits = spec.splits
+    given = {"stratify": splits.stratify is not None, "group": splits.group is not None, "folds": splits.folds is not None}
+    named = {**given, "parts": bool(splits.parts), "method": splits.method != "random"}
+    if spec.source.split_names() is not None:
+        for option in (o for o in ("parts", "method", "stratify", "folds") if named[o]):
+            message = f"`{spec.source.op}` says itself which record is in which split, so `{option}` has no place"
+            yield make("PG302", message, locate(("splits", option), key=True), help=f"remove `splits.{option}`")
+        return
+    if not splits.parts and splits.folds is None:
+        for option in (o for o in ("method", "stratify", "group") if named[o]):
+            message = f"`{option}` says how to deal out parts, and there are no `parts`"
+            yield make("PG302", message, locate(("splits", option), key=True), help="add `parts: {train: 0.8, validation: 0.2}`")
+        return
+    method = splits.method if isinstance(splits.method, str) else "{column: …}"
+    for option, refused in _REFUSED.items():
+        if given[option] and method in refused:
+            message = f"`{option}` does not go with `method: {method}`: {refused[method]}"
+            help_ = f"use `method: random`, or remove `{option}`"
+            yield make("PG302", message, locate(("splits", option), key=True), locate(("splits", "method"), "the method"), help=help_)
+    for name in ("train", "validation"):
+        if splits.folds is not None and name in splits.parts:
+            message = f"the folds make up `{name}`, so `parts` cannot size it"
+            help_ = "beside `folds`, `parts` names only what is taken out first, such as `{test: 0.1}`"
+            yield make("PG302", message, locate((*_PARTS, name)), locate(("splits", "folds"), "the folds", key=True), help=help_)
+
+
+_GIVEN = "the data says which split a record is in"
+_REFUSED: dict[str, dict[str, str]] = {
+    "stratify": {
+        "hash": "each record is placed by its own hash, whatever the others are",
+        "keras": "it takes the first files of each class already",
+        "folder": _GIVEN,
+        "{column: …}": _GIVEN,
+    },
+    "group": {"keras": "it cuts each class at a fixed file"},
+    "folds": {
+        "hash": "folds have exact sizes, and hashes have not",
+        "keras": "Keras has no folds",
+        "folder": _GIVEN,
+        "{column: …}": _GIVEN,
+    },
+}
+"""For each option, the methods that exclude it and why."""
+
+
+def _folds(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    folds = spec.splits.folds
+    if folds is not None and folds.fold >= folds.count:
+        message = f"there is no fold {folds.fold}: with `count: {folds.count}` the folds are 0 to {folds.count - 1}"
+        yield make("PG303", message, locate(("splits", "folds", "fold")), locate(("splits", "folds", "count"), "the count"))
+    if folds is not None and sum(s for s in spec.splits.parts.values() if isinstance(s, float)) >= 1:
+        message = "`parts` takes all the data, so nothing is left for the folds"
+        yield make("PG301", message, locate(_PARTS), help="lower the fractions to a sum below 1")
+
+
+def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    if spec.splits.stratify is not None and not spec.source.has_labels():
+        message = "`stratify: label` needs labels, and the source has none"
+        yield make("PG304", message, locate(("splits", "stratify")), locate(("source",), "no labels here"), help="remove `stratify`")
+    if isinstance(spec.splits.group, PathGroup):
+        try:
+            re.compile(spec.splits.group.path)
+        except re.error as error:
+            message = f"the pattern of `group` is no regular expression: {error}"
+            yield make("PG105", message, locate(("splits", "group", "path")))
+
+
+def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    names = spec.split_names()
+    used = [(name, ("batch", "remainder", name), True) for name in (spec.batch.remainder if isinstance(spec.batch.remainder, dict) else ())]
+    for i, step in enumerate(spec.transforms):
+        if isinstance(step.when, list):
+            used += [(name, ("transforms", i, step.op, "when", j), False) for j, name in enumerate(step.when)]
+    for name, path, key in used:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            help_ = f"did you mean `{close[0]}`?" if close else f"the splits are {', '.join(f'`{n}`' for n in names)}"
+            yield make("PG220", f"there is no split `{name}`", locate(path, key=key), help=help_)
+
+
+def _lints(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    names = spec.split_names()
+    remainder = spec.batch.remainder
+    dropped = [name for name in names if name not in ("train", "predict") and spec.batch.remainder_for(name) == "drop"]
+    places = [("batch", "remainder")] if isinstance(remainder, str) else [("batch", "remainder", name) for name in dropped]
+    if dropped:
+        listed = " and ".join(f"`{name}`" for name in dropped)
+        message = f"the last examples of {listed} are dropped when they do not fill a batch, so metrics miss them"
+        help_ = "`remainder: {train: drop}` drops in training only, and the others keep theirs"
+        yield make("PG508", message, *(locate(place) for place in places), help=help_)
+    if "predict" in names and spec.batch.remainder_for("predict") == "drop":
+        message = "the last examples of `predict` are dropped when they do not fill a batch, so those files get no prediction"
+        yield make("PG508", message, locate(("batch", "remainder")), help="leave `remainder` out: `predict` keeps every file")
+    if names == ("train",):
+        message = "all the data is `train`, so nothing measures whether the model generalises"
+        yield make("PG509", message, locate(("splits",)), help="add `splits: {parts: {train: 0.8, validation: 0.2}}`")

@@ -1,0 +1,119 @@
+"""From a spec to the manifest of its data: lists the source, leaves out what is excluded, deals out the splits, checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipegen.data.exclude import excluded_keys
+from pipegen.data.manifest import Manifest
+from pipegen.data.places import argument, as_locate
+from pipegen.data.splits import assign
+from pipegen.data.verdict import judge
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.errors import OpError
+from pipegen.ops.sources.image_folder import ImageFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.data.places import Locate
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.base import Listing
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.models import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What is known about the data.
+
+    Attributes:
+        manifest: The records and their splits, or `None` when an error stands in the way.
+        diagnostics: Every finding.
+    """
+
+    manifest: Manifest | None
+    diagnostics: Diagnostics
+
+
+def collect(
+    spec: PipelineSpec,
+    *,
+    locate: Locator | Locate | None = None,
+    base: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Collected:
+    """List the data of a spec and deal it out to splits. Names and sizes are read, no pixels.
+
+    Args:
+        spec: A spec in which `check_splits` finds no error.
+        locate: Finds the places that findings point at.
+        base: What relative paths are relative to; the working directory by default.
+        progress: Called with the number of files seen so far, now and then.
+    """
+    where = as_locate(locate)
+    base = base or Path.cwd()
+    diagnostics = Diagnostics()
+    try:
+        listing = _list(spec, base, progress)
+    except OpError as error:
+        diagnostics.add(make(error.code, error.message, where(argument(spec, error.field)), help=error.help or ()))
+        return Collected(None, diagnostics)
+    diagnostics.extend(_notes(spec, listing, where))
+    excluded, findings = excluded_keys(spec, listing, base, where)
+    diagnostics.extend(findings)
+    listing = _without(listing, excluded)
+    if diagnostics.has_errors:
+        return Collected(None, diagnostics)
+    try:
+        members = assign(spec.splits, listing, spec.split_names())
+    except OpError as error:
+        path = ("splits", *(error.field or "").split("."))
+        diagnostics.add(make(error.code, error.message, where(path), help=error.help or ()))
+        return Collected(None, diagnostics)
+    manifest = Manifest(listing, members, spec.source.op, tuple(sorted(excluded)))
+    diagnostics.extend(judge(spec, manifest, where))
+    return Collected(None if diagnostics.has_errors else manifest, diagnostics)
+
+
+def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None) -> Listing:
+    """The listing of the source; `method: folder` looks one level deeper for the classes.
+
+    Raises:
+        OpError: As `Source.list`.
+    """
+    if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
+        folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
+        return spec.source.list_parts(base, folders, progress)
+    return spec.source.list(base, progress)
+
+
+def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnostic]:
+    return [
+        make(
+            note.code,
+            note.message,
+            locate(argument(spec, note.field)),
+            help=note.help or (),
+            severity=Severity(note.severity) if note.severity is not None else None,
+        )
+        for note in listing.notes
+    ]
+
+
+def _without(listing: Listing, excluded: frozenset[str]) -> Listing:
+    """The listing less some keys."""
+    if not excluded:
+        return listing
+    kept = [i for i, key in enumerate(listing.keys) if key not in excluded]
+    return replace(
+        listing,
+        keys=tuple(listing.keys[i] for i in kept),
+        sizes=tuple(listing.sizes[i] for i in kept),
+        labels=None if listing.labels is None else tuple(listing.labels[i] for i in kept),
+        parts=None if listing.parts is None else tuple(listing.parts[i] for i in kept),
+        paths=None if listing.paths is None else tuple(listing.paths[i] for i in kept),
+    )

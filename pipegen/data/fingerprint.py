@@ -1,0 +1,46 @@
+"""Hashes that identify data wherever it is mounted: of one example, of a split's order, of a whole listing."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipegen.ops.sources.base import Listing
+
+
+def encode(key: str) -> bytes:
+    """The bytes of a key: UTF-8, and different for different keys even where a file's name is not valid UTF-8."""
+    return key.encode("utf-8", "surrogatepass")
+
+
+def example_id(source_name: str, key: str) -> int:
+    """The 64-bit id of an example, which keys all its random draws.
+
+    Args:
+        source_name: The source's op.
+        key: The record's relative path.
+    """
+    digest = hashlib.blake2b(encode(source_name) + b"\x00" + encode(key), digest_size=8, person=b"pipegen.example")
+    return int.from_bytes(digest.digest(), "big")
+
+
+def split_hashes(keys: Iterable[str], seed: int) -> list[int]:
+    """64-bit hashes of keys under a split seed."""
+    salt = seed.to_bytes(8, "big")
+    blake2b = hashlib.blake2b
+    return [
+        int.from_bytes(blake2b(encode(key), digest_size=8, salt=salt, person=b"pipegen.split").digest(), "big") for key in keys
+    ]
+
+
+def fingerprint(listing: Listing) -> str:
+    """SHA-256, in hexadecimal, over the sorted relative paths and sizes of the records."""
+    digest = hashlib.sha256()
+    for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
+        digest.update(encode(key) + b"\x00%d\n" % size)
+    return digest.hexdigest()
+
+

@@ -1,0 +1,89 @@
+"""The manifest: the records of the data and the split that each belongs to. The backend reads nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pipegen.data.fingerprint import example_id, fingerprint
+from pipegen.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.sources.base import Listing
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A listing and its splits.
+
+    Attributes:
+        listing: The records in source order, less what `errors.exclude` lists.
+        members: For each split, in the spec's order, the indices of its records, rising.
+        source_name: The source's op; it enters the example ids.
+        excluded: The keys that `errors.exclude` left out.
+    """
+
+    listing: Listing
+    members: Mapping[str, tuple[int, ...]]
+    source_name: str
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits, in the order that the spec names them."""
+        return tuple(self.members)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes in label order; empty without labels."""
+        return self.listing.class_names
+
+    def num_examples(self, split: str) -> int:
+        """How many examples a split has."""
+        return len(self.members[split])
+
+    def keys(self, split: str) -> tuple[str, ...]:
+        """The relative paths of a split, in source order."""
+        return tuple(self.listing.keys[i] for i in self.members[split])
+
+    def files(self, split: str) -> tuple[str, ...]:
+        """The absolute paths of a split, in source order."""
+        return tuple(self.listing.path(i) for i in self.members[split])
+
+    def labels(self, split: str) -> tuple[int, ...] | None:
+        """The class index of each example of a split, or `None` without labels."""
+        labels = self.listing.labels
+        return None if labels is None else tuple(labels[i] for i in self.members[split])
+
+    def ids(self, split: str) -> tuple[int, ...]:
+        """The 64-bit example ids of a split, in source order."""
+        return tuple(self.all_ids[i] for i in self.members[split])
+
+    @cached_property
+    def all_ids(self) -> tuple[int, ...]:
+        """The 64-bit id of every record.
+
+        Raises:
+            InternalError: If two records share an id, which only chance could bring about.
+        """
+        ids = tuple(example_id(self.source_name, key) for key in self.listing.keys)
+        if len(set(ids)) < len(ids):
+            first: dict[int, str] = {}
+            for value, key in zip(ids, self.listing.keys, strict=True):
+                if first.setdefault(value, key) != key:
+                    raise InternalError(f"two files share one 64-bit id by chance; rename one of them: {first[value]!r} and {key!r}")
+            raise InternalError("a source listed one file twice")
+        return ids
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identifies the data by relative paths and sizes, wherever it is mounted."""
+        return fingerprint(self.listing)
+
+    def mean_bytes(self, split: str | None = None) -> float:
+        """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
+        sizes = self.listing.sizes if split is None else [self.listing.sizes[i] for i in self.members[split]]
+        return sum(sizes) / len(sizes) if sizes else 0.0

@@ -1,0 +1,35 @@
+"""Where findings about data point: the key paths of the arguments that sources and split methods name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.spec.source_map import format_path
+
+if TYPE_CHECKING:
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.models import PipelineSpec
+
+Locate = Callable[..., Label]
+"""From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
+
+
+def as_locate(locate: Locator | Locate | None) -> Locate:
+    """The function of a locator; without one, labels that know the key path alone."""
+    if locate is None:
+        return _path_only
+    label: Any = getattr(locate, "label", locate)
+    return label  # type: ignore[no-any-return]
+
+
+def _path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
+    return Label(None, text, format_path(path))
+
+
+def argument(spec: PipelineSpec, field: str | None) -> tuple[str | int, ...]:
+    """The key path of an argument of the source, dotted where it is nested; `parts.SPLIT` is one of `splits`."""
+    if field is not None and field.startswith("parts.") and spec.splits.method == "folder":
+        return ("splits", *field.split("."))
+    return ("source", spec.source.op, *(field.split(".") if field else ()))

@@ -1,0 +1,104 @@
+"""What can be said once the records are dealt out: empty parts, missing classes, unused data, no full batch, empty files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import make
+from pipegen.ops.sources.reports import count, quoted
+from pipegen.spec.models import Epoch
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
+    from pipegen.data.places import Locate
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.models import PipelineSpec
+
+
+def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+    """Every finding about the splits of a manifest."""
+    found: list[Diagnostic] = []
+    for split in manifest.splits:
+        n = manifest.num_examples(split)
+        if n == 0:
+            found.append(_empty_part(spec, manifest, split, locate))
+            continue
+        found += _missing_classes(spec, manifest, split, locate)
+        endless = split == "train" and isinstance(spec.epoch, Epoch)
+        if n < spec.batch.size and spec.batch.remainder_for(split) == "drop" and not endless:
+            found.append(_zero_steps(spec, split, n, locate))
+    return [*found, *_unused(manifest, locate), *_empty_files(spec, manifest, locate)]
+
+
+def _place(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
+    """The key path of a split's definition."""
+    if spec.source.split_names() is not None:
+        return ("source", spec.source.op, split)
+    if split in spec.splits.parts:
+        return ("splits", "parts", split)
+    return ("splits", "folds") if spec.splits.folds is not None else ("source",)
+
+
+def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> Diagnostic:
+    n = len(manifest.listing.keys)
+    size = spec.splits.parts.get(split)
+    asked = f"there are {count(n, 'example')} in all"
+    if isinstance(size, float) and size * n < 1:
+        asked = f"{size:g} of {count(n, 'example')} is less than one"
+    help_ = "give the part a larger share, or add data"
+    if spec.splits.group is not None:
+        asked += " and groups stay whole"
+        help_ = "give the part a larger share, or make the groups smaller"
+    elif spec.splits.method == "keras":
+        asked = "Keras takes the whole part of the fraction of each class, which is 0 for each"
+    elif spec.splits.method == "hash":
+        asked += "; with `method: hash` sizes hold on average only"
+        help_ = "use `method: random`, whose sizes are exact, or add data"
+    elif spec.splits.folds is not None:
+        asked = f"{count(n, 'example')} cannot make {spec.splits.folds.count} folds"
+    return make("PG404", f"`{split}` would be empty: {asked}", locate(_place(spec, split)), help=help_)
+
+
+def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
+    labels = manifest.labels(split)
+    if labels is None:
+        return []
+    have, anywhere = set(labels), set(manifest.listing.labels or ())
+    missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere and i not in have]
+    if not missing:
+        return []
+    help_ = "`stratify: label` gives every part its share of each class"
+    if spec.splits.stratify is not None:
+        help_ = "such a class has too few examples for every part to get one"
+    elif spec.source.split_names() is not None or spec.splits.method in ("folder", "keras", "hash"):
+        help_ = "metrics of this split say nothing about such a class"
+    message = f"`{split}` has no example of {count(len(missing), 'class', 'classes')}: {quoted(missing)}"
+    return [make("PG405", message, locate(_place(spec, split)), help=help_)]
+
+
+def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagnostic:
+    size = spec.batch.size
+    message = f"`{split}` has {count(n, 'example')}, fewer than one batch of {size}, and what fills no batch is dropped: no step is left"
+    keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
+    help_ = (f"lower `batch.size` to {n} or less", keep, f"or give `{split}` more data")
+    return make("PG407", message, locate(("batch", "size")), locate(_place(spec, split), f"{n} examples"), help=help_)
+
+
+def _unused(manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+    total = len(manifest.listing.keys)
+    unused = total - sum(len(records) for records in manifest.members.values())
+    if not unused:
+        return []
+    message = f"the parts leave {unused} of {count(total, 'example')} unused"
+    return [make("PG411", message, locate(("splits", "parts")), help="let the fractions sum to 1 to use all the data")]
+
+
+def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+    """Files of 0 bytes, which would stop the first epoch that reads them; training may be told to skip them."""
+    strict = (records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None)
+    empty = sorted(manifest.listing.keys[i] for records in strict for i in records if manifest.listing.sizes[i] == 0)
+    if not empty:
+        return []
+    message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"
+    help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` passes over them"
+    return [make("PG406", message, locate(("source",)), help=help_)]

@@ -1,0 +1,279 @@
+"""The catalogue: every code with its name and severity in one ordered table, and the page that explains each.
+
+A page is `rules/PGnnn.md`: a title line `# PG214 standardised-values`, a paragraph under `## What it finds` and one under
+`## Why`, then `## Bad` and `## Good`, each with one whole spec in a fenced `yaml` block. The bad spec yields exactly that
+code; the good one is the same spec mended, and yields no error and not that code. Three more fences say what a test must
+set up beside `spec.yaml`:
+
+- `files`: one line for each file, `PATH  KIND`. The kinds are `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
+  `truncated` (half a JPEG), `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\\n` in the content is a
+  new line. A count, as in `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on.
+- `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\\xe9`).
+- `absent` in place of the bad `yaml`: there is no spec at all.
+
+A page with the line `Needs: tables` is about a finding that no spec of this version of the language can yield yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity
+
+_E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of finding.
+
+    Attributes:
+        code: `PG` and three digits.
+        name: The problem in a word or three, joined by hyphens.
+        severity: What it is unless a finding says otherwise.
+        title: The problem in one sentence without a full stop.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    title: str
+
+
+_TABLE = (
+    # The text of the file: nothing is known about the language yet.
+    Code("PG001", "not-text", _E, "The spec is not UTF-8 text"),
+    Code("PG002", "yaml-syntax", _E, "The spec is not well-formed YAML"),
+    Code("PG003", "too-large", _E, "The spec is larger or deeper than any real spec"),
+    Code("PG004", "custom-tag", _E, "A YAML tag asks for something other than plain data"),
+    Code("PG005", "spec-not-found", _E, "There is no spec at this path"),
+    Code("PG006", "not-a-mapping", _E, "The spec is not one mapping of keys to values"),
+    Code("PG007", "duplicate-key", _E, "A key is given twice in one mapping"),
+    Code("PG008", "yaml-trap", _E, "A word stands where YAML 1.2 needs a number or a boolean"),
+    Code("PG009", "merge-key", _E, "The merge key `<<` is not supported"),
+    # Structure: keys, names, types of single values.
+    Code("PG101", "missing-key", _E, "A required key is missing"),
+    Code("PG102", "unknown-key", _E, "A key is not part of the language here"),
+    Code("PG103", "unknown-op", _E, "A step or a source of this name does not exist"),
+    Code("PG104", "wrong-type", _E, "A value has the wrong type"),
+    Code("PG105", "invalid-value", _E, "A value is out of bounds or not among the choices"),
+    Code("PG106", "undeclared-param", _E, "A `$name` is used and not declared under `params`"),
+    Code("PG107", "unused-param", _W, "A param is declared and never used"),
+    Code("PG108", "invalid-param", _E, "A param's declaration or its value is wrong"),
+    Code("PG109", "extends-cycle", _E, "A chain of `extends` comes back to itself"),
+    Code("PG110", "extends-not-found", _E, "The spec named by `extends` does not exist"),
+    Code("PG111", "unsupported-version", _E, "The spec is written for another version of the language"),
+    Code("PG112", "malformed-choice", _E, "A choice is neither a word nor a mapping with one key"),
+    Code("PG190", "not-yet", _E, "The syntax is reserved and comes in a later version"),
+    # Types: what flows from step to step.
+    Code("PG201", "unbatchable-shape", _E, "Images of different sizes would meet in one batch"),
+    Code("PG203", "no-rule-for-kind", _E, "A step has no rule for this kind of feature"),
+    Code("PG204", "wrong-rank", _E, "A step gets a tensor with the wrong number of dimensions"),
+    Code("PG205", "wrong-channels", _E, "A step gets an image with the wrong number of channels"),
+    Code("PG206", "crop-exceeds-image", _E, "A crop is larger than the image it is cut from"),
+    Code("PG207", "invalid-fill", _E, "A fill value does not fit the image's dtype"),
+    Code("PG208", "wrong-dtype", _E, "A step cannot work on values of this dtype"),
+    Code("PG210", "splits-differ", _E, "Two splits would give the model different shapes or dtypes"),
+    Code("PG213", "double-scaling", _E, "Values that are already 0..1 are scaled as if they were 0..255"),
+    Code("PG214", "standardised-values", _E, "A colour step gets values that were centred on 0"),
+    Code("PG215", "misplaced-decode", _E, "`decode` is not the first step, or stands twice"),
+    Code("PG216", "colliding-step-ids", _E, "Two steps have the same id and would draw the same numbers"),
+    Code("PG217", "unknown-feature", _E, "A feature of this name does not exist"),
+    Code("PG218", "impossible-encoding", _E, "A label cannot be encoded this way"),
+    Code("PG219", "output-dtype", _E, "The values do not fit the output's dtype"),
+    Code("PG220", "unknown-split", _E, "A split of this name does not exist"),
+    # Splits.
+    Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
+    Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
+    Code("PG303", "fold-out-of-range", _E, "The chosen fold does not exist"),
+    Code("PG304", "stratify-needs-labels", _E, "Stratification needs labels, and the source has none"),
+    # Data: what is only known once the files have been seen.
+    Code("PG401", "path-not-found", _E, "The data's path does not exist"),
+    Code("PG402", "nothing-found", _E, "There is not one usable file at the data's path"),
+    Code("PG403", "empty-class", _W, "A class has no files"),
+    Code("PG404", "empty-part", _E, "A split has no examples"),
+    Code("PG405", "class-missing-from-part", _W, "A class has no example in one of the splits"),
+    Code("PG406", "unreadable-record", _E, "A file cannot be decoded"),
+    Code("PG407", "zero-steps", _E, "A split has fewer examples than one batch"),
+    Code("PG408", "unknown-class", _E, "A class is not known to the training source"),
+    Code("PG409", "split-exceeds-data", _E, "The splits ask for more examples than there are"),
+    Code("PG410", "cache-exceeds-budget", _E, "The cache does not fit the memory budget"),
+    Code("PG411", "ignored-entries", _I, "Some files in the data's folder are not used"),
+    Code("PG412", "shard-indivisible", _E, "The batch cannot be shared out evenly between the hosts"),
+    Code("PG413", "exclude-file", _E, "The list of excluded files cannot be used"),
+    Code("PG414", "unsupported-format", _E, "An image's format cannot be decoded here"),
+    # Legal, and probably not meant.
+    Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
+    Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),
+    Code("PG503", "tiny-angle", _W, "An angle below one degree was probably meant in other units"),
+    Code("PG504", "float-before-geometry", _W, "Geometric steps work on floats where they could work on bytes"),
+    Code("PG505", "weak-shuffle", _W, "The order of the training data is hardly shuffled"),
+    Code("PG506", "repeated-resize", _W, "Images are resized twice"),
+    Code("PG507", "augmented-evaluation", _W, "A random step also changes evaluation data"),
+    Code("PG508", "dropped-evaluation", _W, "Evaluation leaves out its last examples"),
+    Code("PG509", "no-validation", _I, "There is no validation split"),
+    Code("PG510", "extreme-magnitude", _W, "A magnitude reaches values that make no sense"),
+    Code("PG511", "unused-ignore", _W, "An ignore comment silences nothing"),
+    Code("PG512", "pad-with-plain-metrics", _I, "Padded batches change metrics that ignore weights"),
+)
+
+CODES: dict[str, Code] = {c.code: c for c in _TABLE}
+"""Every code, in order."""
+
+
+def make(
+    code: str,
+    message: str,
+    *labels: Label,
+    help: str | tuple[str, ...] = (),  # noqa: A002
+    fix: Fix | None = None,
+    severity: Severity | None = None,
+) -> Diagnostic:
+    """A finding of a code of the catalogue, with the severity that the table gives it.
+
+    Args:
+        code: A key of `CODES`.
+        message: One line that makes sense alone.
+        *labels: Places, the primary one first.
+        help: What was expected and what to do; one line or several.
+        fix: An edit that mends it.
+        severity: Another severity than the table's.
+
+    Raises:
+        KeyError: If the catalogue has no such code.
+    """
+    lines = (help,) if isinstance(help, str) else tuple(help)
+    return Diagnostic(code, severity or CODES[code].severity, message, tuple(labels), lines, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """One line of a `files` block.
+
+    Attributes:
+        path: Relative to the spec; `{i}` stands for a number when there are several.
+        kind: `jpeg`, `png`, `png16`, `webp`, `truncated`, `empty`, `dir` or `text`.
+        size: `(width, height)` in pixels for images, else `None`.
+        count: How many times the file is repeated.
+        content: The text of a `text` file.
+    """
+
+    path: str
+    kind: str
+    size: tuple[int, int] | None = None
+    count: int = 1
+    content: str = ""
+
+    def paths(self) -> tuple[str, ...]:
+        """The path of each repetition."""
+        return tuple(self.path.replace("{i}", str(i)) for i in range(self.count))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The explanation of one code.
+
+    Attributes:
+        code: The code.
+        name: Its name, as in the title line.
+        what: What the finding says.
+        why: Why it matters.
+        bad: A spec that yields the code; empty when `absent`.
+        good: The same spec, mended.
+        files: What stands beside both specs.
+        text: The whole page as Markdown.
+        raw: Whether `bad` is written as bytes with escapes.
+        absent: Whether the bad case is that no spec exists.
+        needs: What the language lacks before any spec can yield the code; empty for most.
+    """
+
+    code: str
+    name: str
+    what: str
+    why: str
+    bad: str
+    good: str
+    files: tuple[PageFile, ...] = field(default=())
+    text: str = ""
+    raw: bool = False
+    absent: bool = False
+    needs: str = ""
+
+    @property
+    def bad_bytes(self) -> bytes | None:
+        """The bad spec as the bytes of a file, or `None` when there is no file."""
+        if self.absent:
+            return None
+        if self.raw:
+            return self.bad.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
+        return self.bad.encode()
+
+
+_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_FENCE = re.compile(r"^```(\w+) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"^(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?$")
+
+
+@cache
+def page(code: str) -> Page:
+    """The page of a code, read from the package.
+
+    Raises:
+        KeyError: If the catalogue has no such code.
+    """
+    from importlib.resources import files
+
+    known = CODES[code]
+    resource = files("pipegen.diagnostics").joinpath("rules", f"{known.code}.md")
+    return parse_page(known.code, resource.read_text(encoding="utf-8"))
+
+
+def parse_page(code: str, text: str) -> Page:
+    """Parse the Markdown of a page.
+
+    Raises:
+        ValueError: If the page has not the form that the module's docstring describes.
+    """
+    title, _, body = text.partition("\n")
+    head = re.fullmatch(rf"# {code} ([a-z0-9-]+)", title.strip())
+    if head is None:
+        raise ValueError(f"the page of {code} must start with `# {code} NAME`, not {title!r}")
+    parts = _SECTION.split(body)
+    sections = dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
+    if list(sections) != ["What it finds", "Why", "Bad", "Good"]:
+        raise ValueError(f"the page of {code} has the sections {list(sections)}")
+    bad, good = ({m[1]: m[2] for m in _FENCE.finditer(sections[s] + "\n")} for s in ("Bad", "Good"))
+    kinds = [k for k in ("yaml", "bytes", "absent") if k in bad]
+    if len(kinds) != 1 or "yaml" not in good:
+        raise ValueError(f"the page of {code} needs one spec under `## Bad` and one under `## Good`")
+    needs = re.search(r"^Needs: (.+)$", parts[0], re.MULTILINE)
+    return Page(
+        code=code,
+        name=head[1],
+        what=sections["What it finds"].strip(),
+        why=sections["Why"].strip(),
+        bad="" if kinds == ["absent"] else bad[kinds[0]].rstrip("\n") if kinds == ["bytes"] else bad["yaml"],
+        good=good["yaml"],
+        files=tuple(_parse_file(code, line) for line in bad.get("files", "").splitlines() if line.strip()),
+        text=text,
+        raw=kinds == ["bytes"],
+        absent=kinds == ["absent"],
+        needs=needs[1] if needs else "",
+    )
+
+
+def _parse_file(code: str, line: str) -> PageFile:
+    match = _FILE.match(line.strip())
+    kinds = ("jpeg", "png", "png16", "webp", "truncated", "empty", "dir", "text")
+    if match is None or match["kind"] not in kinds:
+        raise ValueError(f"the page of {code} has a file line that is no `PATH  KIND`: {line!r}")
+    rest = match["rest"] or ""
+    count = int(match["count"] or 1)
+    if match["kind"] == "text":
+        return PageFile(match["path"], "text", count=count, content=rest.replace("\\n", "\n"))
+    size = re.fullmatch(r"(\d+)x(\d+)", rest.strip())
+    if (size is None) == (match["kind"] in kinds[:4]):
+        raise ValueError(f"the page of {code}: an image needs a size such as `32x24`, other files have none: {line!r}")
+    return PageFile(match["path"], match["kind"], (int(size[1]), int(size[2])) if size else None, count)

@@ -1,0 +1,136 @@
+"""What a finding is. Rendering lives in the sibling modules; nothing here knows YAML or TensorFlow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Severity(str, Enum):
+    """How bad a finding is; `error` stops a build."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 for errors, growing as it matters less."""
+        return ("error", "warning", "info").index(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a text file. Lines and columns count from 1, in characters; the end column is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place, and what to say about it.
+
+    Attributes:
+        span: Where, or `None` when the spec did not come from a file.
+        text: A few words written beside the caret; may be empty.
+        path: The key path, such as `transforms[2].random_flip.probability`; shown when there is no span.
+    """
+
+    span: Span | None
+    text: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text at `span` by `replacement`."""
+
+    span: Span
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that removes the finding, safe enough for `pipegen validate --fix`."""
+
+    title: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    Attributes:
+        code: `PG` and three digits; `pipegen rule CODE` explains it.
+        severity: How bad it is.
+        message: One line that makes sense alone.
+        labels: Places, the primary one first; the others give context.
+        help: What was expected and what to do, a line each.
+        fix: An edit that mends it, where one is certain.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    labels: tuple[Label, ...] = ()
+    help: tuple[str, ...] = ()
+    fix: Fix | None = None
+
+    @property
+    def primary(self) -> Label | None:
+        """The place the finding is about."""
+        return self.labels[0] if self.labels else None
+
+    @property
+    def span(self) -> Span | None:
+        """The primary span."""
+        return self.labels[0].span if self.labels else None
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    """Collects the findings of one run, so that all are reported at once."""
+
+    items: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Record one finding; an exact repeat is dropped."""
+        if diagnostic not in self.items:
+            self.items.append(diagnostic)
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Record several findings."""
+        for diagnostic in diagnostics:
+            self.add(diagnostic)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether anything recorded is an error."""
+        return any(d.severity is Severity.ERROR for d in self.items)
+
+    def sorted(self) -> list[Diagnostic]:
+        """By file, position and code; findings without a place come last."""
+
+        def key(d: Diagnostic) -> tuple[bool, str, int, int, str]:
+            s = d.span
+            return (s is None, s.file if s else "", s.line if s else 0, s.column if s else 0, d.code)
+
+        return sorted(self.items, key=key)
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        return iter(self.sorted())
+
+    def __len__(self) -> int:
+        return len(self.items)

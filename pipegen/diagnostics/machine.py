@@ -1,0 +1,110 @@
+"""Findings for machines: a stable JSON document and GitHub's workflow commands."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import CODES
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.paths import relative_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
+
+JSON_VERSION = 1
+"""Grows when a key of the JSON document is removed or changes its meaning; new keys may come at any time."""
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def code_name(code: str) -> str:
+    """The name of a code, or the code itself when the catalogue does not know it."""
+    known = CODES.get(code)
+    return known.name if known else code
+
+
+def count_by_severity(diagnostics: Sequence[Diagnostic]) -> dict[Severity, int]:
+    """How many findings there are of each severity, zeros included."""
+    return {s: sum(1 for d in diagnostics if d.severity is s) for s in Severity}
+
+
+def render_json(diagnostics: Sequence[Diagnostic]) -> str:
+    """The findings as one JSON document.
+
+    Keys: `version`; `diagnostics`, a list of `code`, `name`, `severity`, `message`, `labels` (the primary first; `span` is
+    null without a file), `help` and `fix`; `summary` with the number of findings of each severity. Lines and columns count
+    from 1, in characters; the end column is exclusive.
+    """
+    diagnostics = list(diagnostics)
+    counts = count_by_severity(diagnostics)
+    document = {
+        "version": JSON_VERSION,
+        "diagnostics": [_finding(d) for d in diagnostics],
+        "summary": {"errors": counts[Severity.ERROR], "warnings": counts[Severity.WARNING], "infos": counts[Severity.INFO]},
+    }
+    return json.dumps(document, indent=2)
+
+
+def _finding(d: Diagnostic) -> dict[str, Any]:
+    fix = None
+    if d.fix is not None:
+        fix = {"title": d.fix.title, "edits": [{"span": _span(e.span), "replacement": e.replacement} for e in d.fix.edits]}
+    return {
+        "code": d.code,
+        "name": code_name(d.code),
+        "severity": d.severity.value,
+        "message": d.message,
+        "labels": [_label(label) for label in d.labels],
+        "help": list(d.help),
+        "fix": fix,
+    }
+
+
+def _label(label: Label) -> dict[str, Any]:
+    return {"span": _span(label.span) if label.span else None, "path": label.path, "text": label.text}
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {
+        "file": span.file,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def render_github(diagnostics: Sequence[Diagnostic]) -> str:
+    """The findings as GitHub workflow commands, one a line, which GitHub shows beside the changed lines."""
+    return "".join(_annotation(d) + "\n" for d in diagnostics)
+
+
+def _annotation(d: Diagnostic) -> str:
+    properties: dict[str, str] = {}
+    message = d.message
+    span = d.span
+    if span is not None:
+        properties["file"] = relative_path(span.file)
+        properties["line"] = str(span.line)
+        properties["endLine"] = str(span.end_line)
+        # GitHub takes columns for one line only, and refuses the annotation otherwise.
+        if span.line == span.end_line:
+            properties |= {"col": str(span.column), "endColumn": str(span.end_column)}
+    elif d.primary is not None and d.primary.path:
+        message = f"{d.primary.path}: {message}"
+    order = ("file", "line", "col", "endLine", "endColumn", "title")
+    properties["title"] = f"{d.code} {code_name(d.code)}"
+    listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
+    lines = [message, *(f"{label.text}" for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
+    return f"::{_COMMANDS[d.severity]} {listed}::{_data(chr(10).join(lines))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,96 @@
+"""Findings as SARIF 2.1.0, the format that code-scanning services read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import CODES, page
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.paths import file_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.diagnostics.catalog import Code
+    from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Span
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+"""The name of the schema that the document follows; nothing is fetched."""
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def render_sarif(diagnostics: Sequence[Diagnostic], *, version: str | None = None) -> str:
+    """The findings as one SARIF log with one run.
+
+    Args:
+        diagnostics: The findings.
+        version: pipegen's version, for the log.
+    """
+    rules = list(CODES.values())
+    index = {rule.code: i for i, rule in enumerate(rules)}
+    driver: dict[str, Any] = {"name": "pipegen", "rules": [_rule(rule) for rule in rules]}
+    if version is not None:
+        driver["version"] = version
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(d, index) for d in diagnostics],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    told = page(code.code)
+    return {
+        "id": code.code,
+        "name": code.name,
+        "shortDescription": {"text": f"{code.title}."},
+        "fullDescription": {"text": " ".join(told.what.split())},
+        "help": {"text": f"{told.what}\n\n{told.why}\n\nMore: pipegen rule {code.code}", "markdown": told.text},
+        "defaultConfiguration": {"level": _LEVELS[code.severity]},
+    }
+
+
+def _result(d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
+    result: dict[str, Any] = {"ruleId": d.code, "level": _LEVELS[d.severity], "message": {"text": "\n".join((d.message, *d.help))}}
+    if d.code in index:
+        result["ruleIndex"] = index[d.code]
+    if d.labels:
+        location = _location(d.labels[0])
+        if location:
+            result["locations"] = [location]
+    related = [(i, label, _location(label)) for i, label in enumerate(d.labels[1:])]
+    kept = [{"id": i, **location, "message": {"text": label.text or "related"}} for i, label, location in related if location]
+    if kept:
+        result["relatedLocations"] = kept
+    if d.fix is not None and d.fix.edits:
+        result["fixes"] = [_fix(d.fix)]
+    return result
+
+
+def _location(label: Label) -> dict[str, Any]:
+    location: dict[str, Any] = {}
+    if label.span is not None:
+        location["physicalLocation"] = {"artifactLocation": {"uri": file_uri(label.span.file)}, "region": _region(label.span)}
+    if label.path:
+        location["logicalLocations"] = [{"fullyQualifiedName": label.path}]
+    return location
+
+
+def _region(span: Span) -> dict[str, int]:
+    """A region of the SARIF schema, where lines and columns are at least 1 and the end is not before the start."""
+    line, column = max(span.line, 1), max(span.column, 1)
+    end_line = max(span.end_line, line)
+    end_column = max(span.end_column, column if end_line == line else 1)
+    return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for edit in fix.edits:
+        replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.replacement}}
+        by_file.setdefault(edit.span.file, []).append(replacement)
+    changes = [{"artifactLocation": {"uri": file_uri(file)}, "replacements": edits} for file, edits in by_file.items()]
+    return {"description": {"text": fix.title}, "artifactChanges": changes}

@@ -1,0 +1,118 @@
+"""Did you mean: the candidate that a wrong word most likely stands for, or nothing.
+
+A word is tried as the same word in another spelling (`randomFlip`), as a name from another library (`rotation_range`), as a
+part of one candidate's name (`flip`), and last as a slip of the fingers (`probabilty`). A wrong guess is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.foreign import FOREIGN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_RANDOM = "random"
+
+
+def closest(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `word` was probably meant to be, or `None` when none is near.
+
+    Args:
+        word: What was written.
+        candidates: What is allowed there, the more usual first.
+    """
+    names = list(dict.fromkeys(candidates))
+    plain = _plain(word)
+    if not plain or len(word) > 80:
+        return None
+    by_plain: dict[str, str] = {}
+    for name in names:
+        by_plain.setdefault(_plain(name), name)
+    by_plain.pop("", None)
+    if plain in by_plain:
+        return by_plain[plain]
+    for meant in FOREIGN.get(plain, ()):
+        if meant in names:
+            return meant
+    return _part(word, names) or _slip(plain, by_plain)
+
+
+def _plain(word: str) -> str:
+    """The letters and digits, in lower case: spelling conventions do not count."""
+    return re.sub(r"[^0-9a-z]", "", word.casefold())
+
+
+def _tokens(word: str) -> list[str]:
+    """The parts of a name: `randomFlip`, `random-flip` and `random_flip` have the same."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word)
+    return [t for t in re.split(r"[^0-9a-z]+", spaced.casefold()) if t]
+
+
+def _part(word: str, names: list[str]) -> str | None:
+    """The one candidate that is the word with or without `random_`, contains all of its parts, or begins with it."""
+    tokens = _tokens(word)
+    essence = [t for t in tokens if t != _RANDOM]
+    if not essence or max(map(len, essence)) < 3:
+        return None
+    parts = {name: _tokens(name) for name in names}
+    same = [name for name, own in parts.items() if [t for t in own if t != _RANDOM] == essence]
+    if len(same) == 1:
+        return same[0]
+    holding = [name for name, own in parts.items() if set(essence) <= set(own)]
+    if len(holding) == 1:
+        return holding[0]
+    # An abbreviation: each part begins a part of the name, in order (`val`, `norm`, `rand_rot`).
+    short = [name for name, own in parts.items() if _abbreviates(tokens, own) or _abbreviates(essence, [t for t in own if t != _RANDOM])]
+    return short[0] if len(short) == 1 else None
+
+
+def _abbreviates(tokens: list[str], own: list[str]) -> bool:
+    if len(tokens) != len(own):
+        return False
+    return all(o.startswith(t) and (len(t) >= 3 or t == o) for t, o in zip(tokens, own, strict=True))
+
+
+def _slip(plain: str, by_plain: dict[str, str]) -> str | None:
+    """The nearest candidate within what fingers get wrong in a word of this length."""
+    best: tuple[float, int, str] | None = None
+    for i, (other, name) in enumerate(by_plain.items()):
+        pairs = [(plain, other, 0.0)]
+        if (stem := other.removeprefix(_RANDOM)) != other and not plain.startswith(_RANDOM):
+            pairs.append((plain, stem, 0.5))
+        for a, b, extra in pairs:
+            limit = _allowed(a, b)
+            if abs(len(a) - len(b)) > limit:
+                continue
+            distance = _distance(a, b)
+            # Both the whole names and their essence must be near, or `random_hue` would be a slip of `random_flip`.
+            if distance > limit or _distance(a.removeprefix(_RANDOM), b.removeprefix(_RANDOM)) > _essential(a, b):
+                continue
+            rank = (distance + extra + (0.25 if a[0] != b[0] else 0.0), i, name)
+            best = min(best, rank) if best else rank
+    return best[2] if best else None
+
+
+def _allowed(a: str, b: str) -> int:
+    """How many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
+    length = min(len(a), len(b))
+    return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
+
+
+def _essential(a: str, b: str) -> int:
+    return _allowed(a.removeprefix(_RANDOM), b.removeprefix(_RANDOM)) if a.startswith(_RANDOM) and b.startswith(_RANDOM) else _allowed(a, b)
+
+
+def _distance(a: str, b: str) -> int:
+    """Damerau-Levenshtein: insertions, deletions, substitutions, and swaps of neighbours."""
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, above, row = row, before, [i, *[0] * len(b)]
+        for j, y in enumerate(b, 1):
+            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                row[j] = min(row[j], above[j - 2] + 1)
+    return row[len(b)]

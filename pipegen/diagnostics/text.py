@@ -1,0 +1,183 @@
+"""Findings for people: the message, the place in the file with carets under it, and what to do.
+
+    error[PG102]: unknown key `prob` for step `random_flip`
+      --> flowers.pipegen.yaml:46:20
+       |
+    46 |   - random_flip: {prob: 0.5}
+       |                   ^^^^ did you mean `probability`?
+       |
+       = help: ...
+       = more: pipegen rule PG102
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import CODES
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.lines import split_lines
+from pipegen.diagnostics.snippet import Mark, Row, clean, plain_row, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
+
+_WIDTH = 140
+_READ = 2**21
+"""Bytes of a file that are read at most; a spec is half of that at most."""
+
+_SEVERITY_STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.INFO: "\x1b[1;36m"}
+_STYLES = {"gutter": "\x1b[1;34m", "secondary": "\x1b[1;34m", "bold": "\x1b[1m"}
+
+
+def render_text(
+    diagnostics: Iterable[Diagnostic],
+    *,
+    sources: Mapping[str, str] | None = None,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """The findings, one after another, and a line that counts them. Nothing for no findings.
+
+    Args:
+        diagnostics: The findings, in the order to show them.
+        sources: The text of files by name; a file that is not here is read from the disk.
+        color: Whether to write ANSI colours.
+        width: The terminal's columns; source lines are cut to it.
+    """
+    found = list(diagnostics)
+    if not found:
+        return ""
+    renderer = _Renderer(dict(sources or {}), color, width or _WIDTH)
+    return "\n".join([*(renderer.finding(d) for d in found), summary(found)]) + "\n"
+
+
+def summary(diagnostics: Iterable[Diagnostic]) -> str:
+    """What was found, counted: `2 errors, 1 warning`."""
+    found = list(diagnostics)
+    counts = ((s, sum(1 for d in found if d.severity is s)) for s in Severity)
+    parts = [f"{n} {s.value}{'' if n == 1 else 's'}" for s, n in counts if n]
+    return ", ".join(parts) or "no findings"
+
+
+class _Renderer:
+    """Renders findings of one run; reads each file once."""
+
+    def __init__(self, sources: dict[str, str], color: bool, width: int) -> None:
+        self.sources = sources
+        self.color = color
+        self.width = width
+        self.lines: dict[str, list[str] | None] = {}
+
+    def finding(self, d: Diagnostic) -> str:
+        """One finding as lines of text, a line break after each."""
+        severity = _SEVERITY_STYLES[d.severity]
+        head = self.paint(f"{d.severity.value}[{clean(d.code)}]", severity) + self.paint(f": {clean(d.message)}", _STYLES["bold"])
+        shown = [label for label in d.labels if label.span is not None and self.line(label.span) is not None]
+        gutter = max((len(str(label.span.line)) for label in shown if label.span), default=2)
+        out = [head, *self.places(d, shown, gutter, severity)]
+        pad = " " * gutter
+        notes = [("help", h) for h in d.help]
+        if d.fix is not None:
+            notes.append(("fix", f"{d.fix.title} (`pipegen validate --fix` applies it)"))
+        if d.code in CODES:
+            notes.append(("more", f"pipegen rule {d.code}"))
+        if notes and shown:
+            out.append(self.paint(f"{pad} |", _STYLES["gutter"]))
+        for name, text in notes:
+            first, *rest = text.splitlines() or [""]
+            out.append(f"{self.paint(f'{pad} =', _STYLES['gutter'])} {self.paint(name, _STYLES['bold'])}: {clean(first)}".rstrip())
+            out.extend(f"{pad}   {' ' * (len(name) + 2)}{clean(line)}".rstrip() for line in rest)
+        return "\n".join(out) + "\n"
+
+    def places(self, d: Diagnostic, shown: list[Label], gutter: int, severity: str) -> list[str]:
+        """The locations: file by file in the order of the labels, then those that have no text to show."""
+        out: list[str] = []
+        blocks: dict[str, list[Label]] = {}
+        for label in d.labels:
+            if label in shown and label.span is not None:
+                blocks.setdefault(label.span.file, []).append(label)
+            else:
+                blocks[f"\0{len(blocks)}"] = [label]
+        for i, labels in enumerate(blocks.values()):
+            first = labels[0]
+            where = clean(str(first.span) if first.span is not None else first.path)
+            if not where and not first.text:
+                continue
+            arrow = self.paint(" " * gutter + ("--> " if i == 0 else "::: "), _STYLES["gutter"])
+            if first not in shown:
+                out.append(arrow + ": ".join(t for t in (where, clean(first.text)) if t))
+                continue
+            out.append(arrow + where)
+            out.extend(self.snippet(labels, d.labels[0], gutter, severity))
+        return out
+
+    def snippet(self, labels: list[Label], primary: Label, gutter: int, severity: str) -> list[str]:
+        """The lines of one file that have labels, in order, with their marks."""
+        by_line: dict[int, list[Label]] = {}
+        for label in labels:
+            if label.span is not None:
+                by_line.setdefault(label.span.line, []).append(label)
+        budget = self.width - gutter - 3
+        out = [self.gutter("", gutter, Row(()), severity)]
+        previous: int | None = None
+        for number in sorted(by_line):
+            if previous is not None and number == previous + 2:
+                span = by_line[number][0].span
+                between = (self.file_lines(span.file) if span else None) or []
+                out.append(self.gutter(str(number - 1), gutter, plain_row(between[number - 2], budget), severity))
+            elif previous is not None and number > previous + 2:
+                out.append(self.paint("...", _STYLES["gutter"]))
+            previous = number
+            marks: list[Mark] = []
+            text = ""
+            for label in by_line[number]:
+                if label.span is not None:
+                    text = self.line(label.span) or ""
+                    marks.append(_mark(label, label.span, text, primary=label is primary))
+            for j, row in enumerate(rows(text, marks, budget)):
+                out.append(self.gutter(str(number) if j == 0 else "", gutter, row, severity))
+        return out
+
+    def gutter(self, number: str, gutter: int, row: Row, severity: str) -> str:
+        """A row behind the line-number gutter."""
+        styles = {**_STYLES, "primary": severity}
+        body = "".join(self.paint(text, styles[style]) if style else text for text, style in row.pieces)
+        return f"{self.paint(f'{number:>{gutter}} |', _STYLES['gutter'])} {body}".rstrip()
+
+    def paint(self, text: str, style: str) -> str:
+        """The text in a style, where colours are wanted."""
+        return f"{style}{text}\x1b[0m" if self.color and text else text
+
+    def line(self, span: Span) -> str | None:
+        """The first line of a span, or `None` when there is no such line to read."""
+        lines = self.file_lines(span.file)
+        return lines[span.line - 1] if lines is not None and 1 <= span.line <= len(lines) else None
+
+    def file_lines(self, file: str) -> list[str] | None:
+        """The lines of a file, or `None` when it cannot be read."""
+        if file not in self.lines:
+            text = self.sources[file] if file in self.sources else _read(file)
+            self.lines[file] = None if text is None else split_lines(text)
+        return self.lines[file]
+
+
+def _mark(label: Label, span: Span, line: str, *, primary: bool) -> Mark:
+    """The part of a span that lies on its first line, in characters from 0."""
+    start = min(max(span.column - 1, 0), len(line))
+    end = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
+    return Mark(start, min(max(end, start), max(len(line), start)), primary, clean(label.text))
+
+
+def _read(file: str) -> str | None:
+    try:
+        # A pipe or a device could block for ever; only plain files are read.
+        if not os.path.isfile(file):
+            return None
+        with open(file, "rb") as stream:
+            return stream.read(_READ).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,72 @@
+"""The exceptions that pipegen raises.
+
+    PipegenError
+     ├── SpecError       the spec or its data is wrong; holds the findings
+     ├── DataError       a record could not be read while the pipeline ran; names the file
+     ├── StateError      a saved state does not fit this pipeline
+     └── InternalError   pipegen itself is wrong; never the user's mistake
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+
+
+class PipegenError(Exception):
+    """The base of everything that pipegen raises on purpose."""
+
+
+class SpecError(PipegenError):
+    """A spec, or the data it points at, is wrong.
+
+    Attributes:
+        diagnostics: Every finding of the run, errors first by position in the file.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(len(self.diagnostics))
+
+    def __str__(self) -> str:
+        from pipegen.diagnostics.text import render_text
+
+        return "\n" + render_text(self.diagnostics)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and Jupyter print instead of frames."""
+        return str(self).splitlines()
+
+
+class DataError(PipegenError):
+    """A record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
+
+
+class StateError(PipegenError):
+    """A saved state does not fit this pipeline; the message says in words what differs."""
+
+
+class InternalError(PipegenError):
+    """A broken invariant inside pipegen. Please report it; the message holds the plan."""
+
+
+class OpError(Exception):
+    """What an op raises when its input type or its arguments cannot work; the plan builder turns it into a finding.
+
+    Attributes:
+        code: The diagnostic code, such as `PG213`.
+        message: One sentence saying what is wrong.
+        field: The argument at fault, or `None` for the step as a whole.
+        help: What to do about it.
+    """
+
+    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | None = None) -> None:  # noqa: A002
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.field = field
+        self.help = help

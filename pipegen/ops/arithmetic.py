@@ -1,0 +1,41 @@
+"""Element-wise arithmetic as a value: what `rescale`, `normalize` and `cast` come down to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipegen.types import BYTE_RANGE, FeatureType, Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Element-wise arithmetic on the last axis.
+
+    Attributes:
+        scale: One factor for each output channel, or a single one for all.
+        offset: Likewise, added after.
+        order: Which input channel each output channel reads; empty for as it is.
+        dtype: The output's dtype; an integer rounds half to even and clips to its range.
+    """
+
+    scale: tuple[float, ...]
+    offset: tuple[float, ...]
+    dtype: str
+    order: tuple[int, ...] = ()
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The output type."""
+        interval = x.interval
+        if interval is not None:
+            parts = [interval.affine(s, o) for s, o in zip(self.scale, self.offset, strict=True)]
+            interval = parts[0]
+            for part in parts[1:]:
+                interval = interval.union(part)
+        if self.dtype == "uint8":
+            interval = Interval(*(float(min(max(round(v), 0), 255)) for v in (interval.low, interval.high))) if interval else BYTE_RANGE
+        return x.with_(dtype=self.dtype, interval=interval)
+
+    def is_identity(self, x: FeatureType) -> bool:
+        """Whether nothing changes on an input of type `x`."""
+        plain = all(s == 1 for s in self.scale) and all(o == 0 for o in self.offset)
+        return plain and self.dtype == x.dtype and self.order in ((), tuple(range(len(self.order))))

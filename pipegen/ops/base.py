@@ -1,0 +1,368 @@
+"""What an op is: the families, their contracts, and the arguments that every step has.
+
+The algebra follows one rule: an op says *what it is* (a 3x3 matrix, a colour matrix, a scale and an offset, a
+function of one example) and the passes and the backend decide how often a pixel is touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipegen.errors import OpError
+from pipegen.ops.arithmetic import Arithmetic as Arithmetic
+from pipegen.ops.magnitudes import Number
+from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
+from pipegen.ops.traits import IMAGE_224 as IMAGE_224
+from pipegen.ops.traits import Example as Example
+from pipegen.ops.traits import Family as Family
+from pipegen.ops.traits import Traits as Traits
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class Model(BaseModel):
+    """The base of everything a spec is made of: frozen, strict about unknown keys, documented by docstrings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+
+
+Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
+"""A square's side or `[height, width]`, in pixels."""
+
+
+def height_width(size: int | tuple[int, int]) -> tuple[int, int]:
+    """`(height, width)` of a `Size`, in pixels."""
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+class ConstantFill(Model):
+    """Fill what lies outside the image with one value."""
+
+    constant: Number = 0.0
+    """The value, in the units of the image that enters the step."""
+
+
+Fill = Literal["reflect", "nearest", "wrap"] | ConstantFill
+"""What lies outside the image: `reflect` (abc|cba, the edge pixel repeated), `nearest`, `wrap`, or `{constant: VALUE}`."""
+
+Interpolation = Literal["nearest", "bilinear"]
+
+SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+When = Literal["train", "eval", "all"] | list[SplitName]
+
+
+class Transform(Model):
+    """One step. Subclass a family below, not this.
+
+    Class attributes:
+        op: The name in a spec.
+        kinds: The kinds of feature that it has a rule for.
+        random: Whether it draws numbers.
+        handles_probability: Whether `probability` is dealt with inside the step, by draws of its own that `num_draws`
+            counts; the backend then appends no draw and makes no choice.
+        examples: Worked examples, at least one.
+    """
+
+    op: ClassVar[str]
+    kinds: ClassVar[frozenset[str]] = frozenset({"image"})
+    random: ClassVar[bool] = False
+    handles_probability: ClassVar[bool] = False
+    examples: ClassVar[tuple[Example, ...]] = ()
+
+    when: When | None = None
+    """Which splits it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default
+    to `train`, others to every split."""
+    feature: str | None = None
+    """Act on this feature only, instead of on every feature of a kind that the step knows."""
+    id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")] | None = None
+    """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting
+    another kind of step leaves the draws alone."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        """What passes may assume about the step on an input of type `x`."""
+        raise NotImplementedError
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The output type for the input type `x`.
+
+        Raises:
+            OpError: If the step cannot run on `x`.
+        """
+        raise NotImplementedError
+
+    def is_identity(self, x: FeatureType) -> bool:
+        """Whether the step provably changes nothing on inputs of type `x`."""
+        return False
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        """Legal but unwise settings on an input of type `x`, as values."""
+        return ()
+
+    def num_draws(self) -> int:
+        """How many uniform numbers in [0, 1) one example needs.
+
+        The backend appends one for `probability` when that is below 1, unless the step `handles_probability`.
+        """
+        return 0
+
+    def needed_size(self) -> tuple[int, int] | None:
+        """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
+
+        A decoder may hand over a picture (for a crop that resizes: a window) that was scaled down to no less than this.
+        `None` means that every pixel counts.
+        """
+        return None
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        """The steps that stand in for a random step that fixes the shape, on the other splits."""
+        return ()
+
+
+class ElementTransform(Transform):
+    """A function of one example, at any shape."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT, random=self.random, fixes_shape=True)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        """Transform one image.
+
+        Args:
+            image: `(height, width, channels)`, any size.
+            u: float64 `(num_draws,)`, uniform in [0, 1).
+
+        Returns:
+            The image, of the dtype that `infer` says.
+        """
+        raise NotImplementedError
+
+
+class DecodeTransform(Transform):
+    """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT)
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        """Decode the whole image.
+
+        Args:
+            contents: string scalar: a file's bytes.
+            need: What the next step's `needed_size` says: where the step's arguments allow it, the image may come back
+                at a fraction of its size whose sides are no smaller.
+
+        Returns:
+            uint8 `(height, width, channels)`.
+        """
+        raise NotImplementedError
+
+    def image_size(self, contents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """int32 scalars height and width of what `decode` gives without `need`, in pixels."""
+        raise NotImplementedError
+
+    def decode_window(self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False) -> tf.Tensor:
+        """Decode one window of the image.
+
+        Args:
+            contents: string scalar: a file's bytes.
+            window: int32 `(4,)`: top, left, height, width, in the pixels of `image_size`.
+            need: The crop's `needed_size`: the window may come back at a fraction of its size, no smaller than this.
+            whole: Decode the whole image first and cut the window out: the same pixels, slower. It is what the step
+                means; decoding the window alone is the rewrite.
+
+        Returns:
+            uint8 `(height, width, channels)`.
+        """
+        raise NotImplementedError
+
+
+class CropTransform(Transform):
+    """A window of the image, then perhaps a resize.
+
+    On images of any size it is an element function, and a decoder may decode the window alone. Where the input's size
+    is known and nothing is resized, it is a geometric step: a translation that ends its segment.
+    """
+
+    def output_size(self) -> tuple[int, int]:
+        """`(height, width)` of the output, in pixels."""
+        raise NotImplementedError
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The output size; an image that is known to be too small for a plain window is an error."""
+        require_image(self, x)
+        height, width = self.output_size()
+        small = (x.height is not None and x.height < height) or (x.width is not None and x.width < width)
+        if small and not self.resizes():
+            given = "×".join("?" if d is None else str(d) for d in x.shape[:2])
+            raise OpError(
+                "PG206",
+                f"`{self.op}` cuts {height}×{width} pixels out of an image of {given}",
+                field="size",
+                help="resize to at least the crop's size first, or use a smaller crop",
+            )
+        return x.with_(shape=(height, width, x.channels))
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return not self.resizes() and (x.height, x.width) == self.output_size()
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        """The window, computed in float64 and rounded once.
+
+        Args:
+            u: float64 `(..., num_draws)`.
+            height, width: int32 scalars: the size of the image, in pixels.
+
+        Returns:
+            int32 `(..., 4)`: top, left, height, width, inside the image.
+        """
+        raise NotImplementedError
+
+    def resizes(self) -> bool:
+        """Whether `finish` resizes, so that the step is no plain window."""
+        return False
+
+    def finish(self, window: tf.Tensor) -> tf.Tensor:
+        """From the window's pixels to the output; the identity unless `resizes()`."""
+        return window
+
+    def traits(self, x: FeatureType) -> Traits:
+        if x.height is not None and x.width is not None and not self.resizes():
+            return Traits(Family.GEOMETRIC, random=self.random, fixes_shape=True, crops=True, moves_pixels_only=True)
+        return Traits(Family.ELEMENT, random=self.random, fixes_shape=True, crops=True, resizes=self.resizes())
+
+
+class GeometricTransform(Transform):
+    """A 3x3 matrix. Adjacent steps with equal `fill` and `interpolation` multiply and resample once."""
+
+    fill: Fill = "reflect"
+    """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
+    interpolation: Interpolation = "bilinear"
+    """How a position between pixels is read."""
+    exact: bool = False
+    """Resample for this step alone instead of once for the run of geometric steps around it."""
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The share of examples that the step changes."""
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        """The map from output to input pixel coordinates.
+
+        Coordinates are `(x, y, 1)` with x to the right, y down, and pixel centres at whole numbers; the centre of the
+        image is `((width - 1) / 2, (height - 1) / 2)`.
+
+        Args:
+            u: float64 `(..., num_draws)`, uniform in [0, 1).
+            height, width: float64 scalars: the canvas, in pixels.
+
+        Returns:
+            float64 `(..., 3, 3)`.
+        """
+        raise NotImplementedError
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, random=self.random)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The same type; a constant fill widens the interval."""
+        require_image(self, x)
+        if isinstance(self.fill, ConstantFill) and x.interval is not None:
+            from pipegen.types import Interval
+
+            value = self.fill.constant
+            if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
+                raise OpError("PG207", f"a uint8 image cannot be filled with {value:g}", field="fill", help="use a whole number from 0 to 255")
+            return x.with_(interval=x.interval.union(Interval(value, value)))
+        return x
+
+
+class ColourTransform(Transform):
+    """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
+
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The share of examples that the step changes."""
+
+    min_channels: ClassVar[int] = 1
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The map `y = A x + b + m * mean`, where `mean` is the mean luma of the image that enters the segment.
+
+        Args:
+            u: float64 `(..., num_draws)`, uniform in [0, 1).
+            channels: 1 or 3.
+
+        Returns:
+            float64 `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` for every step that
+            does not change their number.
+        """
+        raise NotImplementedError
+
+    def uses_mean(self) -> bool:
+        """Whether `m` can be other than zero."""
+        return False
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.COLOUR, random=self.random)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """float32, clipped to the interval that enters."""
+        require_image(self, x)
+        if x.channels not in (1, 3):
+            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
+        if x.channels < self.min_channels:
+            raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, and gets {x.channels}")
+        if is_standardised(x):
+            raise OpError(
+                "PG214",
+                f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets standardised values in {x.interval}",
+                help="move the colour step before `normalize`",
+            )
+        return x.with_(dtype="float32")
+
+
+class PointwiseTransform(Transform):
+    """A per-channel order, scale and offset, and a dtype: `y[c] = x[order[c]] * scale[c] + offset[c]`."""
+
+    def arithmetic(self, x: FeatureType) -> Arithmetic:
+        """The constants for an input of type `x`."""
+        raise NotImplementedError
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.POINTWISE)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The dtype and the interval that the arithmetic gives."""
+        require_image(self, x)
+        return self.arithmetic(x).infer(x)
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.arithmetic(x).is_identity(x)
+
+
+def require_image(step: Transform, x: FeatureType) -> None:
+    """Reject what is not a decoded image.
+
+    Raises:
+        OpError: `PG203` for another kind, `PG204` for a wrong rank.
+    """
+    if x.kind == "encoded":
+        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
+    if x.kind not in step.kinds:
+        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}")
+    if len(x.shape) != 3:
+        raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
+
+
+def is_standardised(x: FeatureType) -> bool:
+    """Whether the values were centred, so that 0 is no longer black."""
+    return x.interval is not None and x.interval.low < 0
+
+
+def step_kwargs(step: Transform) -> dict[str, Any]:
+    """The arguments of a step that differ from their defaults, for printing."""
+    return step.model_dump(exclude_defaults=True, mode="json")

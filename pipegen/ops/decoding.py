@@ -1,0 +1,212 @@
+"""A file's bytes become pixels: by content, whole, one window alone, or at a fraction of the size.
+
+JPEG is decoded with the integer FAST transform and without fancy upsampling. That is a matter of meaning: only so do
+the pixels of a window depend on nothing outside it, and decoding the window alone gives what cutting it out gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    Need = tuple[int, int] | None
+
+RATIOS = (1, 2, 4, 8)
+"""By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
+_EXACT = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
+_HEAD = 32
+# Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
+_BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
+_PLAIN, _SEGMENTED, _OTHER = 0, 1, 2
+
+
+def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ignore"] = "apply", need: Need = None) -> tf.Tensor:
+    """Decode a JPEG, PNG, GIF (its first frame), BMP or WebP file.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        channels: 3 or 1.
+        exif: Whether a JPEG is turned upright.
+        need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
+            multiple of it still fits into the upright image. `None` keeps the full size.
+
+    Returns:
+        uint8 `(height, width, channels)`.
+    """
+    import tensorflow as tf
+
+    from pipegen.ops.exif import orient, orientation, swaps_sides
+    from pipegen.ops.formats import decode_other
+
+    def plain() -> tf.Tensor:
+        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None)
+
+    def segmented() -> tf.Tensor:
+        turn = orientation(contents)
+        size = _upright(_jpeg_size(contents), swaps_sides(turn)) if need else None
+        return orient(_jpeg(contents, channels, _ratio_index(size, need) if need else None), turn)
+
+    return _shaped(tf.switch_case(_route(contents, exif), [plain, segmented, lambda: decode_other(contents, channels)]), channels)
+
+
+def image_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
+    """The size of what `decode` gives without `need`.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        exif: Whether a JPEG is turned upright.
+
+    Returns:
+        int32 `(2,)`: height and width in pixels.
+    """
+    import tensorflow as tf
+
+    from pipegen.ops.exif import orientation, swaps_sides
+    from pipegen.ops.formats import other_size
+
+    size = tf.switch_case(
+        _route(contents, exif),
+        [
+            lambda: _jpeg_size(contents),
+            lambda: _upright(_jpeg_size(contents), swaps_sides(orientation(contents))),
+            lambda: other_size(contents),
+        ],
+    )
+    size.set_shape([2])
+    return size
+
+
+def decode_window(
+    contents: tf.Tensor,
+    window: tf.Tensor,
+    channels: int = 3,
+    *,
+    exif: Literal["apply", "ignore"] = "apply",
+    need: Need = None,
+    whole: bool = False,
+) -> tf.Tensor:
+    """Decode one window of an image.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        window: int32 `(4,)`: top, left, height, width in pixels of the full-size, upright image.
+        channels: 3 or 1.
+        exif: Whether a JPEG is turned upright.
+        need: The least `(height, width)` in pixels that is needed of the window: a JPEG is reduced by the greatest of
+            `RATIOS` whose multiple of it still fits into the window. The window in the reduced image is
+            `scaled_window`. `None` keeps the full size.
+        whole: Decode the whole image (reduced likewise) and cut the window out: the same pixels, slower.
+
+    Returns:
+        uint8 `(height, width, channels)`.
+    """
+    import tensorflow as tf
+
+    from pipegen.ops.exif import orient, orientation
+    from pipegen.ops.formats import decode_other
+
+    index = _ratio_index(window[2:], need) if need else None
+
+    def cut(image: tf.Tensor) -> tf.Tensor:
+        ratio = 1 if index is None else tf.gather(RATIOS, index)
+        return _slice(image, scaled_window(window, ratio))
+
+    def plain() -> tf.Tensor:
+        return cut(_jpeg(contents, channels, index)) if whole else _jpeg(contents, channels, index, window)
+
+    def segmented() -> tf.Tensor:
+        return cut(orient(_jpeg(contents, channels, index), orientation(contents)))
+
+    def other() -> tf.Tensor:
+        return _slice(decode_other(contents, channels), window)
+
+    return _shaped(tf.switch_case(_route(contents, exif), [plain, segmented, other]), channels)
+
+
+def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
+    """The window in an image reduced by `ratio` that holds every pixel of the one at full size.
+
+    Top and left are rounded down, bottom and right up, so it always lies inside the reduced image.
+
+    Args:
+        window: int32 `(4,)`: top, left, height, width.
+        ratio: One of `RATIOS`.
+    """
+    import tensorflow as tf
+
+    start, end = window[:2], window[:2] + window[2:]
+    first = start // ratio
+    return tf.concat([first, -(-end // ratio) - first], axis=0)
+
+
+def _route(contents: tf.Tensor, exif: str) -> tf.Tensor:
+    """Which way to decode: a JPEG without anything to look up, one that may have EXIF, another format.
+
+    Almost every JPEG of a dataset starts with JFIF and goes on to its tables; seeing that costs a few bytes, while a
+    search for EXIF costs a pass over 64 KiB.
+    """
+    import tensorflow as tf
+
+    head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
+    jpeg = tf.reduce_all(head[:3] == [0xFF, 0xD8, 0xFF])
+    if exif == "ignore":
+        return tf.where(jpeg, _PLAIN, _OTHER)
+    jfif = tf.reduce_all(tf.gather(head, [3, 4, 5, 20]) == [0xE0, 0, 16, 0xFF])
+    marker = tf.where(jfif, head[21], head[3])
+    plain = tf.reduce_any(marker == list(_BODY_MARKERS))
+    return tf.where(jpeg, tf.where(plain, _PLAIN, _SEGMENTED), _OTHER)
+
+
+def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    return tf.io.extract_jpeg_shape(contents)[:2]
+
+
+def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    return tf.where(swapped, size[::-1], size)
+
+
+def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
+    """The index into `RATIOS` of the greatest ratio at which `need` pixels remain of `size`."""
+    import tensorflow as tf
+
+    enough = [tf.reduce_all(size >= [ratio * need[0], ratio * need[1]]) for ratio in RATIOS[1:]]
+    return tf.add_n([tf.cast(e, tf.int32) for e in enough])
+
+
+def _jpeg(contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None) -> tf.Tensor:
+    """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
+    import tensorflow as tf
+
+    from pipegen.ops.formats import luma
+
+    def at(ratio: int, channels: int) -> tf.Tensor:
+        if window is None:
+            return tf.io.decode_jpeg(contents, channels, ratio=ratio, **_EXACT)
+        return tf.io.decode_and_crop_jpeg(contents, scaled_window(window, ratio), channels, ratio=ratio, **_EXACT)
+
+    def reduced(channels: int) -> tf.Tensor:
+        if index is None:
+            return at(1, channels)
+        return tf.switch_case(index, [lambda ratio=ratio: at(ratio, channels) for ratio in RATIOS])
+
+    if channels == 1:  # the decoder has no way from CMYK to gray
+        cmyk = tf.io.extract_jpeg_shape(contents)[2] == 4
+        return _shaped(tf.cond(cmyk, lambda: luma(reduced(3)), lambda: reduced(1)), 1)
+    return _shaped(reduced(channels), channels)
+
+
+def _slice(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    return tf.slice(image, tf.concat([window[:2], [0]], axis=0), tf.concat([window[2:], [image.shape[-1]]], axis=0))
+
+
+def _shaped(image: tf.Tensor, channels: int) -> tf.Tensor:
+    image.set_shape([None, None, channels])
+    return image

@@ -1,0 +1,89 @@
+"""The orientation that a camera wrote into a JPEG, read and applied inside the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+ORIENTATION_TAG = 0x0112
+SHORT = 3
+SEARCHED = 65536
+"""Bytes at the start of a file in which EXIF is looked for: the Exif standard puts it into the first segment."""
+MOST_ENTRIES = 128
+"""Entries of the first image file directory that are looked at; their tags ascend, and this one's is low."""
+
+# RE2 reads a pattern as UTF-8, so bytes above 127 cannot be written in it: `\C` is any byte. Before `Exif` stand the
+# marker FF E1 and the length of the segment.
+_TO_TIFF = r"(?s)^\C*?\C\C\C\CExif\x00\x00"
+
+
+def orientation(contents: tf.Tensor) -> tf.Tensor:
+    """The EXIF orientation of a JPEG.
+
+    Args:
+        contents: string scalar: a file's bytes.
+
+    Returns:
+        int32 scalar from 1 to 8; 1 when there is none or it makes no sense.
+    """
+    import tensorflow as tf
+
+    start = tf.strings.substr(contents, 0, SEARCHED)
+    tiff = tf.io.decode_raw(tf.strings.regex_replace(start, _TO_TIFF, "", replace_global=False), tf.uint8, fixed_length=SEARCHED)
+    mark = tf.cast(tiff[:4], tf.int32)
+    little = tf.reduce_all(mark == [0x49, 0x49, 0x2A, 0x00])
+    big = tf.reduce_all(mark == [0x4D, 0x4D, 0x00, 0x2A])
+
+    def whole(part: tf.Tensor) -> tf.Tensor:
+        """The last axis of bytes as one unsigned number, in the file's byte order."""
+        digits = tf.cast(part, tf.int64)
+        powers = tf.constant([256**i for i in range(part.shape[-1])], tf.int64)
+        return tf.reduce_sum(digits * tf.where(little, powers, powers[::-1]), axis=-1)
+
+    offset = tf.cast(tf.clip_by_value(whole(tiff[4:8]), 0, SEARCHED - 2), tf.int32)
+    listed = tf.cast(whole(tf.slice(tiff, [offset], [2])), tf.int32)
+    entries = tf.minimum(tf.minimum(listed, MOST_ENTRIES), (SEARCHED - 2 - offset) // 12)
+    table = tf.reshape(tf.slice(tiff, [offset + 2], [12 * entries]), [-1, 12])
+    found = (whole(table[:, 0:2]) == ORIENTATION_TAG) & (whole(table[:, 2:4]) == SHORT)
+    value = tf.reduce_max(tf.concat([tf.where(found, whole(table[:, 8:10]), 0), [0]], axis=0))
+    sane = (little | big) & (value >= 1) & (value <= 8)
+    return tf.cast(tf.where(sane, value, 1), tf.int32)
+
+
+def swaps_sides(orientation: tf.Tensor) -> tf.Tensor:
+    """Whether the stored rows are the columns of the picture."""
+    return orientation >= 5
+
+
+def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
+    """Turn a stored image upright, as Pillow's `ImageOps.exif_transpose` does.
+
+    Args:
+        image: `(height, width, channels)` as stored.
+        orientation: int32 scalar from 1 to 8.
+
+    Returns:
+        The upright image; from 5 on, height and width change places.
+    """
+    import tensorflow as tf
+
+    def turned(transposes: bool, mirrored: list[int]) -> tf.Tensor:
+        y = tf.transpose(image, [1, 0, 2]) if transposes else image
+        return tf.reverse(y, mirrored) if mirrored else y
+
+    rows, columns = 0, 1
+    cases = [
+        (False, []),  # 1: upright
+        (False, [columns]),  # 2: mirrored left to right
+        (False, [rows, columns]),  # 3: upside down
+        (False, [rows]),  # 4: mirrored top to bottom
+        (True, []),  # 5: mirrored along the main diagonal
+        (True, [columns]),  # 6: turn clockwise
+        (True, [rows, columns]),  # 7: mirrored along the other diagonal
+        (True, [rows]),  # 8: turn counter-clockwise
+    ]
+    y = tf.switch_case(orientation - 1, [lambda case=case: turned(*case) for case in cases])
+    y.set_shape([None, None, image.shape[-1]])
+    return y

@@ -1,0 +1,81 @@
+"""Small float64 matrices, stacked over any leading batch axes: what the geometric and the colour steps are made of.
+
+Everything is float64: TensorFlow's float32 `sin`, `exp` and `log` depend on the size of the tensor, float64 rounded
+once does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import tensorflow as tf
+
+    Scalar = float | tf.Tensor
+
+LUMA = (0.299, 0.587, 0.114)
+"""The weights of red, green and blue in luma (ITU-R BT.601)."""
+
+
+def uniform(u: tf.Tensor, bounds: tuple[float, float]) -> tf.Tensor:
+    """`low + (high - low) * u` in float64, for `u` in [0, 1)."""
+    import tensorflow as tf
+
+    low, high = bounds
+    return tf.constant(low, tf.float64) + tf.constant(high - low, tf.float64) * tf.cast(u, tf.float64)
+
+
+def radians(degrees: tf.Tensor) -> tf.Tensor:
+    """Degrees as radians, in float64."""
+    import math
+
+    return degrees * (math.pi / 180.0)
+
+
+def stack(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> tf.Tensor:
+    """A float64 matrix `(..., rows, columns)` from its entries.
+
+    Args:
+        rows: The entries by row: numbers, or tensors that broadcast to `like`.
+        like: A float64 tensor of the batch's shape `(...)`.
+    """
+    import tensorflow as tf
+
+    zero = tf.zeros_like(like, dtype=tf.float64)
+    return tf.stack([tf.stack([zero + entry for entry in row], axis=-1) for row in rows], axis=-2)
+
+
+def vector(entries: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
+    """A float64 vector `(..., n)` from its entries, broadcast to the shape of `like`."""
+    import tensorflow as tf
+
+    zero = tf.zeros_like(like, dtype=tf.float64)
+    return tf.stack([zero + entry for entry in entries], axis=-1)
+
+
+def about_centre(linear: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The 3x3 matrix that applies a 2x2 one about the centre of the canvas.
+
+    Args:
+        linear: The 2x2 matrix on `(x, y)`, from output to input.
+        like: A float64 tensor of the batch's shape `(...)`.
+        height, width: float64 scalars: the canvas, in pixels.
+
+    Returns:
+        float64 `(..., 3, 3)`.
+    """
+    (a, b), (c, d) = linear
+    cx, cy = (width - 1.0) / 2.0, (height - 1.0) / 2.0
+    return stack([[a, b, cx - (a * cx + b * cy)], [c, d, cy - (c * cx + d * cy)], [0.0, 0.0, 1.0]], like)
+
+
+def scaled_identity(factor: tf.Tensor, channels: int) -> tf.Tensor:
+    """`factor` times the identity: float64 `(..., channels, channels)`."""
+    return stack([[factor if i == j else 0.0 for j in range(channels)] for i in range(channels)], factor)
+
+
+def zeros(channels: int, like: tf.Tensor) -> tf.Tensor:
+    """A float64 zero vector `(..., channels)`."""
+    return vector([0.0] * channels, like)

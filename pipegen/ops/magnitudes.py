@@ -1,0 +1,104 @@
+"""How strong a random step is: a number or a range, what it means, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Range = tuple[Number, Number]
+Magnitude = Number | Range
+"""A number m, meaning [-m, m] (for a factor [1 - m, 1 + m]), or a pair, which is the range."""
+
+
+def symmetric_range(m: float | tuple[float, float]) -> tuple[float, float]:
+    """The range of a magnitude around 0."""
+    return (-abs(m), abs(m)) if isinstance(m, (int, float)) else (m[0], m[1])
+
+
+def factor_range(m: float | tuple[float, float]) -> tuple[float, float]:
+    """The range of a magnitude around 1."""
+    return (1.0 - m, 1.0 + m) if isinstance(m, (int, float)) else (m[0], m[1])
+
+
+def check_range(value: float | tuple[float, float], name: str, low: float | None = None, high: float | None = None) -> None:
+    """Reject a reversed pair or one out of bounds.
+
+    Raises:
+        ValueError: Which pydantic reports at the argument.
+    """
+    pair = value if isinstance(value, tuple) else None
+    if pair is not None and pair[0] > pair[1]:
+        raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
+    for x in pair or (value,):
+        if low is not None and x < low or high is not None and x > high:  # type: ignore[operator]
+            bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
+            raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
+
+
+def check_magnitude(value: float | tuple[float, float], name: str, low: float | None = None, high: float | None = None) -> None:
+    """Reject a magnitude around 0 that is negative, reversed or out of bounds.
+
+    Args:
+        value: The argument.
+        name: What the user calls it.
+        low, high: The least and greatest value that can be drawn, inclusive.
+
+    Raises:
+        ValueError: Which pydantic reports at the argument.
+    """
+    if not isinstance(value, tuple) and value < 0:
+        raise ValueError(f"a single number is a magnitude, which cannot be negative; for a range, write `{name}: [{value:g}, {-value:g}]`")
+    if isinstance(value, tuple):
+        check_range(value, name, low, high)
+    else:
+        check_range(value, name, None, high)
+
+
+def check_factor(value: float | tuple[float, float], name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
+    """Reject a factor that is reversed or can fall below `low`.
+
+    Args:
+        value: The argument: a number m for [1 - m, 1 + m], or the range.
+        name: What the user calls it.
+        low: The least factor.
+        exclusive: Whether `low` itself is out of bounds too.
+
+    Raises:
+        ValueError: Which pydantic reports at the argument.
+    """
+    check_range(value, name)
+    least, most = factor_range(value)
+    if not isinstance(value, tuple) and value < 0:
+        raise ValueError(f"a single number m means [1 - m, 1 + m] and cannot be negative; for a range, write `{name}: [{most:g}, {least:g}]`")
+    if least < low or (exclusive and least == low):
+        bound = f"above {low:g}" if exclusive else f"at least {low:g}"
+        if isinstance(value, tuple):
+            raise ValueError(f"`{name}` must be {bound}, got {least:g}")
+        raise ValueError(f"`{name}: {value:g}` means the range [{least:g}, {most:g}], but a factor must be {bound}; write the range you mean")
+
+
+def angle_lints(op: str, degrees: float | tuple[float, float], most: float, why: str) -> tuple[OpError, ...]:
+    """What is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
+    largest = max(abs(v) for v in symmetric_range(degrees))
+    if 0 < largest < 1:
+        help_ = f"for radians write `degrees: {largest * 57.29577951308232:.3g}`, for a fraction of a turn `degrees: {largest * 360:.3g}`"
+        return (OpError("PG503", f"`{op}` turns by less than 1 degree; is {largest:g} in radians?", field="degrees", help=help_),)
+    if largest > most:
+        return (OpError("PG510", f"`{op}` reaches {largest:g} degrees", field="degrees", help=why),)
+    return ()
+
+
+def factor_lints(op: str, name: str, factor: float | tuple[float, float], low: float | None, high: float) -> tuple[OpError, ...]:
+    """What is odd about a range of factors: reaching `low` or less, or beyond `high`."""
+    least, most = factor_range(factor)
+    if low is not None and least <= low:
+        what = "0, where nothing of the image is left" if least == 0 else f"{least:g}"
+        return (OpError("PG510", f"the `{name}` of `{op}` reaches {what}", field=name, help=f"its range is [{least:g}, {most:g}]"),)
+    if most > high:
+        help_ = f"its range is [{least:g}, {most:g}]; 1 changes nothing"
+        return (OpError("PG510", f"the `{name}` of `{op}` reaches {most:g}", field=name, help=help_),)
+    return ()

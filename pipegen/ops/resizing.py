@@ -1,0 +1,135 @@
+"""Resizing one image, shared by `resize` and `random_resized_crop`: keeps the dtype and rounds half to even."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    Side = int | tf.Tensor
+
+Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
+"""How pixels are weighted: `nearest` copies one (as Pillow chooses it), `bilinear`, `bicubic` (Keys), `area` averages
+what each output pixel covers, `lanczos3`."""
+
+OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos3"})
+"""Methods with negative weights, whose results can lie outside the values that enter."""
+BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
+"""Methods that know `antialias`."""
+
+
+def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antialias: bool = False) -> tf.Tensor:
+    """Resize one image.
+
+    Args:
+        image: `(h, w, channels)`, uint8 or floating.
+        height, width: The output's size in pixels: ints, or int32 scalars.
+        method: How pixels are weighted.
+        antialias: Widen the weights when shrinking, so that every input pixel counts. Costs several times the resize.
+
+    Returns:
+        `(height, width, channels)` of the same dtype; an integer rounds half to even and clips to its range.
+    """
+    import tensorflow as tf
+
+    if method == "nearest":
+        rows = nearest_indices(tf.shape(image)[0], height)
+        columns = nearest_indices(tf.shape(image)[1], width)
+        return _sized(tf.gather(tf.gather(image, rows, axis=0), columns, axis=1), image, height, width)
+    size = tf.stack([tf.cast(height, tf.int32), tf.cast(width, tf.int32)])
+    x = tf.image.resize(image, size, method=method, antialias=antialias and method in BLURS_WITH_ANTIALIAS)
+    return _sized(to_dtype(x, image.dtype, clips=method in OVERSHOOTS), image, height, width)
+
+
+def to_dtype(x: tf.Tensor, dtype: tf.DType, *, clips: bool) -> tf.Tensor:
+    """Float32 values as `dtype`; integers round half to even, and clip to their range if `clips`."""
+    import tensorflow as tf
+
+    if dtype.is_floating:
+        return tf.cast(x, dtype)
+    rounded = tf.round(x)
+    return tf.saturate_cast(rounded, dtype) if clips else tf.cast(rounded, dtype)
+
+
+def nearest_indices(size: tf.Tensor, count: Side) -> tf.Tensor:
+    """Which input row (or column) each output row shows, as Pillow chooses it.
+
+    The centre of output pixel i lies at (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
+    again and again, and so does this, since exact ties fall on either side according to that rounding.
+
+    Args:
+        size: int32 scalar: input pixels.
+        count: Output pixels.
+
+    Returns:
+        int32 `(count,)`.
+    """
+    import tensorflow as tf
+
+    count = tf.cast(count, tf.int32)
+    step = tf.cast(size, tf.float64) / tf.cast(count, tf.float64)
+    steps = tf.concat([[step * 0.5], tf.fill([count - 1], step)], axis=0)
+    return tf.minimum(tf.cast(tf.cumsum(steps), tf.int32), size - 1)
+
+
+def shorter_side_size(height: Side, width: Side, side: int) -> tuple[Side, Side]:
+    """The size that makes the shorter side `side` pixels and keeps the proportions.
+
+    The longer side is rounded half up, in whole numbers: the same for ints and for int32 tensors.
+    """
+    short, long = _ordered(height, width)
+    # 2 * long * side + short stays below 2**31 up to sides of 32767.
+    other = (2 * long * side + short) // (2 * short)
+    return _pick(height, width, side, other)
+
+
+def cover_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
+    """The least size with the image's proportions that covers `size`."""
+    return _proportional(height, width, size, covers=True)
+
+
+def fit_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
+    """The greatest size with the image's proportions that fits inside `size`."""
+    return _proportional(height, width, size, covers=False)
+
+
+def _proportional(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
+    h, w = size
+    by_height_w = (2 * width * h + height) // (2 * height)
+    by_width_h = (2 * height * w + width) // (2 * width)
+    if isinstance(height, int) and isinstance(width, int):
+        by_height = (h * width >= w * height) is covers
+        limit = max if covers else min
+        return (h, max(1, limit(by_height_w, w))) if by_height else (max(1, limit(by_width_h, h)), w)  # type: ignore[type-var, return-value]
+    import tensorflow as tf
+
+    by_height = tf.equal(h * width >= w * height, covers)
+    bound = tf.maximum if covers else tf.minimum
+    rows = tf.where(by_height, h, tf.maximum(1, bound(by_width_h, h)))
+    columns = tf.where(by_height, tf.maximum(1, bound(by_height_w, w)), w)
+    return rows, columns
+
+
+def _ordered(height: Side, width: Side) -> tuple[Side, Side]:
+    if isinstance(height, int) and isinstance(width, int):
+        return min(height, width), max(height, width)
+    import tensorflow as tf
+
+    return tf.minimum(height, width), tf.maximum(height, width)
+
+
+def _pick(height: Side, width: Side, side: int, other: Side) -> tuple[Side, Side]:
+    if isinstance(height, int) and isinstance(width, int):
+        return (side, other) if height <= width else (other, side)
+    import tensorflow as tf
+
+    upright = height > width
+    return tf.where(upright, other, side), tf.where(upright, side, other)
+
+
+def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
+    """Tell the static shape what is known."""
+    known = [d if isinstance(d, int) else None for d in (height, width)]
+    y.set_shape([*known, image.shape[-1]])
+    return y

@@ -1,0 +1,94 @@
+"""What a source is: which records there are, in which order, and of which type. Listing reads names, never pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pipegen.ops.base import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipegen.types import ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something seen while listing, such as an empty class.
+
+    Attributes:
+        code: A diagnostic code.
+        message: One sentence.
+        help: What to do.
+        field: The argument of the source that it concerns (dotted where it is nested, such as
+            `train.image_folder.path`), or `None` for the source as a whole.
+        severity: How bad it is, where that differs from what the code usually means.
+    """
+
+    code: str
+    message: str
+    help: str | None = None
+    field: str | None = None
+    severity: Literal["error", "warning", "info"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The records of a source, in source order.
+
+    Attributes:
+        root: The absolute folder that the keys are relative to.
+        keys: Relative POSIX paths, unique; they identify the records wherever the data is mounted.
+        labels: A class index for each key, or `None` without labels.
+        class_names: The classes in index order; empty without labels.
+        sizes: Bytes of each file.
+        notes: What was odd.
+        parts: For a source whose splits come from different places: the split each record belongs to, else `None`.
+    """
+
+    root: str
+    keys: tuple[str, ...]
+    labels: tuple[int, ...] | None
+    class_names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    notes: tuple[Note, ...] = field(default=())
+    parts: tuple[str, ...] | None = None
+    paths: tuple[str, ...] | None = None
+    """Absolute paths where they are not `root/key` (several roots); else `None`."""
+
+    def path(self, i: int) -> str:
+        """The absolute path of record `i`."""
+        return self.paths[i] if self.paths is not None else f"{self.root}/{self.keys[i]}"
+
+
+class Source(Model):
+    """Where records come from. Subclasses are found by the registry by their `op`."""
+
+    op: ClassVar[str]
+    layout: ClassVar[Literal["files"]] = "files"
+
+    def infer(self) -> ElementType:
+        """The type of one record before any step, from the arguments alone."""
+        raise NotImplementedError
+
+    def has_labels(self) -> bool:
+        """Whether records carry a class label."""
+        raise NotImplementedError
+
+    def split_names(self) -> tuple[str, ...] | None:
+        """The splits, when the source itself says which record is in which; else `None`."""
+        return None
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None) -> Listing:
+        """List the records.
+
+        Args:
+            base: What relative paths are relative to.
+            progress: Called with the number of files seen so far, now and then.
+
+        Raises:
+            OpError: `PG401` when a path does not exist, `PG402` when nothing was found.
+        """
+        raise NotImplementedError

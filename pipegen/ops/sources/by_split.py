@@ -1,0 +1,134 @@
+"""`by_split`: every split comes from a place of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.base import SplitName
+from pipegen.ops.sources.base import Note, Source
+from pipegen.ops.sources.merge import merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipegen.ops.sources.base import Listing
+    from pipegen.types import ElementType
+
+
+class BySplit(Source):
+    """A source for each split, written as in `source`: `{train: {image_folder: {path: a/}}, test: {image_folder: {path: b/}}}`.
+
+    The classes are those of `train`; a class that `train` does not have is an error, one that another split lacks a
+    warning. Records are known as `SPLIT/` and their path, so the same name may occur in several places.
+    """
+
+    op: ClassVar[str] = "by_split"
+
+    parts: dict[SplitName, SerializeAsAny[Source]]
+    """The source of each split. In a spec the map stands directly under `by_split`."""
+
+    @classmethod
+    def from_yaml(cls, value: Mapping[str, object], build: Callable[[str, str, object], Source]) -> BySplit:
+        """Build it from the shape that a spec has, `{SPLIT: SOURCE, …}`.
+
+        Args:
+            value: The map under `by_split`.
+            build: From a split, the op's name and its arguments to the source; it raises what it likes.
+
+        Raises:
+            ValueError: If an entry is not a single-key map `{NAME: {arguments}}`.
+        """
+        parts: dict[str, Source] = {}
+        for split, choice in value.items():
+            if not isinstance(choice, Mapping) or len(choice) != 1:
+                raise ValueError(f"`{split}` needs a source, such as `image_folder: {{path: {split}/}}`")
+            ((name, arguments),) = choice.items()
+            parts[split] = build(split, str(name), arguments)
+        return cls(parts=parts)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_plain(cls, value: Any) -> Any:
+        """Accept the spec's shape as well as `parts=`; a loader with better messages uses `from_yaml`."""
+        if not isinstance(value, Mapping) or (set(value) == {"parts"} and _all_sources(value["parts"])):
+            return value
+        if not all(isinstance(v, Mapping) and len(v) == 1 for v in value.values()):
+            raise ValueError("each split needs a source, such as `train: {image_folder: {path: train/}}`")
+        from pipegen.ops.registry import sources
+
+        parts = {}
+        for split, choice in value.items():
+            ((name, arguments),) = choice.items()
+            if name not in sources():
+                raise ValueError(f"`{split}`: there is no source {name!r}; known: {', '.join(sources())}")
+            parts[split] = sources()[name].model_validate(arguments or {})
+        return {"parts": parts}
+
+    @model_serializer
+    def _to_plain(self) -> dict[str, Any]:
+        return {split: {source.op: source.model_dump(mode="json")} for split, source in self.parts.items()}
+
+    @field_validator("parts")
+    @classmethod
+    def _alike(cls, parts: dict[str, Source]) -> dict[str, Source]:
+        if not parts:
+            raise ValueError("`by_split` names no split; write `train: SOURCE` and the others below it")
+        for split, source in parts.items():
+            if source.split_names() is not None:
+                raise ValueError(f"`{split}` holds a `{source.op}` again; give it a plain source such as `image_folder`")
+        labelled = [split for split, source in parts.items() if source.has_labels()]
+        if labelled and len(labelled) < len(parts):
+            bare = next(split for split in parts if split not in labelled)
+            raise ValueError(f"`{labelled[0]}` has labels and `{bare}` has none; every split must have the same features")
+        return parts
+
+    @property
+    def reference(self) -> str:
+        """The split whose classes count: `train`, or the first when there is none."""
+        return "train" if "train" in self.parts else next(iter(self.parts))
+
+    def infer(self) -> ElementType:
+        """What the reference split gives."""
+        return self.parts[self.reference].infer()
+
+    def has_labels(self) -> bool:
+        """Whether the reference split has labels, and so all."""
+        return self.parts[self.reference].has_labels()
+
+    def split_names(self) -> tuple[str, ...]:
+        """The keys of the map."""
+        return tuple(self.parts)
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None) -> Listing:
+        """List every split. One that cannot be listed is an error note when another could; see `Source.list`."""
+        listings: dict[str, Listing] = {}
+        errors: dict[str, OpError] = {}
+        seen = 0
+        for split, source in self.parts.items():
+            try:
+                listing = source.list(base, None if progress is None else lambda n, seen=seen: progress(seen + n))
+            except OpError as error:
+                errors[split] = error
+                continue
+            seen += len(listing.keys)
+            notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in listing.notes)
+            listings[split] = replace(listing, notes=tuple(notes))
+        if not listings:
+            split, error = next(iter(errors.items()))
+            raise OpError(error.code, f"`{split}`: {error.message}", field=self._field(split, error.field), help=error.help) from error
+        missing = [Note(e.code, f"`{s}`: {e.message}", e.help, self._field(s, e.field), "error") for s, e in errors.items()]
+        return merge(listings, self.reference, notes=missing)
+
+    def _field(self, split: str, name: str | None) -> str:
+        source = f"{split}.{self.parts[split].op}"
+        return source if name is None else f"{source}.{name}"
+
+
+def _all_sources(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(source, Source) for source in value.values())

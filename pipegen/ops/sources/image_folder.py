@@ -1,0 +1,158 @@
+"""`image_folder`: a folder of image files, one sub-folder for each class or none at all."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.base import Listing, Note, Source
+from pipegen.ops.sources.glob import compile_glob
+from pipegen.ops.sources.merge import merge
+from pipegen.ops.sources.reports import class_notes, find_root, loose_notes, nothing_found, quoted, tally_notes
+from pipegen.ops.sources.scan import Scan
+from pipegen.types import ElementType, FeatureType
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pipegen.ops.sources.scan import Found
+
+_ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
+
+
+class ImageFolder(Source):
+    """A folder of images: JPEG, PNG, GIF, BMP and WebP, told apart by their content.
+
+    Each sub-folder that holds an image is a class, in the order of their names; deeper folders belong to the class that
+    they lie in. Hidden files and folders are passed over. Records stand class by class, then by relative path.
+    """
+
+    op: ClassVar[str] = "image_folder"
+
+    path: Annotated[str, Field(min_length=1)]
+    """The folder, relative to the spec's file."""
+    classes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The class folders in label order, such as `[cat, dog]`; a name may be nested, such as `pets/cat`. By default every
+    sub-folder that holds an image, sorted by name."""
+    labels: Literal["folder", "none"] = "folder"
+    """`folder`: the sub-folder is the class. `none`: every image below the folder, sorted by path, without a label."""
+    pattern: Annotated[str, Field(min_length=1)] | None = None
+    """Only files whose relative path matches this glob, such as `**/*.jpg`; without a slash it is about the file's name."""
+    follow_links: bool = False
+    """Whether linked folders are entered; linked files always count."""
+
+    @field_validator("classes")
+    @classmethod
+    def _distinct_classes(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        cleaned = tuple(name.strip("/") if not _ABSOLUTE.match(name) else name for name in names or ())
+        for name in cleaned:
+            if _ABSOLUTE.match(name) or not name or any(part in ("", ".", "..") for part in name.split("/")):
+                raise ValueError(f"a class is a folder below `path`, such as `cat` or `pets/cat`; got {name!r}")
+            if cleaned.count(name) > 1:
+                raise ValueError(f"the class {name!r} is listed twice")
+            outer = next((other for other in cleaned if name.startswith(f"{other}/")), None)
+            if outer is not None:
+                raise ValueError(f"the class {name!r} lies inside the class {outer!r}, so its files would have two labels")
+        return cleaned if names is not None else None
+
+    @field_validator("pattern")
+    @classmethod
+    def _sound_pattern(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            compile_glob(pattern)
+        return pattern
+
+    @model_validator(mode="after")
+    def _classes_need_labels(self) -> ImageFolder:
+        if self.classes is not None and self.labels == "none":
+            raise ValueError("`classes` names the labels, and `labels: none` says that there are none; leave one of them out")
+        return self
+
+    def infer(self) -> ElementType:
+        """An encoded image, and the class index where there are labels."""
+        image = FeatureType("encoded", "string", ())
+        if self.labels == "none":
+            return ElementType((("image", image),))
+        label = FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)
+        return ElementType((("image", image), ("label", label)))
+
+    def has_labels(self) -> bool:
+        """Whether the sub-folders are classes."""
+        return self.labels == "folder"
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None) -> Listing:
+        """List the images; see `Source.list`."""
+        return self._list_below(self._scan(base, progress), "")
+
+    def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
+        """List the images of splits that each have a folder of their own, the classes one level below.
+
+        Args:
+            base: What relative paths are relative to.
+            folders: The folder of each split, relative to `path`.
+            progress: Called with the number of files seen so far, now and then.
+
+        Returns:
+            One listing with `parts`, its keys relative to `path`. Notes about the folder of a split have the field
+            `parts.SPLIT`; one that is missing or empty is such a note.
+
+        Raises:
+            OpError: `PG401` when `path` itself does not exist.
+        """
+        scan = self._scan(base, progress)
+        present, links, loose = scan.level("")
+        listings: dict[str, Listing] = {}
+        notes: builtins.list[Note] = []
+        for split, folder in folders.items():
+            inner = Scan(scan.root, match=scan.match, follow_links=self.follow_links, progress=progress)
+            try:
+                find_root(scan.root, folder)
+                listings[split] = self._list_below(inner, folder)
+            except OpError as error:
+                notes.append(Note(error.code, error.message, error.help, f"parts.{split}", "error"))
+        used = {folder.split("/")[0] for folder in folders.values()}
+        beside = [name for name in (*present, *links) if name not in used]
+        if beside:
+            notes.append(Note("PG411", f"`parts` does not name {quoted(beside)}, so what lies there is in no split", field="path"))
+        notes += loose_notes(scan, len(loose))
+        notes += tally_notes(scan.tally)
+        reference = "train" if "train" in folders else next(iter(folders))
+        return merge(listings, reference, root=scan.root, notes=notes)
+
+    def _scan(self, base: Path, progress: Callable[[int], None] | None) -> Scan:
+        match = compile_glob(self.pattern) if self.pattern is not None else None
+        return Scan(find_root(str(base), self.path), match=match, follow_links=self.follow_links, progress=progress)
+
+    def _list_below(self, scan: Scan, within: str) -> Listing:
+        """The records in a folder below the walk's root, the classes one level down."""
+        if self.labels == "none":
+            found = scan.tree(within)
+            if not found:
+                raise nothing_found(scan, within, pattern=self.pattern)
+            return _listing(scan, [found], None, tuple(tally_notes(scan.tally)))
+        prefix = f"{within}/" if within else ""
+        folders, links, loose = scan.level(within)
+        present = [folder[len(prefix) :] for folder in sorted((*folders, *links))]
+        names = self.classes if self.classes is not None else tuple(present)
+        trees = [scan.tree(prefix + name) if name in present or scan.has_folder(prefix + name) else None for name in names]
+        if not any(trees):
+            raise nothing_found(scan, within, pattern=self.pattern, loose=len(loose), folders=present, classes=self.classes)
+        notes = [*class_notes(scan, names, trees, present, listed=self.classes is not None)]
+        notes += loose_notes(scan, len(loose), within)
+        notes += tally_notes(scan.tally)
+        if self.classes is None:
+            names = tuple(name for name, tree in zip(names, trees, strict=True) if tree)
+            trees = [tree for tree in trees if tree]
+        return _listing(scan, [tree or [] for tree in trees], names, tuple(notes))
+
+
+def _listing(scan: Scan, trees: Sequence[Sequence[Found]], names: tuple[str, ...] | None, notes: tuple[Note, ...]) -> Listing:
+    labels = None if names is None else tuple(label for label, tree in enumerate(trees) for _ in tree)
+    keys = tuple(key for tree in trees for key, _ in tree)
+    sizes = tuple(size for tree in trees for _, size in tree)
+    return Listing(scan.root, keys, labels, names or (), sizes, notes)

@@ -1,0 +1,68 @@
+"""Joins the listings of several places into one whose records know their split."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.sources.base import Listing, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
+    """One listing of several splits.
+
+    A class that the reference split lacks is a `PG408` note, and its records are left out.
+
+    Args:
+        listings: The listing of each split; their own notes are taken over.
+        reference: The split whose classes count; when it could not be listed, those of the first one.
+        root: The folder that all keys are relative to already; without it keys become `SPLIT/key`.
+        notes: More notes, which come first.
+    """
+    first = listings.get(reference) or next(iter(listings.values()), None)
+    names = first.class_names if first is not None else ()
+    index = {name: i for i, name in enumerate(names)}
+    keys: list[str] = []
+    labels: list[int] = []
+    sizes: list[int] = []
+    parts: list[str] = []
+    paths: list[str] = []
+    all_notes = list(notes)
+    for split, listing in listings.items():
+        all_notes += listing.notes
+        if reference in listings:
+            all_notes += _unknown(split, listing, reference, names, "parts." if root is not None else "")
+        renumber = [index.get(name, -1) for name in listing.class_names]
+        of = [renumber[label] for label in listing.labels] if listing.labels is not None else None
+        kept = [i for i in range(len(listing.keys)) if of is None or of[i] >= 0]
+        labels += [of[i] for i in kept] if of is not None else []
+        keys += [listing.keys[i] if root is not None else f"{split}/{listing.keys[i]}" for i in kept]
+        sizes += [listing.sizes[i] for i in kept]
+        parts += [split] * len(kept)
+        paths += [listing.path(i) for i in kept] if root is None else []
+    return Listing(
+        root=root if root is not None else first.root if first is not None else "",
+        keys=tuple(keys),
+        labels=tuple(labels) if first is not None and first.labels is not None else None,
+        class_names=names,
+        sizes=tuple(sizes),
+        notes=tuple(all_notes),
+        parts=tuple(parts),
+        paths=tuple(paths) if root is None else None,
+    )
+
+
+def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...], prefix: str) -> list[Note]:
+    """A `PG408` note for each class of a split that the reference does not have."""
+    unknown = {i for i, name in enumerate(listing.class_names) if name not in names}
+    found = []
+    for i in sorted(unknown):
+        example = next((listing.path(j) for j, label in enumerate(listing.labels or ()) if label == i), None)
+        if example is not None:
+            name = listing.class_names[i]
+            folder = example[: example.index(f"/{name}/", len(listing.root)) + len(name) + 1]
+            message = f"`{split}` has the class {name!r}, in {folder!r}, and `{reference}` has no such class"
+            found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
+    return found

@@ -1,0 +1,198 @@
+"""What is said about a folder of images: why nothing was found, which classes are empty, what was passed over."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.base import Note
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator, Sequence
+
+    from pipegen.ops.sources.scan import Found, Scan, Tally
+
+_SHOWN = 5
+_REMOTE = "a remote address is not read; copy or mount the data and give the folder"
+
+
+def find_root(base: str, path: str, *, field: str = "path") -> str:
+    """The absolute folder of a path that is relative to `base`.
+
+    Raises:
+        OpError: `PG401` when there is no such folder; the help shows the nearest folder that exists and close names.
+    """
+    root = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if os.path.isdir(root):
+        return root
+    if "://" in path:
+        raise OpError("PG401", f"{path!r} is an address and not a folder", field=field, help=_REMOTE)
+    if os.path.exists(root):
+        raise OpError("PG401", f"{root!r} is a file and not a folder", field=field, help="give the folder; unpack an archive first")
+    if os.path.islink(root):
+        raise OpError("PG401", f"{root!r} is a link that leads nowhere: {os.readlink(root)!r}", field=field)
+    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=_nearest(root))
+
+
+def _nearest(path: str) -> str:
+    parent, missing = os.path.split(path)
+    while parent and not os.path.isdir(parent):
+        upper, name = os.path.split(parent)
+        if upper == parent:
+            return "nothing of this path exists; is the disk mounted?"
+        parent, missing = upper, name
+    try:
+        names = sorted(entry.name for entry in os.scandir(parent) if entry.is_dir())
+    except OSError:
+        return f"{parent!r} exists, and cannot be read"
+    close = close_names(missing, names)
+    if close:
+        return f"{parent!r} holds {quoted(close)}: is that the one?"
+    shown = [name for name in names if not name.startswith(".")]
+    return f"{parent!r} exists and holds {f'the folders {quoted(shown)}' if shown else 'no folder'}, but not {missing!r}"
+
+
+def close_names(name: str, names: Sequence[str]) -> list[str]:
+    """The names most like `name`, at most three, whatever their case."""
+    folded = {n.casefold(): n for n in names}
+    return [folded[n] for n in difflib.get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.6)]
+
+
+def quoted(names: Sequence[str]) -> str:
+    """A few names in quotes, and how many more there are."""
+    more = len(names) - _SHOWN
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """A count with its noun: `1 file`, `3 files`."""
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
+def nothing_found(
+    scan: Scan,
+    within: str = "",
+    *,
+    pattern: str | None = None,
+    loose: int = 0,
+    folders: Sequence[str] = (),
+    classes: Sequence[str] | None = None,
+) -> OpError:
+    """`PG402`, saying what was there instead.
+
+    Args:
+        scan: The walk that found nothing.
+        within: The folder below the root that was looked at.
+        pattern: The glob of the source.
+        loose: Images directly in the folder.
+        folders: Its sub-folders.
+        classes: The classes, where they were listed.
+    """
+    tally = scan.tally
+    folder = f"{scan.root}/{within}" if within else scan.root
+    if loose and classes is None:
+        below = f"and no image in its {count(len(folders), 'sub-folder')}" if folders else "and no sub-folders"
+        message = f"{count(loose, 'image')} directly in {folder!r} {below}"
+        return OpError("PG402", message, field="path", help="for images without classes, write `labels: none`")
+    if tally.unmatched:
+        message = f"none of the {count(tally.unmatched, 'file')} below {folder!r} matches `pattern: {pattern}` and is an image"
+        return OpError("PG402", message, field="pattern", help=_GLOB)
+    if classes is not None:
+        have = f"it holds the folders {quoted(folders)}" if folders else "it holds no folders"
+        return OpError("PG402", f"no class in `classes` has an image below {folder!r}", field="classes", help=have)
+    if tally.links:
+        message = f"there is no image below {folder!r}; linked folders such as {tally.links[0]!r} were not entered"
+        return OpError("PG402", message, field="path", help="`follow_links: true` enters them")
+    return OpError("PG402", f"there is no image below {folder!r}: {_what_is_there(tally, folders)}", field="path", help=_FORMATS)
+
+
+_GLOB = "the pattern is matched against the path below the folder; `**/` stands for any folders"
+_FORMATS = "JPEG, PNG, GIF, BMP and WebP files count, told by their content"
+
+
+def _what_is_there(tally: Tally, folders: Sequence[str]) -> str:
+    parts = []
+    unsupported = sum(len(files) for files in tally.unsupported.values())
+    if unsupported:
+        parts.append(f"{count(unsupported, 'image')} of a format that is not read ({', '.join(sorted(tally.unsupported))})")
+    if tally.foreign:
+        parts.append(f"{count(tally.foreign.total(), 'file')}, none of them an image ({_kinds(tally.foreign)})")
+    if tally.broken:
+        parts.append(f"{count(len(tally.broken), 'file')} that cannot be opened")
+    if tally.hidden:
+        parts.append(f"{count(len(tally.hidden), 'hidden entry', 'hidden entries')}")
+    if not parts and folders:
+        parts.append(f"{count(len(folders), 'folder')} without files")
+    return ", ".join(parts) or "it is empty"
+
+
+def _kinds(kinds: Counter[str]) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN])
+
+
+def class_notes(
+    scan: Scan, names: Sequence[str], trees: Sequence[list[Found] | None], folders: Sequence[str], *, listed: bool
+) -> Iterator[Note]:
+    """Empty and missing classes, folders that are no class, and images outside every class.
+
+    Args:
+        scan: The walk.
+        names: The classes.
+        trees: The images of each class; `None` for a class without a folder.
+        folders: The sub-folders that exist.
+        listed: Whether the classes were listed in the spec.
+    """
+    empty = [name for name, tree in zip(names, trees, strict=True) if tree is not None and not tree]
+    if empty and listed:
+        message = f"no image in the class {quoted(empty)}, which `classes` lists"
+        yield Note("PG403", message, "take it off the list or add images", "classes", "error")
+    elif empty:
+        message = f"{count(len(empty), 'folder')} without an image {_is(len(empty))} no class: {quoted(empty)}"
+        yield Note("PG403", message, "remove the folder, or list `classes` to fix the set of labels", "path")
+    for name in (name for name, tree in zip(names, trees, strict=True) if tree is None):
+        close = close_names(name, [f for f in folders if f not in names])
+        note = f"is {close[0]!r} meant?" if close else f"the folder holds {quoted(folders)}"
+        if name in scan.tally.links:
+            note = "it is a linked folder; `follow_links: true` enters it"
+        yield Note("PG403", f"`classes` lists {name!r}, and there is no such folder in {scan.root!r}", note, "classes", "error")
+    if listed:
+        tops = {name.split("/")[0] for name in names}
+        unlisted = [folder for folder in folders if folder not in tops]
+        if unlisted:
+            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and left out: {quoted(unlisted)}", field="classes")
+
+
+def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:
+    """Images that lie directly in a folder whose sub-folders are what counts."""
+    if loose:
+        folder = f"{scan.root}/{within}" if within else scan.root
+        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} left out, for want of a class"
+        yield Note("PG411", message, "move such images into a class folder", "path")
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def tally_notes(tally: Tally) -> Iterator[Note]:
+    """What was passed over, a note for each reason to act and one for the rest."""
+    for kind, files in sorted(tally.unsupported.items()):
+        message = f"{kind} cannot be decoded, and {count(len(files), 'file')} of that format {_is(len(files))} here: {quoted(files)}"
+        yield Note("PG414", message, "convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`", "path")
+    if tally.broken:
+        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} left out: {quoted(tally.broken)}"
+        yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning")
+    passed = []
+    if tally.hidden:
+        passed.append(f"{count(len(tally.hidden), 'hidden entry', 'hidden entries')} ({quoted(tally.hidden)})")
+    if tally.foreign:
+        passed.append(f"{count(tally.foreign.total(), 'file')} that {_is(tally.foreign.total())} no image ({_kinds(tally.foreign)})")
+    if tally.links:
+        passed.append(f"{count(len(tally.links), 'linked folder')} ({quoted(tally.links)}; `follow_links: true` enters them)")
+    if tally.loops:
+        passed.append(f"{count(len(tally.loops), 'link')} back to what is listed already ({quoted(tally.loops)})")
+    if passed:
+        yield Note("PG411", f"passed over: {', '.join(passed)}", field="path")

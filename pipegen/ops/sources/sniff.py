@@ -1,0 +1,52 @@
+"""Image formats by content and, to be quick, by extension. Nothing here decodes."""
+
+from __future__ import annotations
+
+HEAD_BYTES = 16
+"""How much of a file `sniff` wants to see, in bytes."""
+
+IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp"})
+"""Extensions, in lower case, of files that are taken without opening them."""
+
+UNSUPPORTED_EXTENSIONS = {
+    "tif": "TIFF", "tiff": "TIFF", "ppm": "PPM", "pgm": "PGM", "pbm": "PBM", "pnm": "PNM", "heic": "HEIC", "heif": "HEIC",
+    "avif": "AVIF", "jp2": "JPEG 2000", "jxl": "JPEG XL",
+}  # fmt: skip
+"""Extensions of images in formats that cannot be decoded, with the format's name."""
+
+OTHER_EXTENSIONS = frozenset({
+    "txt", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "toml", "ini", "log", "md", "html", "pdf", "doc", "docx", "xls", "xlsx",
+    "npy", "npz", "pkl", "mat", "h5", "hdf5", "pt", "parquet", "tfrecord", "db", "py", "ipynb", "pyc", "sh", "bat", "lock", "svg",
+    "zip", "tar", "gz", "tgz", "bz2", "xz", "7z", "rar", "mp3", "wav", "mp4", "avi", "mov", "mkv",
+})  # fmt: skip
+"""Extensions of files that are known to be something else and are not opened either: labels often lie beside images."""
+
+UNSUPPORTED = frozenset({"TIFF", "HEIC", "AVIF"})
+"""What `sniff` can tell and nothing decodes."""
+
+
+def sniff(head: bytes) -> str | None:
+    """The format of a file that begins with `head`.
+
+    Args:
+        head: The first `HEAD_BYTES` bytes, or all of a shorter file.
+
+    Returns:
+        `JPEG`, `PNG`, `GIF`, `BMP` or `WebP`; one of `UNSUPPORTED`; or `None` when it is no image.
+    """
+    if head.startswith(b"\xff\xd8\xff"):
+        return "JPEG"
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "PNG"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "GIF"
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "WebP"
+    # "BM" alone would also match a text; the size of the second header follows at byte 14.
+    if head[:2] == b"BM" and len(head) >= 16 and int.from_bytes(head[14:16], "little") in (12, 40, 52, 56, 64, 108, 124):
+        return "BMP"
+    if head.startswith((b"II*\x00", b"MM\x00*")):
+        return "TIFF"
+    if head[4:8] == b"ftyp":
+        return {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC"}.get(head[8:12])
+    return None

@@ -1,0 +1,69 @@
+"""What passes may assume about a step, and the worked examples that each step carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipegen.types import BYTE_RANGE, FeatureType
+
+
+class Family(str, Enum):
+    """How an op composes with its neighbours; passes read this and never an op's name."""
+
+    ELEMENT = "element"
+    """A function of one example, at any shape."""
+    GEOMETRIC = "geometric"
+    """A 3x3 matrix from output to input pixel coordinates; adjacent ones multiply and resample once."""
+    COLOUR = "colour"
+    """A matrix on the channels; adjacent ones multiply and clip once."""
+    POINTWISE = "pointwise"
+    """A per-channel scale, offset and order, and a dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What passes may assume about a step on a given input type.
+
+    Attributes:
+        family: How it composes.
+        random: Whether it draws; random steps run on the training split only unless told otherwise.
+        fixes_shape: Whether its output shape is known whatever the input's.
+        crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode the
+            window alone.
+        moves_pixels_only: Whether every output pixel is one input pixel unchanged (flips, crops), so that
+            element-wise arithmetic commutes with it exactly.
+        mirrors: Whether its matrix does nothing but mirror the axes, so that reversing them is all there is to do.
+        decodes: Whether it turns stored bytes into pixels.
+        resizes: Whether it interpolates to another size.
+    """
+
+    family: Family
+    random: bool = False
+    fixes_shape: bool = False
+    crops: bool = False
+    moves_pixels_only: bool = False
+    mirrors: bool = False
+    decodes: bool = False
+    resizes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example that the tests run and the documentation prints.
+
+    Attributes:
+        yaml: The step as written in a spec, such as `resize: {size: 224}`.
+        given: The type of the image that enters.
+        then: `str()` of the type that leaves.
+    """
+
+    yaml: str
+    given: FeatureType
+    then: str
+
+
+ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
+"""An RGB image as `decode` gives it: any size."""
+IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
+"""An RGB image of 224 by 224 pixels."""

@@ -1,0 +1,36 @@
+"""Cut out the middle of images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example, Size, height_width
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class CenterCrop(CropTransform):
+    """Cuts a window out of the middle: top = ⌊(H - h) / 2⌋, left = ⌊(W - w) / 2⌋.
+
+    An image smaller than the window is an error, which names the file when it is found while running.
+    """
+
+    op = "center_crop"
+    examples = (
+        Example("center_crop: {size: 160}", IMAGE_224, "uint8[160×160×3] in [0, 255]"),
+        Example("center_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The window's size in pixels: a square's side, or [height, width]."""
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.windows import inside, place
+
+        h, w = self.output_size()
+        inside((h, w), height, width)
+        return place((height - h) // 2, (width - w) // 2, h, w, u)

@@ -1,0 +1,59 @@
+"""Mirror images at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, GeometricTransform, Traits
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class RandomFlip(GeometricTransform):
+    """Mirrors an image left to right, upside down, or both, each with its own coin.
+
+    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps, and `fill`
+    and `interpolation` are without effect on a flip that stands alone.
+
+    With `axis: both` the two coins are independent: at `probability: 0.5`, a quarter of the images stays as it is.
+    """
+
+    op = "random_flip"
+    random = True
+    handles_probability = True
+    examples = (
+        Example("random_flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_flip: {axis: both}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_flip: {axis: vertical, probability: 0.25}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    axis: Literal["horizontal", "vertical", "both"] = "horizontal"
+    """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` draws for each."""
+    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The share of examples that is mirrored, for each axis by itself."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, random=True, moves_pixels_only=True, mirrors=True)
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.probability == 0
+
+    def num_draws(self) -> int:
+        return 2 if self.axis == "both" else 1
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.linear import stack
+
+        flips = tf.cast(u < self.probability, tf.float64)
+        none = tf.zeros_like(flips[..., 0])
+        across = none if self.axis == "vertical" else flips[..., 0]
+        down = none if self.axis == "horizontal" else flips[..., -1]
+        rows = [[1.0 - 2.0 * across, 0.0, across * (width - 1.0)], [0.0, 1.0 - 2.0 * down, down * (height - 1.0)], [0.0, 0.0, 1.0]]
+        return stack(rows, none)

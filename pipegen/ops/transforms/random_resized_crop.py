@@ -1,0 +1,136 @@
+"""Cut out a window of random size, shape and place, and resize it: the crop that ImageNet models train on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator, model_validator
+
+from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Size, Transform, height_width
+from pipegen.ops.magnitudes import Range, check_range
+from pipegen.ops.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+TRIES = 10
+"""How many windows are drawn before the central one is taken."""
+
+
+class RandomResizedCrop(CropTransform):
+    """Cuts out a window of random area and shape, then resizes it to a fixed size.
+
+    The algorithm is that of Inception (Szegedy et al. 2014) as torchvision has it: draw an area, uniform in `area`
+    as a fraction of the image's, and an aspect ratio (width / height), uniform in the logarithm of `aspect_ratio`; the
+    window is √(area · ratio) wide and √(area / ratio) high, rounded half to even. The first of 10 such windows that
+    fits into the image is placed uniformly. If none fits, it is the largest window in the middle whose aspect ratio is
+    in range.
+
+    It draws 22 numbers: area and ratio for each of the 10 windows, then top and left for the one that is taken.
+
+    On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a
+    size that is not square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead.
+    """
+
+    op = "random_resized_crop"
+    random = True
+    examples = (
+        Example("random_resized_crop: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
+        Example("random_resized_crop: {size: [96, 128], area: [0.25, 1.0], method: bicubic}", ANY_IMAGE, "uint8[96×128×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The output's size in pixels: a square's side, or [height, width]."""
+    area: Range = (0.08, 1.0)
+    """The range of the window's area, as a fraction of the image's."""
+    aspect_ratio: Range = (3 / 4, 4 / 3)
+    """The range of the window's width divided by its height, before it is resized."""
+    method: Method = "bilinear"
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    antialias: bool = False
+    """Let every pixel of the window count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+
+    @field_validator("area")
+    @classmethod
+    def _area(cls, value: tuple[float, float]) -> tuple[float, float]:
+        check_range(value, "area", 0, 1)
+        if value[0] == 0:
+            raise ValueError("`area` starts at 0, which is a window without pixels")
+        return value
+
+    @field_validator("aspect_ratio")
+    @classmethod
+    def _aspect_ratio(cls, value: tuple[float, float]) -> tuple[float, float]:
+        check_range(value, "aspect_ratio", 0.01, 100)
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RandomResizedCrop:
+        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
+            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
+        return self
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        y = super().infer(x)
+        return y.with_(interval=None) if x.dtype != "uint8" and self.method in OVERSHOOTS else y
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
+
+    def resizes(self) -> bool:
+        return True
+
+    def needed_size(self) -> tuple[int, int] | None:
+        return self.output_size()
+
+    def num_draws(self) -> int:
+        return 2 * TRIES + 2
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        from pipegen.ops.transforms.center_crop import CenterCrop
+        from pipegen.ops.transforms.resize import Resize
+
+        h, w = self.output_size()
+        larger = (round(h * 256 / 224), round(w * 256 / 224))
+        method, antialias, feature = self.method, self.antialias, self.feature
+        if h == w:
+            first = Resize(shorter_side=larger[0], method=method, antialias=antialias, feature=feature)
+        else:
+            first = Resize(size=larger, mode="crop", method=method, antialias=antialias, feature=feature)
+        return first, CenterCrop(size=self.size, feature=feature)
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        import math
+
+        import tensorflow as tf
+
+        from pipegen.ops.linear import uniform
+        from pipegen.ops.windows import pick, place
+
+        rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
+        low, high = self.aspect_ratio
+        area = uniform(u[..., 0 : 2 * TRIES : 2], self.area) * (rows * columns)
+        ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], (math.log(low), math.log(high))))
+        w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
+        h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
+        fits = (h >= 1) & (w >= 1) & (h <= height) & (w <= width)
+        # The fallback is one more try, which always fits: the image with its aspect ratio clamped, in the middle.
+        middle_h = tf.minimum(height, tf.cast(tf.round(columns / low), tf.int32))
+        middle_w = tf.minimum(width, tf.cast(tf.round(rows * high), tf.int32))
+        none = tf.zeros_like(h[..., :1])
+        h = tf.concat([h, none + tf.maximum(middle_h, 1)], axis=-1)
+        w = tf.concat([w, none + tf.maximum(middle_w, 1)], axis=-1)
+        chosen = tf.argmax(tf.cast(tf.concat([fits, none == 0], axis=-1), tf.int32), axis=-1, output_type=tf.int32)
+        one = tf.one_hot(chosen, TRIES + 1, dtype=tf.int32)
+        h, w = tf.reduce_sum(h * one, axis=-1), tf.reduce_sum(w * one, axis=-1)
+        fell_back = chosen == TRIES
+        top = tf.where(fell_back, (height - h) // 2, pick(u[..., -2], height - h))
+        left = tf.where(fell_back, (width - w) // 2, pick(u[..., -1], width - w))
+        return place(top, left, h, w, u)
+
+    def finish(self, window: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.resizing import resize
+
+        return resize(window, *self.output_size(), self.method, antialias=self.antialias)

@@ -1,0 +1,76 @@
+"""Move images by a random distance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator, model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
+from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class RandomTranslation(GeometricTransform):
+    """Moves the picture by fractions of its sides, drawn uniformly and independently.
+
+    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: [0.1, 0.1]` an image 200
+    pixels wide shows its first column at column 20.
+    """
+
+    op = "random_translation"
+    random = True
+    examples = (
+        Example("random_translation: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_translation: {x: [0, 0.25], fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    x: Magnitude = 0.0
+    """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    y: Magnitude = 0.0
+    """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
+
+    @field_validator("x")
+    @classmethod
+    def _x(cls, value: float | tuple[float, float]) -> float | tuple[float, float]:
+        check_magnitude(value, "x")
+        return value
+
+    @field_validator("y")
+    @classmethod
+    def _y(cls, value: float | tuple[float, float]) -> float | tuple[float, float]:
+        check_magnitude(value, "y")
+        return value
+
+    @model_validator(mode="after")
+    def _given(self) -> RandomTranslation:
+        if not self.model_fields_set & {"x", "y"}:
+            raise ValueError("give `x` (a fraction of the width), `y` (a fraction of the height), or both")
+        return self
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.probability == 0 or (symmetric_range(self.x), symmetric_range(self.y)) == ((0, 0), (0, 0))
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        found = []
+        for name, value in (("x", self.x), ("y", self.y)):
+            furthest = max(abs(v) for v in symmetric_range(value))
+            if furthest >= 1:
+                message = f"`{name}` is a fraction of the side, and {furthest:g} moves the whole picture out of view"
+                found.append(OpError("PG510", message, field=name, help="for pixels, divide by the image's side"))
+        return tuple(found)
+
+    def num_draws(self) -> int:
+        return 2
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.linear import stack, uniform
+
+        right = uniform(u[..., 0], symmetric_range(self.x)) * width
+        down = uniform(u[..., 1], symmetric_range(self.y)) * height
+        return stack([[1.0, 0.0, -right], [0.0, 1.0, -down], [0.0, 0.0, 1.0]], right)

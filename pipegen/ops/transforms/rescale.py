@@ -1,0 +1,86 @@
+"""Scale and shift values linearly."""
+
+from __future__ import annotations
+
+from pydantic import field_validator, model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
+from pipegen.ops.magnitudes import Number, Range, check_range
+from pipegen.types import FeatureType, Interval
+
+DARKENS = 1 / 64
+"""A factor at or below this one can only be meant for values from 0 to 255 or more."""
+
+
+class Rescale(PointwiseTransform):
+    """Maps values linearly, to a range or by a factor, and gives float32.
+
+    `to: [0, 1]` maps the range that the values can have, which pipegen knows, to the one given: it is right for 8 bits
+    and for 16 bits. `scale` and `offset` compute y = scale · x + offset. (In YAML `1/255` is text; write 0.00392156862745098, or
+    better `to: [0, 1]`.)
+    """
+
+    op = "rescale"
+    examples = (
+        Example("rescale: {to: [0, 1]}", IMAGE_224, "float32[224×224×3] in [0, 1]"),
+        Example("rescale: {to: [-1, 1]}", IMAGE_224, "float32[224×224×3] in [-1, 1]"),
+        Example("rescale: {scale: 0.5, offset: -10}", IMAGE_224, "float32[224×224×3] in [-10, 117.5]"),
+    )
+
+    to: Range | None = None
+    """The range `[low, high]` that the whole range of the incoming values is mapped to."""
+    scale: Number | None = None
+    """The factor; 1 when only `offset` is given."""
+    offset: Number | None = None
+    """What is added after scaling; 0 when only `scale` is given."""
+
+    @field_validator("to")
+    @classmethod
+    def _to(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None:
+            check_range(value, "to")
+            if value[0] == value[1]:
+                raise ValueError(f"`to` needs two different values, got {value[0]:g} twice")
+        return value
+
+    @field_validator("scale")
+    @classmethod
+    def _scale(cls, value: float | None) -> float | None:
+        if value == 0:
+            raise ValueError("`scale: 0` makes every pixel the same")
+        return value
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Rescale:
+        linear = self.scale is not None or self.offset is not None
+        if (self.to is not None) == linear:
+            raise ValueError("give either `to`, or `scale` and `offset`")
+        return self
+
+    def arithmetic(self, x: FeatureType) -> Arithmetic:
+        if self.to is not None:
+            if x.interval is None or x.interval.width == 0:
+                raise OpError(
+                    "PG105",
+                    "`rescale: {to}` needs the range of the incoming values, which is not known here",
+                    field="to",
+                    help="give `scale` and `offset` instead",
+                )
+            scale = (self.to[1] - self.to[0]) / x.interval.width
+            return Arithmetic((scale,), (self.to[0] - x.interval.low * scale,), "float32")
+        scale = 1.0 if self.scale is None else self.scale
+        return Arithmetic((scale,), (self.offset or 0.0,), "float32")
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        require_image(self, x)
+        if x.interval is not None and x.interval.high <= 1 and self.scale is not None and abs(self.scale) <= DARKENS:
+            raise OpError(
+                "PG213",
+                f"`rescale` multiplies by {self.scale:.4g}, which is meant for 0..255, but the values are already in {x.interval}",
+                field="scale",
+                help="leave this step out",
+            )
+        y = super().infer(x)
+        # Exactly what was asked for, free of the rounding of `scale`.
+        return y.with_(interval=Interval(*self.to)) if self.to is not None else y

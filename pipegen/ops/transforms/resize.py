@@ -1,0 +1,128 @@
+"""Resize images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.base import ANY_IMAGE, ConstantFill, ElementTransform, Example, Family, Size, Traits, height_width, require_image
+from pipegen.ops.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, cover_size, fit_size, resize, shorter_side_size
+from pipegen.types import FeatureType, Interval
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
+
+
+class Resize(ElementTransform):
+    """Resizes an image, to a fixed size or so that its shorter side has a given length.
+
+    `size` with `mode: stretch` changes the proportions; `crop` keeps them, covers the size and cuts off evenly what
+    hangs over; `pad` keeps them, fits inside and fills up evenly around. `shorter_side` keeps the proportions and lets
+    the longer side follow, rounded half up.
+
+    Pixel centres lie at half-integers, as in OpenCV, Pillow and `tf.image.resize`. `nearest` picks the pixels that
+    Pillow picks. The dtype stays: whole numbers are rounded half to even and clipped to their range.
+
+    A strong reduction without `antialias` skips pixels and shows moiré; with it, every pixel counts, as in Pillow and
+    torchvision, at several times the cost. JPEG files need it less: `decode: {scaled: auto}` has brought them within a
+    factor of two of the size.
+    """
+
+    op = "resize"
+    examples = (
+        Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
+        Example("resize: {size: [192, 256], mode: pad, fill: {constant: 128}}", ANY_IMAGE, "uint8[192×256×3] in [0, 255]"),
+        Example("resize: {shorter_side: 256, method: bicubic, antialias: true}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+        Example("resize: {shorter_side: 150}", LANDSCAPE, "uint8[150×200×3] in [0, 255]"),
+    )
+
+    size: Size | None = None
+    """The output's size in pixels: a square's side, or [height, width]."""
+    shorter_side: Annotated[int, Field(ge=1, le=32767)] | None = None
+    """The length of the output's shorter side in pixels; the proportions stay."""
+    mode: Literal["stretch", "crop", "pad"] = "stretch"
+    """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
+    method: Method = "bilinear"
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    antialias: bool = False
+    """Let every input pixel count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    fill: ConstantFill = ConstantFill()
+    """What `mode: pad` puts around the image, in the units of the image that enters: `{constant: VALUE}`."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Resize:
+        if (self.size is None) == (self.shorter_side is None):
+            raise ValueError("give either `size` or `shorter_side`")
+        if self.shorter_side is not None and self.mode != "stretch":
+            raise ValueError(f"`mode: {self.mode}` needs `size`; `shorter_side` keeps the proportions as it is")
+        if "fill" in self.model_fields_set and self.mode != "pad":
+            raise ValueError("`fill` is for `mode: pad`")
+        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
+            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
+        return self
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT, fixes_shape=self.size is not None, resizes=True)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        require_image(self, x)
+        height, width = self._output(x)
+        interval = x.interval
+        if interval is not None and x.dtype != "uint8" and self.method in OVERSHOOTS:
+            interval = None
+        if self.mode == "pad":
+            value = self.fill.constant
+            if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
+                raise OpError("PG207", f"a uint8 image cannot be padded with {value:g}", field="fill", help="use a whole number from 0 to 255")
+            interval = interval.union(Interval(value, value)) if interval else None
+        return x.with_(shape=(height, width, x.channels), interval=interval)
+
+    def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
+        if self.size is not None:
+            return height_width(self.size)
+        if x.height is None or x.width is None or self.shorter_side is None:
+            return None, None
+        return shorter_side_size(x.height, x.width, self.shorter_side)  # type: ignore[return-value]  # ints in, ints out
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.height is not None and x.width is not None and self._output(x) == (x.height, x.width)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        height, width = self._output(x)
+        if self.antialias or self.method not in BLURS_WITH_ANTIALIAS or None in (height, width, x.height, x.width):
+            return ()
+        reduction = max(x.height / height, x.width / width)  # type: ignore[operator]
+        if reduction <= 2:
+            return ()
+        message = f"`resize` shrinks {x.height}×{x.width} to {height}×{width} without `antialias`, which skips pixels"
+        return (OpError("PG501", message, help="write `antialias: true`, or `method: area`"),)
+
+    def needed_size(self) -> tuple[int, int] | None:
+        if self.shorter_side is not None:
+            return self.shorter_side, self.shorter_side
+        return height_width(self.size) if self.size is not None else None
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        if self.size is not None and self.mode == "stretch":
+            return resize(image, *height_width(self.size), self.method, antialias=self.antialias)
+        height, width = (tf.shape(image)[i] if image.shape[i] is None else image.shape[i] for i in (0, 1))
+        if self.shorter_side is not None:
+            return resize(image, *shorter_side_size(height, width, self.shorter_side), self.method, antialias=self.antialias)
+        assert self.size is not None  # noqa: S101 - the validator has checked it
+        size = height_width(self.size)
+        rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
+        y = resize(image, rows, columns, self.method, antialias=self.antialias)
+        if self.mode == "crop":
+            y = y[(rows - size[0]) // 2 :, (columns - size[1]) // 2 :][: size[0], : size[1]]
+        else:
+            top, left = (size[0] - rows) // 2, (size[1] - columns) // 2
+            margins = [[top, size[0] - rows - top], [left, size[1] - columns - left], [0, 0]]
+            y = tf.pad(y, margins, constant_values=tf.cast(self.fill.constant, y.dtype))
+        y.set_shape([*size, image.shape[-1]])
+        return y

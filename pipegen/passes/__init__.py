@@ -1,0 +1,36 @@
+"""The passes, in the order they run. The order is part of the design, so it is written out, with a reason each."""
+
+from __future__ import annotations
+
+from pipegen.passes.base import Compiled, Pass, PassContext, PassRecord, run_passes
+from pipegen.passes.batch_early import BATCH_EARLY
+from pipegen.passes.defer_cast import DEFER_CAST
+from pipegen.passes.drop_identities import DROP_IDENTITIES
+from pipegen.passes.fold_constants import FOLD_CONSTANTS
+from pipegen.passes.form_kernels import FORM_KERNELS
+from pipegen.passes.fuse_colour import FUSE_COLOUR
+from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
+from pipegen.passes.fuse_geometry import FUSE_GEOMETRY
+from pipegen.passes.parallelise import PARALLELISE
+from pipegen.passes.place_cache import PLACE_CACHE
+from pipegen.passes.prefetch_last import PREFETCH_LAST
+from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
+from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
+
+PASSES: tuple[Pass, ...] = (
+    DROP_IDENTITIES,  # first: what is gone need not be looked at
+    SHUFFLE_BEFORE_READ,  # the order of indices costs nothing
+    SHARD_BEFORE_READ,  # after the shuffle, whose blocks it takes
+    FUSE_DECODE_CROP,  # while decode and crop still stand side by side
+    FUSE_GEOMETRY,  # closes segments, so that they can move as one
+    FUSE_COLOUR,
+    FOLD_CONSTANTS,  # after identities between arithmetic are gone
+    DEFER_CAST,  # needs whole segments, to see which only move pixels
+    BATCH_EARLY,  # after the casts, so that bytes are stacked and not floats
+    PLACE_CACHE,  # needs to see where examples get a fixed shape
+    FORM_KERNELS,  # groups stages; nothing looks between them from here on
+    PARALLELISE,
+    PREFETCH_LAST,
+)
+
+__all__ = ["PASSES", "Compiled", "Pass", "PassContext", "PassRecord", "run_passes"]

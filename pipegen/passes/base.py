@@ -1,0 +1,142 @@
+"""What a pass is, and how the list of them runs: each takes a plan and gives a plan, and the plan is verified after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from pipegen.errors import InternalError
+from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.verify import same_output, verify
+
+if TYPE_CHECKING:
+    from pipegen.plan.nodes import Node, Plan
+    from pipegen.plan.stages import Stage
+    from pipegen.spec.models import Runtime
+    from pipegen.types import ElementType
+
+RewriteClass = Literal["E0", "E1"]
+"""E0 keeps every bit; E1 rounds: at most 1e-6 of the width of the edge's interval (DESIGN §4.6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass may know beside the plan.
+
+    Attributes:
+        runtime: The spec's runtime section.
+        num_examples: Examples in the split, or `None` without data.
+        ram_budget: Bytes that caches and buffers may take, or `None` where unknown.
+        replaces_damaged: Whether damaged records are replaced, which needs the records at hand.
+    """
+
+    runtime: Runtime
+    num_examples: int | None = None
+    ram_budget: int | None = None
+    replaces_damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A rewrite.
+
+    Attributes:
+        name: A verb phrase, the name of its file.
+        rewrite_class: How far numbers may move.
+        reason: Why it pays, one line.
+        run: `(plan, context, note) -> plan`; `note` records what it did, in words.
+    """
+
+    name: str
+    rewrite_class: RewriteClass
+    reason: str
+    run: Callable[[Plan, PassContext, Callable[[str], None]], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one pass did to one plan."""
+
+    name: str
+    rewrite_class: RewriteClass
+    reason: str
+    before: Plan
+    after: Plan
+    notes: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the plan differs."""
+        return self.before != self.after
+
+
+@dataclass(slots=True)
+class Compiled:
+    """A plan after its passes."""
+
+    plan: Plan
+    records: list[PassRecord] = field(default_factory=list)
+
+
+def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Compiled:
+    """Run the passes in order, verifying after each.
+
+    Raises:
+        InternalError: When a pass breaks the plan or changes what the model receives.
+    """
+    verify(plan, "build")
+    done = Compiled(plan)
+    for step in passes:
+        notes: list[str] = []
+        after = step.run(done.plan, context, notes.append)
+        verify(after, step.name)
+        if not same_output(done.plan.out, after.out):
+            raise InternalError(f"{step.name} changed the output from {done.plan.out} to {after.out}")
+        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(notes)))
+        done.plan = after
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A stage with the types of the edges around it, as passes like to handle them: out of its node."""
+
+    stage: Stage
+    before: ElementType
+    after: ElementType
+
+
+def unpack(plan: Plan) -> list[Node | Placed]:
+    """The plan with every stage standing alone; other nodes stay."""
+    items: list[Node | Placed] = []
+    current = plan.nodes[0].out
+    for node in plan.nodes:
+        if isinstance(node, (Element, Kernel)):
+            items.extend(_places(node, current))
+        else:
+            items.append(node)
+        current = node.out
+    return items
+
+
+def _places(node: Element | Kernel, entry: ElementType) -> list[Placed]:
+    """Only single-stage nodes know the types between their stages; passes that unpack run before stages are grouped."""
+    if len(node.stages) != 1:
+        raise InternalError("stages were grouped before a pass that looks between them")
+    return [Placed(node.stages[0], entry, node.out)]
+
+
+def pack(plan: Plan, items: list[Node | Placed]) -> Plan:
+    """The plan with these nodes and stages, one stage a node; stages after the batch become kernels."""
+    from pipegen.plan.nodes import Batch
+
+    nodes: list[Node] = []
+    batched = False
+    for item in items:
+        if isinstance(item, Placed):
+            nodes.append(Kernel(item.after, (item.stage,)) if batched else Element(item.after, (item.stage,)))
+        else:
+            batched = batched or isinstance(item, Batch)
+            nodes.append(item)
+    return plan.with_nodes(nodes)

@@ -1,0 +1,58 @@
+"""rescale, random_flip → random_flip, rescale.
+
+Bytes are four times smaller than floats, so arithmetic moves behind steps that only move pixels: flips and crops. It
+stays before anything that interpolates, whose rounding would change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import ConstantFill
+from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Node, Plan
+
+
+def defer_cast(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Move arithmetic as late as it stays exact; afterwards the same arithmetic may meet more of its kind."""
+    items = unpack(plan)
+    moved = True
+    while moved:
+        moved = False
+        for i in range(len(items) - 1):
+            first, second = items[i], items[i + 1]
+            if isinstance(first, Placed) and isinstance(second, Placed) and _commutes(first, second):
+                items[i], items[i + 1] = _swap(first, second)
+                note(f"arithmetic on `{first.stage.feature}` moved behind {_name(second)}")
+                moved = True
+    return pack(plan, items)
+
+
+def _commutes(first: Placed, second: Placed) -> bool:
+    a, b = first.stage, second.stage
+    if not isinstance(a, s.Pointwise) or a.feature != b.feature:
+        return False
+    if isinstance(b, s.Warp):
+        return b.mirrors and not isinstance(b.fill, ConstantFill)
+    return isinstance(b, s.Crop) and b.ref.step.traits(first.after[a.feature]).moves_pixels_only
+
+
+def _swap(first: Placed, second: Placed) -> tuple[Placed, Placed]:
+    feature = first.stage.feature
+    before, shape = first.before, second.after[feature].shape
+    between = before.replace(**{feature: before[feature].with_(shape=shape)})
+    return Placed(second.stage, before, between), Placed(first.stage, between, second.after)
+
+
+def _name(item: Placed) -> str:
+    used = s.refs(item.stage)
+    return " and ".join(f"`{r.id}`" for r in used)
+
+
+DEFER_CAST = Pass("defer_cast", "E0", "bytes are moved four times cheaper than floats", defer_cast)

@@ -1,0 +1,61 @@
+"""warp, colour, normalise → kernel(warp), kernel(colour, normalise).
+
+Compiles runs of batch stages together. XLA on a CPU recomputes a fused producer for every reader, so a kernel is cut
+before a stage that reads a pixel of the one before more than once: a colour matrix reads each channel for every output
+channel, a warp reads each pixel for four neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Element, Kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Node, Plan
+
+_CHEAP = (s.Pointwise, s.ChannelsFirst, s.EncodeLabel)
+"""What costs so little that recomputing it is cheaper than storing it."""
+
+
+def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Group the kernels behind the batch, and the element stages before it."""
+    compiled = context.runtime.jit != "never"
+    nodes: list[Node] = []
+    for node in plan.nodes:
+        previous = nodes[-1] if nodes else None
+        if isinstance(node, Kernel):
+            if isinstance(previous, Kernel) and not _cut(previous.stages, node.stages[0]):
+                nodes[-1] = Kernel(node.out, previous.stages + node.stages, compiled)
+            else:
+                nodes.append(Kernel(node.out, node.stages, compiled))
+        elif isinstance(node, Element) and isinstance(previous, Element):
+            nodes[-1] = Element(node.out, previous.stages + node.stages)
+        else:
+            nodes.append(node)
+    count = sum(isinstance(n, Kernel) for n in nodes)
+    if count and compiled:
+        note(f"{count} kernel{'s' if count > 1 else ''} compiled by XLA")
+    return plan.with_nodes(nodes)
+
+
+def _cut(before: tuple[s.Stage, ...], stage: s.Stage) -> bool:
+    """Whether `stage` would make XLA compute what stands before it again and again."""
+    costly = [b for b in before if b.feature == stage.feature and not isinstance(b, _CHEAP) and not _mirror(b)]
+    if isinstance(stage, s.Warp):
+        return bool([b for b in before if b.feature == stage.feature]) and not stage.mirrors
+    if isinstance(stage, s.Colour):
+        return bool(costly)
+    return False
+
+
+def _mirror(stage: s.Stage) -> bool:
+    return isinstance(stage, s.Warp) and stage.mirrors
+
+
+FORM_KERNELS = Pass("form_kernels", "E1", "one compiled kernel passes over memory once", form_kernels)

@@ -1,0 +1,41 @@
+"""decode, random_resized_crop → decode only the window.
+
+A JPEG decoder can leave out what lies outside a window. Exact because `decode` is defined without fancy upsampling,
+where the window's pixels depend on nothing outside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Node, Plan
+
+
+def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Merge a decode and the crop that follows it."""
+    kept: list[Node | Placed] = []
+    for item in unpack(plan):
+        previous = kept[-1] if kept else None
+        if (
+            isinstance(item, Placed)
+            and isinstance(item.stage, s.Crop)
+            and isinstance(previous, Placed)
+            and isinstance(previous.stage, s.Decode)
+            and previous.stage.feature == item.stage.feature
+        ):
+            fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, previous.stage.needed)
+            note(f"`{item.stage.ref.id}` decodes its window alone")
+            kept[-1] = Placed(fused, previous.before, item.after)
+        else:
+            kept.append(item)
+    return pack(plan, kept)
+
+
+FUSE_DECODE_CROP = Pass("fuse_decode_crop", "E0", "pixels outside the window are never decoded", fuse_decode_crop)

@@ -1,0 +1,31 @@
+"""Element, Kernel → the same, on every thread of the pipeline's own pool.
+
+The order stays: results are handed on in the order of their inputs, so no value depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass
+from pipegen.plan.nodes import Element, Kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Plan
+
+
+def parallelise(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Mark element and kernel nodes as parallel."""
+    if context.runtime.threads == 1:
+        note("one thread was asked for")
+        return plan
+    threads = context.runtime.threads
+    note("every core of this process" if threads == "auto" else f"{threads} threads")
+    return plan.with_nodes([replace(n, parallel=True) if isinstance(n, (Element, Kernel)) else n for n in plan.nodes])
+
+
+PARALLELISE = Pass("parallelise", "E0", "decoding and augmenting use every core", parallelise)

@@ -1,0 +1,31 @@
+"""Read, Shard → Index(this host's block), Read.
+
+A host then reads only what it uses. The block is a range of positions of the global batch, so the examples are the
+same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass
+from pipegen.plan.nodes import Shard, Shuffle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Plan
+
+
+def shard_before_read(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Move the shard into the index, unless a shuffle still stands between."""
+    shard = next((n for n in plan.nodes if isinstance(n, Shard)), None)
+    if shard is None or any(isinstance(n, Shuffle) for n in plan.nodes):
+        return plan
+    note("a host reads its own block alone")
+    return plan.with_nodes([replace(plan.index, shard=True), *(n for n in plan.nodes[1:] if n is not shard)])
+
+
+SHARD_BEFORE_READ = Pass("shard_before_read", "E0", "a host reads only what it uses", shard_before_read)

@@ -1,0 +1,32 @@
+"""Read, Shuffle(global) → Index(global shuffle), Read.
+
+Shuffling positions costs no memory, while shuffling what was read holds every example. The order is a function of
+(seed, epoch, position), so nothing else changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass
+from pipegen.plan.nodes import Shuffle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Plan
+
+
+def shuffle_before_read(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Move the shuffle into the index."""
+    shuffle = next((n for n in plan.nodes if isinstance(n, Shuffle)), None)
+    if shuffle is None:
+        return plan
+    index = replace(plan.index, order=shuffle.order, window_bytes=shuffle.window_bytes)
+    note(f"the {shuffle.order} shuffle permutes positions and holds no examples")
+    return plan.with_nodes([index, *(n for n in plan.nodes[1:] if n is not shuffle)])
+
+
+SHUFFLE_BEFORE_READ = Pass("shuffle_before_read", "E0", "an order of positions needs no buffer", shuffle_before_read)

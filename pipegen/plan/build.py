@@ -1,0 +1,219 @@
+"""From a spec to a typed plan, one for each split: inference runs here, and every type error is found here.
+
+The plan that leaves is the plainest one that means what the spec says: one node a step, one example at a time, in the
+order written. The passes make it fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import OpError
+from pipegen.ops.base import Arithmetic, CropTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Plan, Read, Shard, Shuffle
+from pipegen.plan.outputs import infer_output
+from pipegen.plan.recipe import recipe
+from pipegen.spec.models import WindowShuffle
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.ops.base import Fill
+    from pipegen.plan.nodes import Node
+    from pipegen.plan.stages import Path, Stage, StepRef
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType, FeatureType
+
+Locate = Callable[..., "Label"]
+"""From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
+
+
+class Builder:
+    """Builds the plan of one split. Findings are collected; after an error a feature is no longer inferred."""
+
+    def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType) -> None:
+        self.spec = spec
+        self.split = split
+        self.locate = locate
+        self.type = source_type
+        self.nodes: list[Node] = []
+        self.findings: list[Diagnostic] = []
+        self.poisoned: set[str] = set()
+        self.segment: _Segment | None = None
+
+    def build(self) -> Plan | None:
+        """The plan, or `None` when there are errors."""
+        chosen = recipe(self.spec, self.split)
+        self._start(tuple(r for r in chosen.steps if r.num_draws))
+        self._implicit_decode(chosen.steps)
+        for position, ref in enumerate(chosen.steps):
+            for feature in self._features(ref):
+                self._step(ref, feature, chosen.steps[position + 1] if position + 1 < len(chosen.steps) else None)
+        self._close()
+        self._finish()
+        return None if self.poisoned else Plan(self.split, tuple(self.nodes))
+
+    def _start(self, draws: tuple[StepRef, ...]) -> None:
+        spec = self.spec
+        label_only = self.type.without(*(f for f, t in self.type.items() if t.kind == "encoded"))
+        self.nodes.append(Index(label_only, self.split, "stored", None, False, draws))
+        self.nodes.append(Read(self.type))
+        if self.split == "train" and spec.shuffle != "none":
+            window = spec.shuffle.window if isinstance(spec.shuffle, WindowShuffle) else None
+            self.nodes.append(Shuffle(self.type, "window" if window else "global", window))
+        if spec.runtime.shard != "none":
+            self.nodes.append(Shard(self.type))
+
+    def _implicit_decode(self, steps: tuple[StepRef, ...]) -> None:
+        encoded = [f for f, t in self.type.items() if t.kind == "encoded"]
+        if not encoded or (steps and steps[0].step.traits(self.type[encoded[0]]).decodes):
+            return
+        from pipegen.ops.registry import default_decoder
+
+        decoder = default_decoder()
+        ref = s.StepRef(decoder, "decode", ("transforms",), 0, False)
+        for feature in encoded:
+            self._step(ref, feature, steps[0] if steps else None)
+
+    def _features(self, ref: StepRef) -> list[str]:
+        step = ref.step
+        if step.feature is not None:
+            if step.feature not in self.type:
+                self._report(ref, OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=f"features: {', '.join(self.type)}"))
+                return []
+            return [step.feature]
+        return [f for f, t in self.type.items() if t.kind in step.kinds or t.kind == "encoded"]
+
+    def _report(self, ref: StepRef, error: OpError) -> None:
+        path: Path = (*ref.path, error.field) if error.field else ref.path
+        label = self.locate(path, key=error.field is None)
+        self.findings.append(make(error.code, error.message, label, help=(error.help,) if error.help else ()))
+
+    def _step(self, ref: StepRef, feature: str, following: StepRef | None) -> None:
+        if feature in self.poisoned:
+            return
+        x = self.type[feature]
+        try:
+            y = ref.step.infer(x)
+        except OpError as error:
+            self._report(ref, error)
+            self.poisoned.add(feature)
+            return
+        for lint in ref.step.lints(x):
+            self._report(ref, lint)
+        traits = ref.step.traits(x)
+        if traits.family is Family.GEOMETRIC:
+            self._geometric(ref, feature, x, y)
+        elif traits.family is Family.COLOUR:
+            self._colour(ref, feature, x, y)
+        else:
+            self._close()
+            self._emit(self._single(ref, feature, x, following), feature, y)
+
+    def _single(self, ref: StepRef, feature: str, x: FeatureType, following: StepRef | None) -> Stage:
+        step = ref.step
+        traits = step.traits(x)
+        if isinstance(step, PointwiseTransform):
+            return s.Pointwise(feature, step.arithmetic(x), (ref,))
+        if traits.decodes:
+            return s.Decode(feature, ref, following.step.needed_size() if following else None)
+        return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
+
+    def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
+        self.type = self.type.replace(**{feature: y})
+        self.nodes.append(Element(self.type, (stage,)))
+
+    def _geometric(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
+        step = ref.step
+        if isinstance(step, GeometricTransform):
+            mode: tuple[Fill, str] | None = (step.fill, step.interpolation)
+            alone = step.exact
+        else:
+            mode, alone = None, False
+        seg = self.segment
+        joins = isinstance(seg, _Geometric) and seg.feature == feature and not alone and seg.accepts(mode)
+        if not joins:
+            if isinstance(step, CropTransform):
+                self._close()
+                self._emit(s.Crop(feature, ref), feature, y)
+                return
+            if isinstance(seg, _Geometric) and seg.feature == feature and not alone and not seg.closed and mode is not None and not seg.alone:
+                self._fill_lint(ref, seg)
+            self._close()
+        self._emit(s.Compose(feature, ref, (x.height, x.width), not joins), feature, y)
+        segment = self.segment if joins and isinstance(self.segment, _Geometric) else _Geometric(feature, mode or ("reflect", "bilinear"), alone)
+        segment.out = y
+        segment.closed = alone or isinstance(step, CropTransform)
+        self.segment = segment
+
+    def _fill_lint(self, ref: StepRef, seg: _Geometric) -> None:
+        field = "fill" if getattr(ref.step, "fill", None) != seg.mode[0] else "interpolation"
+        message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
+        self._report(ref, OpError("PG502", message, field=field, help="give the steps of one run the same `fill` and `interpolation`, or write `exact: true`"))
+
+    def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
+        seg = self.segment
+        joins = isinstance(seg, _Colour) and seg.feature == feature
+        if not joins:
+            self._close()
+        assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
+        self._emit(s.ComposeColour(feature, ref, x.channels, not joins), feature, y)
+        segment = seg if joins and isinstance(seg, _Colour) else _Colour(feature, x)
+        segment.out = y
+        segment.uses_mean = segment.uses_mean or ref.step.uses_mean()  # type: ignore[attr-defined]
+        self.segment = segment
+
+    def _close(self) -> None:
+        seg, self.segment = self.segment, None
+        if isinstance(seg, _Geometric):
+            assert seg.out is not None  # noqa: S101
+            self.nodes.append(Element(self.type, (s.Resample(seg.feature, *seg.mode, (seg.out.height, seg.out.width)),)))
+        elif isinstance(seg, _Colour):
+            self.nodes.append(Element(self.type, (s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean),)))
+
+    def _finish(self) -> None:
+        output = infer_output(self.spec, self.split, self.type, self.locate, self.poisoned)
+        self.findings.extend(output.findings)
+        if output.failed:
+            self.poisoned.add("output")
+            return
+        for feature, stage, y in output.stages:
+            self._emit(stage, feature, y)
+        batch = self.spec.batch
+        remainder = batch.remainder_for(self.split)
+        size = batch.size if remainder in ("drop", "pad") else 0
+        self.type = self.type.with_batch(size)
+        self.nodes.append(Batch(self.type, batch.size, remainder))
+        self.nodes.append(Emit(self.type, output.output))
+
+
+class _Geometric:
+    """An open geometric segment."""
+
+    def __init__(self, feature: str, mode: tuple[Fill, str], alone: bool) -> None:
+        self.feature = feature
+        self.mode = mode
+        self.alone = alone
+        self.closed = alone
+        self.out: FeatureType | None = None
+
+    def accepts(self, mode: tuple[Fill, str] | None) -> bool:
+        """Whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
+        return not self.closed and (mode is None or mode == self.mode)
+
+
+class _Colour:
+    """An open colour segment; `entry` is the type of the image that entered it."""
+
+    def __init__(self, feature: str, entry: FeatureType) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.out: FeatureType | None = None
+        self.uses_mean = False
+
+
+def cast(dtype: str) -> Arithmetic:
+    """Arithmetic that changes nothing but the dtype."""
+    return Arithmetic((1.0,), (0.0,), dtype)

@@ -1,0 +1,164 @@
+"""The nodes of a plan: a closed set of frozen dataclasses, each with the type of the edge that leaves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Union
+
+if TYPE_CHECKING:
+    from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.models import Output, Remainder
+    from pipegen.types import ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Names the examples: positions become records, and every random number of an example is drawn.
+
+    Attributes:
+        order: `stored`, or `global` and `window` once shuffling has moved here.
+        window_bytes: The window of `order: window`, in bytes of stored records.
+        shard: Whether only this host's block of each global batch is named.
+        draws: The steps that draw, in the order of the vector of draws.
+    """
+
+    out: ElementType
+    split: str
+    order: Literal["stored", "global", "window"]
+    window_bytes: int | None
+    shard: bool
+    draws: tuple[StepRef, ...]
+
+    @property
+    def num_draws(self) -> int:
+        """The length of an example's vector of draws."""
+        return sum(r.num_draws for r in self.draws)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Reads the stored record of each example."""
+
+    out: ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Puts the examples of an epoch into the order of the spec, by holding them all."""
+
+    out: ElementType
+    order: Literal["global", "window"]
+    window_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Keeps this host's block of each global batch."""
+
+    out: ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """Works on one example at a time.
+
+    Attributes:
+        parallel: Whether several examples are worked on at once.
+    """
+
+    out: ElementType
+    stages: tuple[Stage, ...]
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Keeps what reaches it in memory, by example."""
+
+    out: ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Stacks examples.
+
+    Attributes:
+        size: Examples in a global batch.
+        remainder: What happens to a last batch that is not full.
+    """
+
+    out: ElementType
+    size: int
+    remainder: Remainder
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Works on a whole batch of fixed shape.
+
+    Attributes:
+        compiled: Whether XLA compiles it into one kernel.
+        parallel: Whether several batches are worked on at once.
+    """
+
+    out: ElementType
+    stages: tuple[Stage, ...]
+    compiled: bool = False
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Arranges the features as the model takes them: `x`, `(x, y)` or `(x, y, sample_weight)`."""
+
+    out: ElementType
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Keeps finished batches ready; with `device`, on that device."""
+
+    out: ElementType
+    device: str | None
+
+
+Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, Prefetch]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A linear program for one split.
+
+    Attributes:
+        split: The split it serves.
+        nodes: From the first to the last.
+    """
+
+    split: str
+    nodes: tuple[Node, ...]
+
+    @property
+    def out(self) -> ElementType:
+        """The type of the last edge."""
+        return self.nodes[-1].out
+
+    @property
+    def index(self) -> Index:
+        """The node that names the examples."""
+        node = self.nodes[0]
+        assert isinstance(node, Index)  # noqa: S101 - the verifier's first rule
+        return node
+
+    @property
+    def batch(self) -> Batch:
+        """The node that stacks them."""
+        return next(n for n in self.nodes if isinstance(n, Batch))
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Every stage, in order."""
+        return tuple(s for n in self.nodes if isinstance(n, (Element, Kernel)) for s in n.stages)
+
+    def with_nodes(self, nodes: list[Node] | tuple[Node, ...]) -> Plan:
+        """The same split with other nodes."""
+        return replace(self, nodes=tuple(nodes))

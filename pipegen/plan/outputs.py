@@ -1,0 +1,128 @@
+"""What the model receives: checks `output` against the features that arrive, and says which stages produce it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import make
+from pipegen.ops.base import Arithmetic
+from pipegen.plan import stages as s
+from pipegen.types import BYTE_RANGE, Interval
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.plan.build import Locate
+    from pipegen.plan.stages import Stage
+    from pipegen.spec.models import Output, PipelineSpec
+    from pipegen.types import ElementType, FeatureType
+
+
+@dataclass
+class OutputPlan:
+    """The stages that produce the output, and what is wrong with it."""
+
+    output: Output
+    stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
+    failed: bool = False
+
+
+def names(features: str | list[str] | dict[str, str] | None) -> tuple[str, ...]:
+    """The features that an `x` or `y` names."""
+    if features is None:
+        return ()
+    if isinstance(features, str):
+        return (features,)
+    return tuple(features.values()) if isinstance(features, dict) else tuple(features)
+
+
+def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Locate, poisoned: set[str]) -> OutputPlan:
+    """Check the output section for one split; `poisoned` features had errors already and are not looked at."""
+    out = spec.output
+    if not spec.source.has_labels() and "y" not in out.model_fields_set:
+        out = out.model_copy(update={"y": None})
+    plan = OutputPlan(out)
+    wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
+    if out.sample_weight is not None:
+        wanted[out.sample_weight] = "sample_weight"
+    for name, key in wanted.items():
+        if name in poisoned:
+            plan.failed = True
+        elif name not in type_:
+            help_ = f"features: {', '.join(type_)}"
+            if name == "label" and not spec.source.has_labels():
+                help_ = "the source has no labels (`labels: none`), so leave `y` out"
+            plan.findings.append(make("PG217", f"there is no feature `{name}` to output", locate(("output", key)), help=(help_,)))
+            plan.failed = True
+        else:
+            _feature(plan, name, type_[name], split, locate)
+    for name in out.encode:
+        if name not in wanted or (name in type_ and type_[name].kind != "label"):
+            plan.findings.append(make("PG218", f"`{name}` is no label of the output, so it cannot be encoded", locate(("output", "encode", name), key=True)))
+            plan.failed = True
+    return plan
+
+
+def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, locate: Locate) -> None:
+    if x.kind == "label":
+        _label(plan, name, x, locate)
+        return
+    if x.kind != "image":
+        return
+    if not x.is_static:
+        size = "×".join("?" if d is None else str(d) for d in x.shape)
+        plan.findings.append(
+            make(
+                "PG201",
+                f"images of split `{split}` have no fixed size ({size}), so they cannot be stacked into a batch",
+                locate(("transforms",), key=True),
+                help=("add `- resize: {size: 224}` or another step that fixes the size, for this split too",),
+            )
+        )
+        plan.failed = True
+        return
+    dtype = plan.output.dtype
+    if dtype == "uint8" and not _fits_bytes(x):
+        shown = x.interval if x.interval is not None else "an unknown range"
+        plan.findings.append(
+            make(
+                "PG219",
+                f"`dtype: uint8` needs pixel values in 0..255, and `{name}` has {shown}",
+                locate(("output", "dtype")),
+                help=("leave `rescale` and `normalize` out, or use `dtype: float32`",),
+            )
+        )
+        plan.failed = True
+        return
+    if x.dtype != dtype:
+        arithmetic = Arithmetic((1.0,), (0.0,), dtype)
+        x = arithmetic.infer(x)
+        plan.stages.append((name, s.Pointwise(name, arithmetic, ()), x))
+    if plan.output.channels == "first":
+        h, w, c = x.shape
+        plan.stages.append((name, s.ChannelsFirst(name), x.with_(shape=(c, h, w))))
+
+
+def _fits_bytes(x: FeatureType) -> bool:
+    return x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
+
+
+def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
+    encoding = plan.output.encode.get(name, "int")
+    where = locate(("output", "encode", name))
+    if encoding == "multi_hot":
+        plan.findings.append(make("PG190", "`multi_hot` needs several labels for an example; that comes with tables", where))
+        plan.failed = True
+        return
+    if encoding == "binary" and x.classes is not None and x.classes != 2:
+        plan.findings.append(
+            make("PG218", f"`binary` needs two classes, and `{name}` has {x.classes}", where, help=("use `int` or `one_hot`",))
+        )
+        plan.failed = True
+        return
+    if encoding == "int":
+        return
+    shape = (1,) if encoding == "binary" else (x.classes,)
+    y = x.with_(dtype="float32", shape=shape, interval=Interval(0.0, 1.0))
+    plan.stages.append((name, s.EncodeLabel(name, encoding, x.classes), y))

@@ -1,0 +1,130 @@
+"""What makes a plan well formed: a table of rules, checked after every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipegen.errors import InternalError
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
+
+if TYPE_CHECKING:
+    from pipegen.types import ElementType
+
+Rule = Callable[[Plan], "str | None"]
+
+
+def verify(plan: Plan, after: str) -> None:
+    """Check every rule.
+
+    Raises:
+        InternalError: Naming the rule, what broke it and the plan.
+    """
+    for rule in RULES:
+        problem = rule(plan)
+        if problem is not None:
+            from pipegen.plan.render import render_plan
+
+            raise InternalError(f"after {after}: {(rule.__doc__ or '').splitlines()[0]} {problem}\n{render_plan(plan)}")
+
+
+def _starts_and_ends(plan: Plan) -> str | None:
+    """A plan starts with Index and Read, holds one Batch and one Emit, and only Prefetch follows Emit."""
+    kinds = [type(n) for n in plan.nodes]
+    if kinds[:1] != [Index] or kinds.count(Read) != 1 or kinds.count(Batch) != 1 or kinds.count(Emit) != 1:
+        return f"got {[k.__name__ for k in kinds]}."
+    after = kinds[kinds.index(Emit) + 1 :]
+    return None if after in ([], [Prefetch]) else f"{[k.__name__ for k in after]} follow Emit."
+
+
+def _order_is_settled_once(plan: Plan) -> str | None:
+    """Shuffling happens in one place: a Shuffle node, or the Index."""
+    shuffles = sum(isinstance(n, Shuffle) for n in plan.nodes) + (plan.index.order != "stored")
+    shards = sum(isinstance(n, Shard) for n in plan.nodes) + plan.index.shard
+    return None if shuffles <= 1 and shards <= 1 else f"{shuffles} shuffles, {shards} shards."
+
+
+def _shard_follows_shuffle(plan: Plan) -> str | None:
+    """A shard is a block of the shuffled order, so it never comes before the shuffle."""
+    kinds = [type(n) for n in plan.nodes]
+    if Shuffle in kinds and (plan.index.shard or (Shard in kinds and kinds.index(Shard) < kinds.index(Shuffle))):
+        return "the shard comes first."
+    return None
+
+
+def _stages_stand_where_they_work(plan: Plan) -> str | None:
+    """Element stages come before the batch, kernels after it."""
+    batched = False
+    for node in plan.nodes:
+        batched = batched or isinstance(node, Batch)
+        if isinstance(node, Element) and batched:
+            return "an Element follows Batch."
+        if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
+            return "a Kernel before Batch, or one that holds an element stage."
+        if isinstance(node, (Element, Kernel)) and not node.stages:
+            return "an empty node."
+    return None
+
+
+def _batch_is_static(plan: Plan) -> str | None:
+    """What is batched has a fixed shape."""
+    for name, t in plan.batch.out.items():
+        if not t.is_static and t.kind != "label":
+            return f"`{name}` is {t}."
+    return None
+
+
+def _segments_are_closed(plan: Plan) -> str | None:
+    """A composed matrix is applied before anything else touches its feature."""
+    pending: dict[str, str] = {}
+    for stage in plan.stages():
+        if isinstance(stage, (s.Compose, s.ComposeColour)):
+            kind = type(stage).__name__
+            if stage.opens == (stage.feature in pending) or pending.get(stage.feature, kind) != kind:
+                return f"`{stage.feature}` has a segment that opens twice or never."
+            pending[stage.feature] = kind
+        elif isinstance(stage, (s.Resample, s.ApplyColour)):
+            wanted = "Compose" if isinstance(stage, s.Resample) else "ComposeColour"
+            if pending.pop(stage.feature, None) != wanted:
+                return f"`{stage.feature}` is resampled or coloured without a matrix."
+        elif stage.feature in pending:
+            return f"{type(stage).__name__} touches `{stage.feature}` inside a segment."
+    return f"`{next(iter(pending))}` is left pending." if pending else None
+
+
+def _draws_are_in_range(plan: Plan) -> str | None:
+    """Every step's draws are part of the vector that the index makes."""
+    known = {(r.id, r.start, r.num_draws) for r in plan.index.draws}
+    for stage in plan.stages():
+        for ref in s.refs(stage):
+            if ref.num_draws and (ref.id, ref.start, ref.num_draws) not in known:
+                return f"`{ref.id}` at {ref.start}."
+    return None
+
+
+def _cache_is_deterministic(plan: Plan) -> str | None:
+    """Nothing random, and nothing of unknown shape, is cached."""
+    for position, node in enumerate(plan.nodes):
+        if isinstance(node, Cache):
+            before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
+            if any(s.is_random(st) for st in before) or not all(t.is_static for t in dict(node.out.items()).values() if t.kind != "label"):
+                return "a random or ragged stage precedes Cache."
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    _starts_and_ends,
+    _order_is_settled_once,
+    _shard_follows_shuffle,
+    _stages_stand_where_they_work,
+    _batch_is_static,
+    _segments_are_closed,
+    _draws_are_in_range,
+    _cache_is_deterministic,
+)
+
+
+def same_output(before: ElementType, after: ElementType) -> bool:
+    """Whether a rewrite kept the type of what the model receives."""
+    return before.items() == after.items()

@@ -1,0 +1,306 @@
+"""YAML text to plain values with their places.
+
+PyYAML scans and parses; what values mean, what is forbidden, and how much is allowed is decided here, one event at a
+time, so that a hostile file is given up early.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from yaml import events as ev
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span
+from pipegen.spec.scalars import resolve
+from pipegen.spec.source_map import Tree
+from pipegen.spec.syntax import explain_syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from yaml.error import Mark
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.source_map import KeyPath
+
+MAX_BYTES = 2**20
+MAX_DEPTH = 32
+MAX_NODES = 20_000
+MAX_ALIASES = 64
+MAX_SCALAR = 2**16
+
+_CORE = "tag:yaml.org,2002:"
+_CORE_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "null": (type(None),),
+    "map": (dict,),
+    "seq": (list,),
+}
+_MERGE = "<<"
+
+
+class _Stop(Exception):
+    """Ends the reading with a last finding."""
+
+    def __init__(self, finding: Diagnostic) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """A value as it stands in the text; an alias has a span of its own and shares the rest."""
+
+    kind: Literal["scalar", "map", "list"]
+    span: Span
+    scalar: Any = None
+    text: str = ""
+    pairs: list[tuple[_Node, _Node]] = field(default_factory=list)
+    items: list[_Node] = field(default_factory=list)
+
+
+def decode(data: bytes, file: str) -> str | Diagnostic:
+    """The text of a spec's bytes, or the finding that says why it is none."""
+    if len(data) > MAX_BYTES:
+        return make("PG003", f"the file is larger than {MAX_BYTES // 2**20} MiB", _top(file), help=("a spec is a page of text; data stands beside it",))
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return make("PG001", "the file is UTF-16 text, and a spec is UTF-8", _top(file), help=("save it again as UTF-8",))
+    if b"\0" in data:
+        return make("PG001", "this is a binary file, not a spec", _top(file), help=("a spec is YAML text in UTF-8",))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = len(data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8-sig", "replace")) + 1
+        at = Label(Span(file, line, column, line, column + 1), "not UTF-8")
+        return make("PG001", f"the file is not UTF-8 text: byte 0x{data[error.start]:02X} stands for no character", at, help=("save it again as UTF-8",))
+
+
+def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
+    """The values of a spec's text; `None`, with a finding, where there is nothing to go on with."""
+    text = text.removeprefix("\ufeff")
+    try:
+        if len(text) > MAX_BYTES:
+            raise _Stop(make("PG003", f"the text is larger than {MAX_BYTES // 2**20} MiB", _top(file)))
+        root = _Composer(text, file, out).document()
+        return _Expander(out).tree(root)
+    except _Stop as stop:
+        out.add(stop.finding)
+    except yaml.MarkedYAMLError as error:
+        out.add(explain_syntax(error, text, file))
+    except yaml.reader.ReaderError as error:
+        out.add(_unprintable(error, text, file))
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        out.add(make("PG002", f"this is not valid YAML: {error}", _top(file)))
+    return None
+
+
+class _Composer:
+    """Nodes from events."""
+
+    def __init__(self, text: str, file: str, out: Diagnostics) -> None:
+        self.lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
+        self.file = file
+        self.out = out
+        self.events: Iterator[ev.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
+        self.anchors: dict[str, _Node | None] = {}
+        self.nodes = 0
+        self.aliases = 0
+
+    def document(self) -> _Node:
+        """The only document; it must be a map."""
+        next(self.events)
+        event = next(self.events)
+        if isinstance(event, ev.StreamEndEvent):
+            raise _Stop(make("PG006", "the file is empty", _top(self.file), help=("a spec begins with `pipegen: 1`",)))
+        root = self.node(next(self.events), 0)
+        next(self.events)
+        more = next(self.events)
+        if not isinstance(more, ev.StreamEndEvent):
+            at = Label(self.span(more.start_mark, more.end_mark), "the second one starts here")
+            raise _Stop(make("PG006", "several documents stand in one file", at, help=("one file holds one spec: remove the `---`",)))
+        if root.kind != "map":
+            empty = root.kind == "scalar" and root.scalar is None
+            what = "nothing" if empty else "a list" if root.kind == "list" else "text"
+            at = Label(root.span, "")
+            raise _Stop(make("PG006", f"a spec is a map of sections, and this is {what}", at, help=("a spec begins with `pipegen: 1`",)))
+        return root
+
+    def node(self, event: ev.Event, depth: int) -> _Node:
+        """The node that `event` begins."""
+        if isinstance(event, ev.AliasEvent):
+            return self.alias(event)
+        self.nodes += 1
+        _limit(self.nodes <= MAX_NODES, f"the spec has more than {MAX_NODES:,} values", self.span(event.start_mark, event.start_mark))
+        _limit(depth <= MAX_DEPTH, f"the spec is nested more than {MAX_DEPTH} levels deep", self.span(event.start_mark, event.start_mark))
+        anchor = event.anchor
+        if anchor is not None:
+            self.anchors[anchor] = None
+        if isinstance(event, ev.ScalarEvent):
+            node = self.scalar(event)
+        elif isinstance(event, ev.SequenceStartEvent):
+            node = self.sequence(event, depth)
+        else:
+            node = self.mapping(event, depth)
+        self.check_tag(event, node)
+        if anchor is not None:
+            self.anchors[anchor] = node
+        return node
+
+    def alias(self, event: ev.AliasEvent) -> _Node:
+        """The node of an anchor, standing where the alias stands."""
+        span = self.span(event.start_mark, event.end_mark)
+        self.aliases += 1
+        _limit(self.aliases <= MAX_ALIASES, f"the spec has more than {MAX_ALIASES} aliases", span)
+        if event.anchor not in self.anchors:
+            raise _Stop(make("PG002", f"no `&{event.anchor}` stands before `*{event.anchor}`", Label(span), help=("text that begins with `*` needs quotes",)))
+        node = self.anchors[event.anchor]
+        if node is None:
+            raise _Stop(make("PG003", f"`*{event.anchor}` stands inside its own `&{event.anchor}`, without end", Label(span)))
+        return _Node(node.kind, span, node.scalar, node.text, node.pairs, node.items)
+
+    def scalar(self, event: ev.ScalarEvent) -> _Node:
+        """A leaf; plain text is resolved, quoted text is text."""
+        text: str = event.value
+        span = self.span(event.start_mark, event.end_mark)
+        _limit(len(text) <= MAX_SCALAR, f"one value is longer than {MAX_SCALAR // 1024} KiB", Span(self.file, span.line, span.column, span.line, span.column + 1))
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise _Stop(make("PG001", "half of a surrogate pair is no character", Label(span)))
+        plain = event.style is None and event.tag not in ("!", f"{_CORE}str")
+        return _Node("scalar", span, resolve(text) if plain else text, text)
+
+    def sequence(self, event: ev.SequenceStartEvent, depth: int) -> _Node:
+        """A list."""
+        node = _Node("list", self.span(event.start_mark, event.end_mark))
+        while not isinstance(inner := next(self.events), ev.SequenceEndEvent):
+            node.items.append(self.node(inner, depth + 1))
+        self.close(node, event, inner, node.items[-1] if node.items else None)
+        return node
+
+    def mapping(self, event: ev.MappingStartEvent, depth: int) -> _Node:
+        """A map, with its keys as they stand; repeated keys are found here, and the first one counts."""
+        node = _Node("map", self.span(event.start_mark, event.end_mark))
+        seen: dict[str, _Node] = {}
+        while not isinstance(inner := next(self.events), ev.MappingEndEvent):
+            key = self.node(inner, depth + 1)
+            value = self.node(next(self.events), depth + 1)
+            if value.kind == "scalar" and value.text == "" and value.scalar is None:
+                value.span = key.span
+            if key.kind == "scalar" and key.text != _MERGE and key.text in seen:
+                first = Label(seen[key.text].span, "first here")
+                self.out.add(make("PG007", f"`{key.text}` stands twice in one map", Label(key.span, "again here"), first))
+                continue
+            seen[key.text] = key
+            node.pairs.append((key, value))
+        self.close(node, event, inner, node.pairs[-1][1] if node.pairs else None)
+        return node
+
+    def close(self, node: _Node, start: ev.Event, end: ev.Event, last: _Node | None) -> None:
+        """Set the end: in block style YAML's own end is the start of whatever comes next, so the last child counts."""
+        if getattr(start, "flow_style", False) or last is None:
+            node.span = self.span(start.start_mark, end.end_mark)
+        else:
+            node.span = Span(self.file, node.span.line, node.span.column, last.span.end_line, last.span.end_column)
+
+    def check_tag(self, event: Any, node: _Node) -> None:
+        """Report a tag that is not one of YAML's own, or that the value contradicts."""
+        tag: str | None = event.tag
+        if tag is None or tag == "!":
+            return
+        types = _CORE_TYPES.get(tag.removeprefix(_CORE)) if tag.startswith(_CORE) else None
+        value = {"scalar": node.scalar, "map": {}, "list": []}[node.kind]
+        if types is None or not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            shown = "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
+            help_ = ("a spec is plain data: remove the tag", "text that begins with `!` needs quotes")
+            self.out.add(make("PG004", f"the tag `{shown}` is not supported", Label(self.span(event.start_mark, event.start_mark)), help=help_))
+
+    def span(self, start: Mark, end: Mark) -> Span:
+        """From mark to mark, without line breaks at the end; one character wide where both are the same place."""
+        first, column = start.line + 1, start.column + 1
+        last, until = end.line + 1, end.column + 1
+        while until == 1 and last > first:
+            last -= 1
+            until = len(self.lines[last - 1].rstrip()) + 1
+        if last == first and until == column:
+            here = bool(self.lines[first - 1][column - 1 : column])
+            return Span(self.file, first, column if here else max(column - 1, 1), last, until + here)
+        return Span(self.file, first, column, last, until)
+
+
+class _Expander:
+    """Plain values and spans from nodes, aliases written out."""
+
+    def __init__(self, out: Diagnostics) -> None:
+        self.out = out
+        self.nodes = 0
+        self.result = Tree({})
+
+    def tree(self, root: _Node) -> Tree:
+        """The whole spec."""
+        self.result.value = self.value(root, ())
+        return self.result
+
+    def value(self, node: _Node, path: KeyPath) -> Any:
+        """The plain value of a node that stands at `path`."""
+        self.nodes += 1
+        _limit(self.nodes <= MAX_NODES, f"written out, the aliases give more than {MAX_NODES:,} values", node.span)
+        _limit(len(path) <= MAX_DEPTH, f"written out, the aliases nest more than {MAX_DEPTH} levels deep", node.span)
+        self.result.spans.values[path] = node.span
+        if node.kind == "list":
+            return [self.value(item, (*path, i)) for i, item in enumerate(node.items)]
+        return self.mapping(node, path) if node.kind == "map" else node.scalar
+
+    def mapping(self, node: _Node, path: KeyPath) -> dict[str, Any]:
+        """A map; what `<<` would merge is merged after it is reported, so that nothing seems missing."""
+        result: dict[str, Any] = {}
+        merged: list[_Node] = []
+        for key, value in node.pairs:
+            if key.kind == "scalar" and key.text == _MERGE and key.scalar == _MERGE:
+                help_ = ("`extends: FILE` shares sections between specs", "params share single values: `$name`")
+                self.out.add(make("PG009", "the merge key `<<` is not supported", Label(key.span), help=help_))
+                merged += value.items if value.kind == "list" else [value]
+                continue
+            self.entry(result, key, value, path)
+        for key, value in (pair for part in merged if part.kind == "map" for pair in part.pairs):
+            if key.text not in result and key.text != _MERGE:
+                self.entry(result, key, value, path)
+        return result
+
+    def entry(self, result: dict[str, Any], key: _Node, value: _Node, path: KeyPath) -> None:
+        """One key with its value."""
+        name = key.text if key.kind == "scalar" else f"a {key.kind}"
+        at = (*path, name)
+        if not isinstance(key.scalar, str):
+            self.result.odd_keys[at] = key.kind if key.kind != "scalar" else _reading(key.scalar)
+        result[name] = self.value(value, at)
+        self.result.spans.keys[at] = key.span
+
+
+def _reading(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return "true or false" if isinstance(value, bool) else "a number"
+
+
+def _limit(holds: bool, message: str, span: Span) -> None:
+    if not holds:
+        raise _Stop(make("PG003", message, Label(span), help=("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)))
+
+
+def _top(file: str) -> Label:
+    return Label(Span(file, 1, 1, 1, 1))
+
+
+def _unprintable(error: yaml.reader.ReaderError, text: str, file: str) -> Diagnostic:
+    before = text[: error.position]
+    line, column = before.count("\n") + 1, error.position - before.rfind("\n")
+    char = ord(error.character) if isinstance(error.character, str) else error.character
+    at = Label(Span(file, line, column, line, column + 1))
+    return make("PG001", f"the control character U+{char:04X} cannot stand in a spec", at, help=("remove it, or write it as an escape in double quotes",))

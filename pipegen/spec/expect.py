@@ -1,0 +1,161 @@
+"""What a setting accepts, in words, read off its type: "a whole number of 1 or more", "`global`, `none` or `{window: SIZE}`"."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator
+
+from pipegen.spec.units import parse_bytes
+from pipegen.spec.words import join, one_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A type taken apart.
+
+    Attributes:
+        kind: `literal`, `bool`, `int`, `float`, `str`, `size` (bytes), `list`, `pair`, `map`, `model`, `union` or `other`.
+        annotation: The whole type, for checking a value against it.
+        items: The words of a literal, the members of a union, the item types of a list, pair or map.
+        bounds: `gt`, `ge`, `lt` and `le` where given.
+        optional: Whether nothing at all is accepted too.
+    """
+
+    kind: str
+    annotation: Any
+    items: tuple[Any, ...] = ()
+    bounds: tuple[tuple[str, float], ...] = ()
+    optional: bool = False
+
+
+def shape(annotation: Any) -> Shape:
+    """Take a type apart, one level."""
+    bare, metadata = _bare(annotation)
+    if any(isinstance(m, BeforeValidator) and m.func is parse_bytes for m in metadata):
+        return Shape("size", annotation)
+    origin, args = get_origin(bare), get_args(bare)
+    if origin in (Union, types.UnionType):
+        members = tuple(_flat(a for a in args if a is not type(None)))
+        optional = type(None) in args
+        if len(members) == 1:
+            inner = shape(members[0])
+            return Shape(inner.kind, inner.annotation, inner.items, inner.bounds, optional)
+        return Shape("union", annotation, members, (), optional)
+    if origin is Literal:
+        return Shape("literal", annotation, args)
+    if isinstance(bare, type) and issubclass(bare, BaseModel):
+        return Shape("model", bare)
+    if origin in (list, set, frozenset) or (origin is tuple and args[-1:] == (Ellipsis,)):
+        return Shape("list", annotation, args[:1])
+    if origin is tuple:
+        return Shape("pair", annotation, args)
+    if origin is dict:
+        return Shape("map", annotation, args)
+    kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(bare, "other")
+    return Shape(kind, annotation, (), _bounds(metadata))
+
+
+def describe(annotation: Any) -> str:
+    """The values that a type accepts, in words."""
+    s = shape(annotation)
+    if s.kind == "union":
+        return _union(s)
+    if s.kind == "literal":
+        return one_of(s.items)
+    if s.kind == "model":
+        return f"`{{{_arguments(s.annotation)}}}`"
+    if s.kind == "list":
+        return f"a list of {_plural(s.items[0])}"
+    if s.kind == "pair":
+        return f"a pair of {_plural(s.items[0])}" if len(s.items) == 2 else f"a list of {len(s.items)} {_plural(s.items[0])}"
+    if s.kind == "map":
+        return f"a map `{{NAME: {_placeholder('value', s.items[1])}, …}}`"
+    words = {"bool": "`true` or `false`", "str": "text", "size": "a size such as `512MiB`", "int": "a whole number", "float": "a number"}
+    return words.get(s.kind, "something else") + _range(s)
+
+
+def accepts(annotation: Any, *kinds: str) -> bool:
+    """Whether a type, or a member of a union, is of one of the kinds."""
+    s = shape(annotation)
+    return s.kind in kinds or (s.kind == "union" and any(accepts(m, *kinds) for m in s.items))
+
+
+def words_of(annotation: Any) -> list[str]:
+    """The words that a type accepts."""
+    s = shape(annotation)
+    if s.kind == "union":
+        return [w for m in s.items for w in words_of(m)]
+    return [str(w) for w in s.items] if s.kind == "literal" else []
+
+
+def field_type(model: type[BaseModel], name: str) -> Any:
+    """The whole type of a field, constraints included."""
+    info = model.model_fields[name]
+    return Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+
+
+def _bare(annotation: Any) -> tuple[Any, list[Any]]:
+    metadata: list[Any] = []
+    while get_origin(annotation) is Annotated:
+        annotation, *extra = get_args(annotation)
+        metadata += extra
+    return annotation, metadata
+
+
+def _flat(members: Any) -> list[Any]:
+    result: list[Any] = []
+    for member in members:
+        inner = shape(member)
+        result += inner.items if inner.kind == "union" else [member]
+    return result
+
+
+def _bounds(metadata: list[Any]) -> tuple[tuple[str, float], ...]:
+    found: dict[str, float] = {}
+    for item in metadata:
+        for part in (item, *getattr(item, "metadata", ())):
+            for name in ("gt", "ge", "lt", "le"):
+                value = getattr(part, name, None)
+                if isinstance(value, (int, float)):
+                    found[name] = value
+    return tuple(found.items())
+
+
+def _range(s: Shape) -> str:
+    b = dict(s.bounds)
+    if b.get("le", 0) >= 2**31:
+        del b["le"]
+    if "ge" in b and "le" in b:
+        return f" from {b['ge']:g} to {b['le']:g}"
+    words = {"gt": "above {:g}", "ge": "of {:g} or more", "lt": "below {:g}", "le": "of {:g} or less"}
+    parts = [words[name].format(b[name]) for name in ("gt", "ge", "lt", "le") if name in b]
+    return f" {' and '.join(parts)}" if parts else ""
+
+
+def _union(s: Shape) -> str:
+    words = [f"`{w}`" for w in words_of(s.annotation)]
+    rest: list[str] = []
+    for member in s.items:
+        if shape(member).kind != "literal" and (text := describe(member)) not in rest:
+            rest.append(text)
+    return join(words + rest)
+
+
+def _arguments(model: type[BaseModel]) -> str:
+    fields = {name: f for name, f in model.model_fields.items() if f.is_required()} or dict(list(model.model_fields.items())[:2])
+    return ", ".join(f"{name}: {_placeholder(name, field_type(model, name))}" for name in fields)
+
+
+def _placeholder(name: str, annotation: Any) -> str:
+    s = shape(annotation)
+    fixed = {"size": "SIZE", "int": "N", "float": "VALUE", "model": "{…}", "list": "[…]"}
+    return fixed.get(s.kind, "WORD" if s.kind == "literal" else name.upper())
+
+
+def _plural(annotation: Any) -> str:
+    s = shape(annotation)
+    words = {"int": "whole numbers", "float": "numbers", "str": "texts", "bool": "`true` or `false`"}
+    return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"

@@ -1,0 +1,175 @@
+"""`extends`: a spec laid over a base spec. Maps merge by key; lists and scalars replace; a choice whose word changes replaces.
+
+Every value keeps the place it came from, in whichever file that is.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Span
+from pipegen.diagnostics.suggest import closest
+from pipegen.spec.compose import MAX_BYTES, compose, decode
+from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.source_map import Tree
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.spec.source_map import KeyPath
+
+CHOICES: frozenset[KeyPath] = frozenset(
+    {
+        ("source",),
+        ("shuffle",),
+        ("epoch",),
+        ("splits", "method"),
+        ("splits", "group"),
+        ("errors", "decode"),
+        ("runtime", "cache"),
+        ("runtime", "shard"),
+        ("runtime", "prefetch"),
+    }
+)
+"""Where a map is a word with its arguments, so that two words never stand side by side."""
+
+
+@dataclass(slots=True)
+class Files:
+    """The files that a spec is read from.
+
+    Attributes:
+        texts: The text of each file, by the name that findings show.
+        folders: The absolute folder that relative paths in a file are relative to.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
+
+
+def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
+    """The tree of one file; `at` is the `extends` that asks for it."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        out.add(_unreadable(path, file, error, at))
+        return None
+    text = decode(data, file)
+    if not isinstance(text, str):
+        out.add(text)
+        return None
+    return read_text(text, file, Path(os.path.abspath(path)).parent, files, out)
+
+
+def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
+    """The tree of a text that findings call `file`."""
+    files.texts[file] = text.removeprefix("\ufeff")
+    files.folders[file] = folder
+    return compose(text, file, out)
+
+
+def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagnostics) -> Tree:
+    """`tree` laid over its base specs, however many."""
+    chain = [] if file is None else [_real(folder / Path(file).name)]
+    shown = [] if file is None else [file]
+    layers = [tree]
+    while "extends" in layers[-1].value:
+        at = Label(layers[-1].spans.values.get(("extends",)), path="extends")
+        base = _base(layers[-1].value["extends"], at, folder, file, out)
+        if base is None:
+            return _merged(layers, partial=True)
+        path, name = base
+        if _real(path) in chain:
+            out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join([*shown, name])}", at, help=("one of these files must stand alone",)))
+            return _merged(layers, partial=True)
+        chain.append(_real(path))
+        shown.append(name)
+        read = read_file(path, name, files, out, at)
+        if read is None:
+            return _merged(layers, partial=True)
+        layers.append(read)
+        folder, file = path.parent, name
+    return _merged(layers, partial=False)
+
+
+def _base(value: Any, at: Label, folder: Path, file: str | None, out: Diagnostics) -> tuple[Path, str] | None:
+    if not isinstance(value, str) or not value:
+        out.add(make("PG104", "`extends` is the path of one spec", at, help=("a chain is built by letting that spec extend another",)))
+        return None
+    if value.startswith("pkg:"):
+        out.add(make("PG190", "`extends: pkg:…` comes with a later version of pipegen", at, help=("extend a file for now: `extends: base.pipegen.yaml`",)))
+        return None
+    name = value if os.path.isabs(value) or file is None else os.path.normpath(os.path.join(os.path.dirname(file), value))
+    return Path(os.path.abspath(folder / value)), name
+
+
+def _merged(layers: list[Tree], *, partial: bool) -> Tree:
+    result = layers[-1]
+    for layer in reversed(layers[:-1]):
+        result = merge(result, layer)
+    result.value.pop("extends", None)
+    result.partial = partial
+    return result
+
+
+def merge(base: Tree, over: Tree) -> Tree:
+    """`over` laid over `base`; `base` is used up."""
+    base.value = overlay(base, over, base.value, over.value, ())
+    base.odd_keys.update(over.odd_keys)
+    return base
+
+
+def overlay(base: Tree, over: Tree, old: Any, new: Any, path: KeyPath) -> Any:
+    """The value at `path` of `over` laid over `base`, the spans of `base` updated."""
+    changed_word = path in CHOICES and isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new)
+    if not (isinstance(old, dict) and isinstance(new, dict)) or changed_word:
+        base.spans.graft(path, over.spans)
+        return new
+    for spans, others in ((base.spans.values, over.spans.values), (base.spans.keys, over.spans.keys)):
+        if path in others:
+            spans[path] = others[path]
+    result = dict(old)
+    for key, value in new.items():
+        at = (*path, key)
+        if key in old:
+            result[key] = overlay(base, over, old[key], value, at)
+        else:
+            base.spans.update_at(at, over.spans)
+            result[key] = value
+    return result
+
+
+def _unreadable(path: Path, file: str, error: OSError, at: Label | None) -> Any:
+    code = "PG005" if at is None else "PG110"
+    where = at if at is not None else Label(None, path=file)
+    if not isinstance(error, FileNotFoundError):
+        reason = "it is a folder" if isinstance(error, IsADirectoryError) else (error.strerror or "unreadable").lower()
+        return make(code, f"the spec {file} cannot be read: {reason}", where)
+    near = closest(path.name, _neighbours(path))
+    help_ = (f"did you mean `{near}`?",) if near else (f"{path} does not exist",)
+    fix = None
+    if near and at is not None and at.span is not None:
+        there = os.path.join(os.path.dirname(file), near)
+        fix = _rename(at.span, file, there)
+    return make(code, f"there is no spec {file}", where, help=help_, fix=fix)
+
+
+def _rename(span: Span, file: str, near: str) -> Fix | None:
+    own = os.path.dirname(span.file)
+    text = os.path.relpath(near, own or ".")
+    return Fix(f"extend `{text}`", (Edit(span, quoted(text) if needs_quotes(text) else text),)) if file else None
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        return sorted(p.name for p in path.parent.iterdir() if p.suffix in (".yaml", ".yml"))[:1000]
+    except OSError:
+        return []
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)

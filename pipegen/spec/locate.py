@@ -1,0 +1,111 @@
+"""From a key path to a place, for findings and for `pipegen show`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.spec.source_map import SourceMap, format_path, lookup
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Span
+    from pipegen.spec.extends import Files
+    from pipegen.spec.params import Value
+    from pipegen.spec.source_map import KeyPath
+
+
+@dataclass(slots=True)
+class Locator:
+    """Knows where every value of a loaded spec stands, in whichever file it came from.
+
+    Attributes:
+        spans: The places; empty for a spec that is no file.
+        files: The texts and folders of the files.
+        base: What relative paths outside any file are relative to: the working directory.
+        origins: The params that a value came from.
+        params: The params that a value holds.
+        outside: Values that Python laid over the spec (`runtime=`), which stand in no file.
+        raw: The resolved plain values.
+    """
+
+    spans: SourceMap
+    files: Files
+    base: Path
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+    params: dict[KeyPath, list[str]] = field(default_factory=dict)
+    outside: dict[KeyPath, str] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)
+    _folders: dict[KeyPath, Path] = field(default_factory=dict)
+
+    def label(self, path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:
+        """The place of a value, or of the nearest thing around it that has one.
+
+        Args:
+            path: Keys and list positions, such as `("transforms", 2, "random_flip", "probability")`; parts that have
+                no place of their own are passed over.
+            text: A few words to write beside the caret.
+            key: Point at the key in place of the value.
+        """
+        return Label(self.span(path, key=key), text, format_path(path))
+
+    def span(self, path: tuple[str | int, ...], *, key: bool = False) -> Span | None:
+        """The span that `label` shows."""
+        if self._origin_outside(path) is not None:
+            return None
+        known = self.spans.known(path)
+        if key and known in self.spans.keys:
+            return self.spans.keys[known]
+        # The document itself is no helpful place: its first line stands for it.
+        return self.spans.values.get(known)
+
+    def origin(self, path: tuple[str | int, ...]) -> str:
+        """Where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
+        given = self._origin_outside(path)
+        if given is not None:
+            return given
+        for n in range(len(path), 0, -1):
+            if path[:n] in self.origins:
+                return self.origins[path[:n]]
+        span = self.spans.values.get(path)
+        if span is not None:
+            return str(span)
+        try:
+            lookup(self.raw, path)
+        except KeyError:
+            return "default"
+        return "default" if self.spans.values else "given"
+
+    def source(self, path: KeyPath) -> str | None:
+        """The text of a value as it stands in its file, when that is one line."""
+        span = self.spans.values.get(path)
+        if span is None or span.line != span.end_line or span.file not in self.files.texts:
+            return None
+        from pipegen.diagnostics.lines import split_lines
+
+        line = split_lines(self.files.texts[span.file])[span.line - 1]
+        return line[span.column - 1 : span.end_column - 1]
+
+    def folder(self, path: KeyPath) -> Path:
+        """What a relative path at `path` is relative to."""
+        if path in self._folders:
+            return self._folders[path]
+        span = self.span(path)
+        return self.files.folders.get(span.file, self.base) if span is not None else self.base
+
+    def from_param(self, path: KeyPath, name: str, value: Value, *, at_start: bool) -> None:
+        """Note that the value at `path` holds a param."""
+        self.params.setdefault(path, []).append(name)
+        default = self.spans.values.get(("params", name, "default"))
+        self.origins[path] = value.origin if value.outside or default is None else str(default)
+        if value.outside and at_start:
+            self._folders[path] = self.base
+
+    def lay_over(self, path: KeyPath, origin: str) -> None:
+        """Note that Python gave the value at `path`."""
+        self.spans.drop(path)
+        self.outside[path] = origin
+
+    def _origin_outside(self, path: tuple[str | int, ...]) -> str | None:
+        return next((self.outside[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.outside), None)

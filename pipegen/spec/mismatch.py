@@ -1,0 +1,208 @@
+"""The findings about single values and keys: one sentence that says what was expected and what was given."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Edit, Fix, Label
+from pipegen.diagnostics.suggest import closest
+from pipegen.ops.base import Transform
+from pipegen.ops.sources.base import Source
+from pipegen.spec.expect import accepts, describe, field_type, shape, words_of
+from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.source_map import format_path
+from pipegen.spec.traps import bool_trap, number_trap, quoted_number
+from pipegen.spec.words import one_of, show
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.source_map import KeyPath
+    from pipegen.spec.validate import Place
+
+MEANT = {
+    "augment": "transforms",
+    "augmentation": "transforms",
+    "augmentations": "transforms",
+    "pipeline": "transforms",
+    "preprocessing": "transforms",
+    "steps": "transforms",
+    "data": "source",
+    "dataset": "source",
+    "input": "source",
+    "version": "pipegen",
+    "batch_size": "batch",
+    "parameters": "params",
+    "angle": "degrees",
+    "prob": "probability",
+    "p": "probability",
+    "directory": "path",
+    "folder": "path",
+    "stddev": "std",
+}
+"""What people call things elsewhere, by what they are called here."""
+
+
+def name_of(path: KeyPath) -> str:
+    """A setting as messages call it: `batch.size`, `resize.size`."""
+    short = path[2:] if path[:1] == ("transforms",) and len(path) > 2 else path[1:] if path[:1] == ("source",) and len(path) > 1 else path
+    return f"`{format_path(short) or 'the spec'}`"
+
+
+def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
+    """The finding for a value that is not what its type says: a trap of YAML, a wrong type, or a value out of bounds."""
+    name, expected = name_of(place.path), describe(annotation)
+    plain_text = accepts(annotation, "str") and not words_of(annotation)
+    if isinstance(value, str) and not plain_text:
+        found = _trap(annotation, value, name, expected, place)
+        if found is not None:
+            return found
+    if isinstance(value, (int, float)) and plain_text:
+        return _unquoted(value, name, expected, place)
+    code = "PG105" if _same_kind(annotation, value) else "PG104"
+    help_: list[str] = []
+    fix = None
+    if isinstance(value, str) and (near := closest(value, words_of(annotation))):
+        help_, fix = [f"did you mean `{near}`?"], replacement(place, near)
+    elif isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
+        help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)))
+    return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
+
+
+def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
+    """The finding for a key that must be there."""
+    help_ = [f"`{key}` is {describe(field_type(model, key))}"]
+    if issubclass(model, Transform) and model.examples:
+        help_.append(f"for example `{model.examples[0].yaml}`")
+    return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
+
+
+def unknown(model: type[BaseModel], key: str, place: Place, given: set[str]) -> tuple[Diagnostic, str | None]:
+    """The finding for a key that a model has not, and the key that was probably meant."""
+    known = arguments(model)
+    free = [k for k in known if k not in given]
+    near = near_key(key, free)
+    what = "argument" if issubclass(model, (Transform, Source)) else "key"
+    listed = f"{name_of(place.path)} takes {one_of(known, 'and')}"
+    return unknown_key(key, near, f"{name_of(place.path)} has no {what} `{key}`", listed, place), near
+
+
+def near_key(key: str, known: list[str]) -> str | None:
+    """The key that was probably meant."""
+    return MEANT[key] if MEANT.get(key) in known else closest(key, known)
+
+
+def unknown_key(key: str, near: str | None, message: str, listed: str, place: Place) -> Diagnostic:
+    """The finding for a key that is not known here; `place` is the map that it stands in."""
+    here = place.at(key)
+    help_ = [f"did you mean `{near}`?"] if near else []
+    if key.isdigit():
+        help_.append("a decimal number has a point: `1.5`")
+    elif ":" in key and near is None:
+        help_.append("perhaps a space is missing after the colon")
+    fix = None
+    if near is not None and (span := here.locate.spans.keys.get(here.path)) is not None:
+        fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),))
+    return make("PG102", message, here.label(key=True), help=(*help_, listed), fix=fix)
+
+
+def bad_key(place: Place) -> Diagnostic:
+    """The finding for a key that is no name."""
+    help_ = ("a name has letters, digits and `_`, and begins with no digit",)
+    return make("PG105", f"`{place.path[-1]}` cannot be a name in `{format_path(place.path[:-1])}`", place.label(key=True), help=help_)
+
+
+def rejected(message: str, place: Place) -> Diagnostic:
+    """The finding for a value that a rule of its own rejects."""
+    last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
+    text = message if f"`{last}" in message or not last else f"{name_of(place.path)}: {message}"
+    return make("PG105", text, *labels(place), help=provenance(place))
+
+
+def arguments(model: type[BaseModel]) -> list[str]:
+    """The keys of a model, its own before those that all of its kind have."""
+    own = [name for name in model.model_fields if name in model.__annotations__]
+    return own + [name for name in model.model_fields if name not in own]
+
+
+def labels(place: Place) -> tuple[Label, ...]:
+    """The place, and the declaration of the param that the value came from."""
+    names = place.locate.params.get(place.path, [])
+    declared = (place.locate.label(("params", name), f"`{name}` is declared here", key=True) for name in names)
+    return (place.label(), *(label for label in declared if label.span is not None))
+
+
+def provenance(place: Place) -> tuple[str, ...]:
+    """Which param gave the value, for the help."""
+    names = place.locate.params.get(place.path)
+    return (f"the value is from {one_of([f'${n}' for n in names], 'and')} ({place.locate.origin(place.path)})",) if names else ()
+
+
+def replacement(place: Place, text: str) -> Fix | None:
+    """Writes `text` in place of the value, where it stands in a file and is no param's."""
+    span = place.locate.span(place.path)
+    if place.locate.source(place.path) is None or span is None or place.path in place.locate.params:
+        return None
+    return Fix(f"write `{text}`", (Edit(span, text),))
+
+
+def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -> Diagnostic | None:
+    truth = bool_trap(value)
+    if truth is not None and accepts(annotation, "bool"):
+        word = json.dumps(truth)
+        help_ = (f"write `{word}`; in YAML 1.2 `{value}` is text", *provenance(place))
+        return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=replacement(place, word))
+    if not accepts(annotation, "int", "float"):
+        return None
+    trap = number_trap(value)
+    if trap is not None:
+        number, why = trap
+        if isinstance(number, float) and number.is_integer() and _valid(annotation, int(number)):
+            number = int(number)
+        if _valid(annotation, number):
+            help_ = (f"write `{number}`: {why}", *provenance(place))
+            return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=replacement(place, str(number)))
+    bare = quoted_number(value)
+    if bare is not None and _valid(annotation, bare):
+        help_ = ("remove the quotes", *provenance(place))
+        return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=replacement(place, value.strip()))
+    return None
+
+
+def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnostic:
+    source = place.locate.source(place.path)
+    text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
+    given = "true or false" if isinstance(value, bool) else "a number"
+    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=(f"write {text}", *provenance(place)), fix=replacement(place, text))
+
+
+def _same_kind(annotation: Any, value: Any) -> bool:
+    """Whether a value has a type that is accepted, so that only the value itself is wrong."""
+    if isinstance(value, bool):
+        return accepts(annotation, "bool")
+    if isinstance(value, str):
+        return accepts(annotation, "str", "literal", "size")
+    if isinstance(value, int):
+        return accepts(annotation, "int", "float", "size")
+    if isinstance(value, float):
+        return accepts(annotation, "float")
+    if isinstance(value, list):
+        return accepts(annotation, "list", "pair")
+    return isinstance(value, dict) and accepts(annotation, "map", "model")
+
+
+def _valid(annotation: Any, value: Any) -> bool:
+    from pipegen.spec.validate import valid
+
+    return valid(annotation, value)
+
+
+def plain(text: str) -> str:
+    """A text as it is written in a spec: in quotes only where it needs them."""
+    return quoted(text) if needs_quotes(text) else text
+
+
+__all__ = ["arguments", "bad_key", "labels", "mismatch", "missing", "name_of", "near_key", "plain", "provenance", "rejected", "replacement", "shape", "unknown", "unknown_key"]

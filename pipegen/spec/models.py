@@ -1,0 +1,260 @@
+"""The sections of a spec as frozen models. The field docstrings are the documentation: they reach the JSON Schema,
+editors and `pipegen show`.
+
+Choices are a word or a single-key map `word: {arguments}`; each is modelled as a union of a literal and a model with
+one field.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.ops.base import Model, SplitName, Transform
+from pipegen.ops.sources.base import Source
+from pipegen.spec.units import ByteSize
+
+DType = Literal["float32", "float16", "bfloat16", "uint8"]
+Remainder = Literal["drop", "keep", "pad"]
+Encoding = Literal["int", "one_hot", "binary", "multi_hot"]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+PositiveInt = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class Param(Model):
+    """A typed knob: `--set NAME=VALUE` and `params=` may change it, then its environment variable, then the default."""
+
+    type: Literal["int", "float", "bool", "str", "path", "choice"]
+    """The type that a value must have; a `path` is relative to the spec's file, or to the working directory when it
+    arrives from outside."""
+    default: int | float | bool | str | None = None
+    """The value when nothing else gives one; without it the param must be set."""
+    min: int | float | None = None
+    """The least value, for numbers."""
+    max: int | float | None = None
+    """The greatest value, for numbers."""
+    choices: list[str] | None = None
+    """The allowed words, for `type: choice`."""
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    """An environment variable that gives the value when it is set."""
+    description: str | None = None
+    """What the knob is for."""
+
+
+class ColumnMethod(Model):
+    """Splits named by a column (with tables)."""
+
+    column: str
+    """The column whose values name the splits."""
+
+
+class PathGroup(Model):
+    """Records whose path gives the same match belong together."""
+
+    path: str
+    """A regular expression searched in the relative path; its first group (or the whole match) names the group."""
+
+
+class Folds(Model):
+    """Cross-validation: the data is cut into `count` folds, and one of them is the validation split."""
+
+    count: Annotated[int, Field(ge=2)]
+    """How many folds."""
+    fold: Annotated[int, Field(ge=0)]
+    """Which fold is the validation split, from 0."""
+
+
+class Splits(Model):
+    """Which part of the data is which split."""
+
+    parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str] = {}
+    """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
+    value that names the split in the data."""
+    method: Literal["random", "hash", "folder", "keras"] | ColumnMethod = "random"
+    """How records are dealt out. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
+    on the hash, so that adding data moves nothing. `folder`: the first folder names the split. `keras`: the first files
+    of each class are validation, as Keras does."""
+    stratify: Literal["label"] | None = None
+    """Keep the share of each class the same in every split, exact to one example per class."""
+    group: str | PathGroup | None = None
+    """Keep records of one group in one split: `{path: REGEX}`, or a column."""
+    folds: Folds | None = None
+    """Cross-validation; may stand beside `parts: {test: 0.1}`."""
+    seed: Seed = 0
+    """The seed of the split alone, so that another top-level seed keeps the validation set."""
+
+
+class WindowShuffle(Model):
+    """Shuffle within consecutive windows of the stored order."""
+
+    window: ByteSize
+    """The size of a window in bytes of stored records, such as `1GiB`."""
+
+
+class Epoch(Model):
+    """What counts as an epoch of the training split."""
+
+    steps: PositiveInt
+    """Steps in an epoch; the next epoch goes on where this one ended in the shuffled order."""
+
+
+class Batch(Model):
+    """How examples are stacked."""
+
+    size: PositiveInt = 32
+    """Examples in a global batch, over all hosts."""
+    remainder: Remainder | dict[SplitName, Remainder] | None = None
+    """What happens to a last batch that is not full: `drop` it, `keep` it smaller, or `pad` it with repeats of weight
+    0. One word for every split, or one per split; `drop` for train and `keep` elsewhere unless told otherwise."""
+
+    def remainder_for(self, split: str) -> Remainder:
+        """The rule for one split."""
+        if isinstance(self.remainder, str):
+            return self.remainder
+        return (self.remainder or {}).get(split, "drop" if split == "train" else "keep")
+
+
+Features = str | list[str] | dict[str, str]
+
+
+class Output(Model):
+    """What the model receives."""
+
+    x: Features = "image"
+    """The model's inputs: a feature, a list, or a map whose keys are Keras input names."""
+    y: Features | None = "label"
+    """The targets, likewise; left out for unlabelled data."""
+    sample_weight: str | None = None
+    """The feature that weights each example in the loss."""
+    encode: dict[str, Encoding] = {}
+    """How a label is encoded: `int` (the class index), `one_hot`, `binary` (0 or 1 as float32, for two classes) or
+    `multi_hot`."""
+    dtype: DType = "float32"
+    """The dtype of images; `uint8` rounds half to even."""
+    channels: Literal["last", "first"] = "last"
+    """Where the channel axis of an image stands."""
+
+
+class Skip(Model):
+    """Take the next good record of the same part in place of a damaged one."""
+
+    max_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """The share of the split that may be damaged before the run stops."""
+    report: str | None = None
+    """A file that collects the damaged records, one JSON object a line."""
+
+
+class SkipChoice(Model):
+    """`skip`, with its arguments."""
+
+    skip: Skip
+
+
+class Errors(Model):
+    """What happens to a record that cannot be decoded."""
+
+    decode: Literal["raise"] | SkipChoice = "raise"
+    """`raise` stops and names the file. `{skip: {max_fraction, report}}` lets the next good record of the training
+    split take its place; elsewhere a damaged file stays an error unless it is listed in `exclude`."""
+    exclude: str | None = None
+    """A file of relative paths, one a line, to leave out of every split; `pipegen validate --data` writes one."""
+
+    @property
+    def skip(self) -> Skip | None:
+        """The skip rule, if there is one."""
+        return self.decode.skip if isinstance(self.decode, SkipChoice) else None
+
+
+class DiskCache(Model):
+    """A cache in a folder."""
+
+    disk: str
+    """The folder."""
+
+
+class ShardIndex(Model):
+    """This host's share of each global batch."""
+
+    index: Annotated[int, Field(ge=0)]
+    """Which share, from 0."""
+    count: PositiveInt
+    """How many shares."""
+
+    @model_validator(mode="after")
+    def _inside(self) -> ShardIndex:
+        if self.index >= self.count:
+            raise ValueError(f"`index` counts from 0, so with `count: {self.count}` it is at most {self.count - 1}, got {self.index}")
+        return self
+
+
+class DevicePrefetch(Model):
+    """Prefetch to an accelerator."""
+
+    device: str
+    """`auto` (the first accelerator), or a TensorFlow device such as `GPU:0`."""
+
+
+class Runtime(Model):
+    """How fast, where, and which host does which share. Nothing here changes what the model sees."""
+
+    cache: Literal["auto", "memory", "none"] | DiskCache = "auto"
+    """Where decoded examples are kept between epochs: `memory`, `none`, or `auto`, which caches in memory what fits
+    the RAM budget."""
+    shard: Literal["auto", "none"] | ShardIndex = "auto"
+    """Which share of each global batch this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
+    prefetch: Literal["auto", "none"] | DevicePrefetch = "auto"
+    """`auto` keeps finished batches ready in memory; `{device: auto}` also copies them to the accelerator."""
+    threads: Literal["auto"] | PositiveInt = "auto"
+    """Threads that read, decode and augment; `auto` is every core that this process may use."""
+    ram_budget: Literal["auto"] | ByteSize = "auto"
+    """Memory for caches and buffers, such as `8GiB`; `auto` is half of what the machine or container leaves free."""
+    jit: Literal["auto", "always", "never"] = "auto"
+    """Whether batch kernels are compiled by XLA: `auto` falls back to plain TensorFlow where XLA fails, `always` makes
+    that an error, `never` does not compile."""
+
+
+class PipelineSpec(Model):
+    """A whole spec, with every default filled in."""
+
+    pipegen: Literal[1]
+    """The version of the language."""
+    name: str | None = None
+    """A name for people; the file's stem by default."""
+    description: str | None = None
+    """What the pipeline is for."""
+    params: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Param] = {}
+    """Typed knobs, used elsewhere as `$name`."""
+    source: Source
+    """Which data: a source and its arguments."""
+    splits: Splits = Splits()
+    """Which part of the data is which split; by default all is `train`, or `predict` without labels."""
+    transforms: tuple[Transform, ...] = ()
+    """The steps, in order."""
+    seed: Seed = 0
+    """Keys the order and the augmentation."""
+    shuffle: Literal["global", "none"] | WindowShuffle = "global"
+    """The order of the training split: a new permutation every epoch, windows, or the stored order."""
+    epoch: Literal["pass"] | Epoch = "pass"
+    """An epoch of the training split: one pass over it, or `{steps: N}`."""
+    batch: Batch = Batch()
+    """How examples are stacked."""
+    output: Output = Output()
+    """What the model receives."""
+    errors: Errors = Errors()
+    """What happens to damaged records."""
+    runtime: Runtime = Runtime()
+    """How it runs."""
+
+    def split_names(self) -> tuple[str, ...]:
+        """The splits, in the order that the spec names them."""
+        own = self.source.split_names()
+        if own is not None:
+            return own
+        names = tuple(self.splits.parts)
+        if self.splits.folds is not None:
+            names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
+        return names or (("train",) if self.source.has_labels() else ("predict",))
+
+

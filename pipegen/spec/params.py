@@ -1,0 +1,194 @@
+"""Params: what each one's value is and where it came from. Putting the values into the spec is `substitute.py`'s part."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.diagnostics.suggest import closest
+from pipegen.spec.models import Param
+from pipegen.spec.scalars import resolve
+from pipegen.spec.validate import Place, check
+from pipegen.spec.words import one_of, show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.source_map import KeyPath
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORDS = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "str": "text", "path": "a path"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A param's value.
+
+    Attributes:
+        value: The value itself, of the declared type; `None` when there is none.
+        origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
+        outside: Whether it came from outside the spec's files.
+        ok: Whether it may be used.
+    """
+
+    value: Any
+    origin: str
+    outside: bool
+    ok: bool = True
+
+
+class _Wrong(Exception):
+    """A value does not fit its declaration; says what would."""
+
+
+@dataclass(slots=True)
+class Params:
+    """Evaluates the `params` section.
+
+    Attributes:
+        locate: Where the declarations stand.
+        folder: What a path given from outside is relative to.
+        given: The values of `--set` or `params=`.
+        given_by: What findings call the two: `--set` or `params=`.
+        env: The environment.
+        out: Where findings go.
+    """
+
+    locate: Locator
+    folder: Path
+    given: Mapping[str, Any]
+    given_by: str
+    env: Mapping[str, str]
+    out: Diagnostics
+
+    def evaluate(self, section: Any) -> dict[str, Value]:
+        """The value of each declared param; what is wrong is reported and marked."""
+        if not isinstance(section, dict):
+            if section is not None or ("params",) in self.locate.spans.keys:
+                self.out.add(make("PG104", f"`params` is a map of names to declarations, got {show(section)}", self.locate.label(("params",))))
+            section = {}
+        values: dict[str, Value] = {}
+        for name, raw in section.items():
+            if not NAME.fullmatch(name):
+                help_ = ("a name has letters, digits and `_`, and begins with no digit",)
+                self.out.add(make("PG108", f"`{name}` cannot be a param's name", self.locate.label(("params", name), key=True), help=help_))
+            values[name] = self._one(name, raw)
+        for name in self.given:
+            if name not in section:
+                self._unknown(name, list(section))
+        return values
+
+    def _unknown(self, name: str, known: list[str]) -> None:
+        near = closest(name, known)
+        help_ = (f"did you mean `{near}`?",) if near else (f"the spec declares {one_of(known, 'and')}",) if known else ("the spec declares no params",)
+        self.out.add(make("PG108", f"{self._source(name, self.given[name])}: no param is named `{name}`", self.locate.label(("params",), key=True), help=help_))
+
+    def _one(self, name: str, raw: Any) -> Value:
+        path: KeyPath = ("params", name)
+        if not isinstance(raw, dict):
+            help_ = ("write `{type: int, default: 224}`",)
+            self.out.add(make("PG108", f"`params.{name}` is a declaration with a `type`, got {show(raw)}", self.locate.label(path), help=help_))
+            return Value(None, "default", outside=False, ok=False)
+        before = len(self.out)
+        param = check(Param, raw, Place(self.locate, path, self.out))
+        if not isinstance(param, Param) or len(self.out) > before or not self._sound(param, name):
+            return Value(None, "default", outside=False, ok=False)
+        if name in self.given:
+            return self._outside(param, name, self.given[name], self._source(name, self.given[name]))
+        if param.env is not None and param.env in self.env:
+            return self._outside(param, name, self.env[param.env], f"${param.env}")
+        return self._default(param, name)
+
+    def _source(self, name: str, value: Any) -> str:
+        return f"--set {name}={value}" if self.given_by == "--set" else f"params={{{name!r}: {value!r}}}"
+
+    def _sound(self, param: Param, name: str) -> bool:
+        wrong = None
+        numeric = param.type in ("int", "float")
+        field = next((f for f in ("min", "max") if getattr(param, f) is not None and not numeric), None)
+        if field is not None:
+            wrong = f"`{field}` is for numbers, and `{name}` is a {param.type}"
+        elif (param.type == "choice") != bool(param.choices):
+            field = "choices"
+            wrong = f"`choices` {'lists the words of' if param.type == 'choice' else 'is only for'} `type: choice`"
+        elif param.min is not None and param.max is not None and param.min > param.max:
+            field, wrong = "min", f"`min` {param.min:g} is above `max` {param.max:g}"
+        if wrong is None or field is None:
+            return True
+        self.out.add(make("PG108", wrong, self.locate.label(("params", name, field))))
+        return False
+
+    def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
+        try:
+            return Value(self._fit(param, _convert(param, value), self.folder), origin, outside=True)
+        except _Wrong as wrong:
+            message = f"`{name}` is {wrong}, but {origin} gives {show(value)}"
+            self.out.add(make("PG108", message, self.locate.label(("params", name), "declared here", key=True)))
+            return Value(None, origin, outside=True, ok=False)
+
+    def _default(self, param: Param, name: str) -> Value:
+        path: KeyPath = ("params", name, "default")
+        value = param.default
+        if value is None:
+            return Value(None, "default", outside=False)
+        if isinstance(value, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", value):
+            self.out.add(make("PG108", "a param cannot refer to another param", self.locate.label(path), help=("a lone dollar is written `$$`",)))
+            return Value(None, "default", outside=False, ok=False)
+        try:
+            plain = value.replace("$$", "$") if isinstance(value, str) else value
+            return Value(self._fit(param, plain, self.locate.folder(path)), "default", outside=False)
+        except _Wrong as wrong:
+            self.out.add(make("PG108", f"`{name}` is {wrong}, but its default is {show(value)}", self.locate.label(path)))
+            return Value(None, "default", outside=False, ok=False)
+
+    def _fit(self, param: Param, value: Any, folder: Path) -> Any:
+        """The value in its declared type, within its bounds; a path is made absolute."""
+        if param.type == "choice":
+            if value not in (param.choices or ()):
+                near = closest(str(value), param.choices or ())
+                raise _Wrong(one_of(param.choices or ()) + (f" (did you mean `{near}`?)" if near else ""))
+            return value
+        value = _typed(param.type, value)
+        low, high = param.min, param.max
+        if low is not None and value < low or high is not None and value > high:
+            raise _Wrong(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
+        return absolute(value, folder) if param.type == "path" else value
+
+
+def absolute(path: str, folder: Path) -> str:
+    """`path` from `folder`, with `~` written out; addresses such as `gs://` stay."""
+    return path if "://" in path else os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def _convert(param: Param, value: Any) -> Any:
+    """A text from outside as the declared type; anything else as it is."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str) or param.type in ("str", "path", "choice"):
+        return value
+    if param.type == "bool" and value.lower() in ("1", "0"):
+        return value == "1"
+    return resolve(value.strip()) if value.strip() else value
+
+
+def _typed(kind: str, value: Any) -> Any:
+    ok: bool
+    if kind == "int":
+        ok = isinstance(value, int) and not isinstance(value, bool)
+    elif kind == "float":
+        ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    elif kind == "bool":
+        ok = isinstance(value, bool)
+    else:
+        ok = isinstance(value, str)
+    if not ok:
+        raise _Wrong(_WORDS[kind])
+    return float(value) if kind == "float" else value

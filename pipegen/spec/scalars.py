@@ -1,0 +1,54 @@
+"""Plain scalars of YAML 1.2's core schema, which is what people expect: `no` is text, `012` is twelve, `1e-4` is a number."""
+
+from __future__ import annotations
+
+import re
+
+Scalar = str | int | float | bool | None
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_OCTAL = re.compile(r"0o[0-7]+\Z")
+_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_INF = re.compile(r"[-+]?\.(inf|Inf|INF)\Z")
+_NAN = frozenset({".nan", ".NaN", ".NAN"})
+_MAX_DIGITS = 400
+"""A longer run of digits is text: Python refuses to convert thousands of them, and no setting needs any."""
+
+
+def resolve(text: str) -> Scalar:
+    """The value of a plain (unquoted) scalar."""
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    return text if len(text) > _MAX_DIGITS else _number(text)
+
+
+def _number(text: str) -> Scalar:
+    if _INT.match(text):
+        return int(text)
+    if _OCTAL.match(text):
+        return int(text[2:], 8)
+    if _HEX.match(text):
+        return int(text[2:], 16)
+    if _FLOAT.match(text):
+        return float(text)
+    if _INF.match(text):
+        return float("-inf" if text[0] == "-" else "inf")
+    return float("nan") if text in _NAN else text
+
+
+def needs_quotes(text: str) -> bool:
+    """Whether `text`, written plainly, would be read as something other than this text."""
+    return resolve(text) != text or text != text.strip() or text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes, as it can stand anywhere in a spec."""
+    return "'" + text.replace("'", "''") + "'"

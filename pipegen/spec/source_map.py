@@ -1,0 +1,92 @@
+"""Where each key and value of a spec stands, whichever file it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipegen.diagnostics.diagnostic import Span
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list positions from the top, such as `("transforms", 2, "random_flip", "probability")`."""
+
+
+def format_path(path: KeyPath) -> str:
+    """A key path for people: `transforms[2].random_flip.probability`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def lookup(value: Any, path: KeyPath) -> Any:
+    """The value at `path`.
+
+    Raises:
+        KeyError: If there is none.
+    """
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            raise KeyError(path) from None
+    return value
+
+
+@dataclass(slots=True)
+class SourceMap:
+    """The spans of a tree of plain values.
+
+    Attributes:
+        values: The span of each value; the empty path is the document.
+        keys: The span of each key, by the path of its value.
+    """
+
+    values: dict[KeyPath, Span] = field(default_factory=dict)
+    keys: dict[KeyPath, Span] = field(default_factory=dict)
+
+    def known(self, path: Iterable[str | int]) -> KeyPath:
+        """`path` less the parts that have no place, such as a left-out argument or the tags of pydantic's unions."""
+        at: KeyPath = ()
+        for part in path:
+            if (*at, part) in self.values:
+                at = (*at, part)
+        return at
+
+    def drop(self, path: KeyPath) -> None:
+        """Forget everything below `path`, and `path` itself."""
+        n = len(path)
+        for spans in (self.values, self.keys):
+            for known in [p for p in spans if p[:n] == path]:
+                del spans[known]
+
+    def graft(self, path: KeyPath, other: SourceMap) -> None:
+        """Take over what `other` knows at and below `path`."""
+        self.drop(path)
+        self.update_at(path, other)
+
+    def update_at(self, path: KeyPath, other: SourceMap) -> None:
+        """Add what `other` knows at and below `path`, keeping the rest."""
+        n = len(path)
+        self.values.update({p: s for p, s in other.values.items() if p[:n] == path})
+        self.keys.update({p: s for p, s in other.keys.items() if p[:n] == path})
+
+
+@dataclass(slots=True)
+class Tree:
+    """A spec as plain values, with its places.
+
+    Attributes:
+        value: Maps, lists and scalars; keys are always text.
+        spans: Where everything stands; empty for a spec that is no file.
+        odd_keys: Keys that YAML does not read as text, with what it reads them as.
+        partial: Whether a part is missing because a base file could not be read, so that absences prove nothing.
+    """
+
+    value: dict[str, Any]
+    spans: SourceMap = field(default_factory=SourceMap)
+    odd_keys: dict[KeyPath, str] = field(default_factory=dict)
+    partial: bool = False

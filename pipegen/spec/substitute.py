@@ -1,0 +1,114 @@
+"""Puts the values of params in place of `$name`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.suggest import closest
+from pipegen.spec.words import one_of, shorten
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.params import Value
+    from pipegen.spec.source_map import KeyPath, Tree
+
+_REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
+_SKIPPED = ("params", "extends", "pipegen")
+
+
+@dataclass(slots=True)
+class Substitution:
+    """Walks a tree and replaces references.
+
+    Attributes:
+        values: The declared params.
+        locate: Told which values came from a param.
+        out: Where findings go.
+        spoiled: The places that hold a reference without a value; what is wrong there is the param's fault.
+    """
+
+    values: dict[str, Value]
+    locate: Locator
+    out: Diagnostics
+    spoiled: set[KeyPath] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+
+    def apply(self, tree: Tree) -> None:
+        """Replace every reference outside the params themselves, and report params that nothing uses."""
+        tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
+        if tree.partial:
+            return
+        for name in self.values:
+            if name not in self.used:
+                help_ = (f"write `${name}` where its value is wanted, or remove it",)
+                self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
+
+    def _walk(self, value: Any, path: KeyPath, partial: bool) -> Any:
+        if isinstance(value, dict):
+            return {k: self._walk(v, (*path, k), partial) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self._walk(v, (*path, i), partial) for i, v in enumerate(value)]
+        return self._text(value, path, partial) if isinstance(value, str) and "$" in value else value
+
+    def _text(self, text: str, path: KeyPath, partial: bool) -> Any:
+        whole = _REFERENCE.fullmatch(text)
+        if whole is not None and not whole[1]:
+            value = self._value(whole, path, partial)
+            return text if value is None else value.value
+        parts: list[str] = []
+        end = 0
+        for match in _REFERENCE.finditer(text):
+            value = None if match[1] else self._value(match, path, partial)
+            parts += [text[end : match.start()], "$" if match[1] else match[0] if value is None else _plain(value.value)]
+            end = match.end()
+        return "".join(parts) + text[end:]
+
+    def _value(self, match: re.Match[str], path: KeyPath, partial: bool) -> Value | None:
+        name = match[2] or match[3] or ""
+        value = self.values.get(name)
+        if value is None:
+            self.spoiled.add(path)
+            if not partial:
+                self._undeclared(match, name, path)
+            return None
+        self.used.add(name)
+        if value.ok and value.value is None:
+            help_ = (f"pass `--set {name}=VALUE` (`params={{{name!r}: ...}}` in Python), or give it a `default`",)
+            self.out.add(make("PG108", f"the param `{name}` has no value", self.locate.label(("params", name), key=True), help=help_))
+        if not value.ok or value.value is None:
+            self.spoiled.add(path)
+            return None
+        self.locate.from_param(path, name, value, at_start=match.start() == 0)
+        return value
+
+    def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
+        at = self.locate.label(path)
+        dollar = "a dollar itself is written `$$`"
+        if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
+            shown = shorten(match[0])
+            self.out.add(make("PG106", f"`{shown}` is not the name of a param", at, help=("write `$name` or `${name}`", dollar)))
+            return
+        near = closest(name, list(self.values))
+        if near:
+            help_, fix = (f"did you mean `${near}`?", dollar), self._renamed(match, near, path)
+        else:
+            declared = f"declared are {one_of(self.values, 'and')}" if self.values else "declare it under `params`"
+            help_, fix = (declared, dollar), None
+        self.out.add(make("PG106", f"the param `{name}` is not declared", at, help=help_, fix=fix))
+
+    def _renamed(self, match: re.Match[str], near: str, path: KeyPath) -> Fix | None:
+        source = self.locate.source(path)
+        span = self.locate.spans.values.get(path)
+        if source is None or span is None or source.count(match[0]) != 1:
+            return None
+        new = f"${{{near}}}" if match[3] else f"${near}"
+        return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),))
+
+
+def _plain(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,0 +1,166 @@
+"""YAML's syntax errors in plain words, each at the place where a person would mend it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Span
+
+if TYPE_CHECKING:
+    from yaml.error import Mark, MarkedYAMLError
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+
+_GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
+"""A key whose colon is not followed by a space."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A syntax error with its text at hand."""
+
+    file: str
+    lines: list[str]
+    error: MarkedYAMLError
+
+    @property
+    def problem(self) -> str:
+        return str(self.error.problem or "")
+
+    @property
+    def context(self) -> str:
+        return str(self.error.context or "")
+
+    def line(self, number: int) -> str:
+        """The text of a line, counted from 0; empty past the end."""
+        return self.lines[number] if 0 <= number < len(self.lines) else ""
+
+    def span(self, mark: Mark | None, width: int = 1) -> Span:
+        """`width` characters at `mark`; past the end of the text, its last line."""
+        line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+        if line >= len(self.lines) or (line == len(self.lines) - 1 and line > 0 and not self.lines[line]):
+            line = max(i for i, text in enumerate(self.lines) if text.strip() or i == 0)
+            column = len(self.lines[line])
+        return Span(self.file, line + 1, column + 1, line + 1, column + 1 + width)
+
+    def here(self, text: str = "", width: int = 1) -> Label:
+        """The place of the problem."""
+        return Label(self.span(self.error.problem_mark, width), text)
+
+    def opened(self, text: str = "") -> Label:
+        """The place where the unfinished thing began."""
+        return Label(self.span(self.error.context_mark), text)
+
+
+def explain_syntax(error: MarkedYAMLError, text: str, file: str) -> Diagnostic:
+    """The finding for a syntax error."""
+    place = _Place(file, text.splitlines() or [""], error)
+    for rule in (_tab, _quote, _bracket, _glued, _colon, _character, _escape, _indentation, _keyless, _nothing):
+        found = rule(place)
+        if found is not None:
+            return found
+    return make("PG002", f"this is not valid YAML: {_plain(place.problem) or 'unreadable'}", place.here())
+
+
+def _tab(p: _Place) -> Diagnostic | None:
+    mark = p.error.problem_mark
+    line = p.line(mark.line) if mark is not None else ""
+    if "'\\t'" not in p.problem and not (mark is not None and "\t" in line[: mark.column + 1] and not line[: mark.column].strip()):
+        return None
+    return make("PG002", "a tab stands where YAML allows only spaces", p.here("a tab"), help=("indent with spaces, two for each level",))
+
+
+def _quote(p: _Place) -> Diagnostic | None:
+    if "quoted scalar" not in p.context or "unexpected" not in p.problem:
+        return None
+    return make("PG002", "a quote is opened and never closed", p.opened("opened here"), help=("close it on the same line, or leave it out",))
+
+
+def _bracket(p: _Place) -> Diagnostic | None:
+    if "flow" not in p.context:
+        return None
+    opening, closing = ("[", "]") if "sequence" in p.context else ("{", "}")
+    found = _plain(p.problem.rpartition("got ")[2])
+    if "end" in found and "stream" in p.problem:
+        return make("PG002", f"`{opening}` is opened and never closed", p.opened("opened here"), help=(f"add the `{closing}`",))
+    message = f"here `,` or `{closing}` is due"
+    help_ = (f"perhaps the `{closing}` of an earlier line is missing, or a comma between two entries",)
+    return make("PG002", message, p.here("unexpected"), p.opened(f"in the `{opening}` opened here"), help=help_)
+
+
+def _glued(p: _Place) -> Diagnostic | None:
+    if "mapping values are not allowed" not in p.problem and "could not find expected ':'" not in p.problem:
+        return None
+    mark = p.error.context_mark or p.error.problem_mark
+    for number in () if mark is None else (mark.line, mark.line - 1):
+        glued = _GLUED.match(p.line(number))
+        if glued is not None:
+            at = Span(p.file, number + 1, glued.end(), number + 1, glued.end() + 1)
+            after = Span(p.file, number + 1, glued.end() + 1, number + 1, glued.end() + 1)
+            fix = Fix("put a space after the colon", (Edit(after, " "),))
+            return make("PG002", "a space is missing after the colon", Label(at), help=("write `key: value`",), fix=fix)
+    return None
+
+
+def _colon(p: _Place) -> Diagnostic | None:
+    mark = p.error.problem_mark
+    if "mapping values are not allowed" not in p.problem or mark is None:
+        return None
+    if ": " in p.line(mark.line)[: mark.column]:
+        help_ = ("put text that holds a colon in quotes", "write a map within a line with braces: `key: {name: value}`")
+        return make("PG002", "a second `: ` stands in one line", p.here("this colon"), help=help_)
+    above = p.line(mark.line - 1)
+    if mark.line and above.strip() and not p.line(mark.line).startswith(above[: len(above) - len(above.lstrip())] + " "):
+        at = Span(p.file, mark.line, len(above) - len(above.lstrip()) + 1, mark.line, len(above.rstrip()) + 1)
+        return make("PG002", "a key without a colon", Label(at), help=("write `key: value`",))
+    help_ = ("keys of one map start in the same column", "a key either has a value on its line or indented lines below, not both")
+    return make("PG002", "this line is indented deeper than the one above allows", p.here(), help=help_)
+
+
+def _character(p: _Place) -> Diagnostic | None:
+    match = re.search(r"found character '(.+)' that cannot start", p.problem)
+    if match is None:
+        return None
+    return make("PG002", f"plain text cannot begin with {match[1]}", p.here(), help=("put the text in quotes",))
+
+
+def _escape(p: _Place) -> Diagnostic | None:
+    match = re.search(r"unknown escape character '(.+)'", p.problem)
+    if match is None:
+        return None
+    help_ = ("in single quotes a backslash is a backslash, which suits regular expressions: '\\d+'",)
+    return make("PG002", f"`\\{match[1]}` means nothing in double quotes", p.here(), help=help_)
+
+
+def _indentation(p: _Place) -> Diagnostic | None:
+    if "expected <block end>" not in p.problem:
+        return None
+    found = _plain(p.problem.rpartition("found ")[2])
+    if found in ("}", "]"):
+        return make("PG002", f"`{found}` closes nothing", p.here())
+    mark = p.error.problem_mark
+    before = p.line(mark.line)[: mark.column].rstrip() if mark is not None else ""
+    if before.endswith(("'", '"')):
+        help_ = ("inside single quotes write '' for a quote, inside double quotes \\\"",)
+        return make("PG002", "text goes on after the closing quote", p.here(), help=help_)
+    help_ = ("keys of one map, and the dashes of one list, start in the same column",)
+    return make("PG002", "this line does not line up with those above it", p.here(), help=help_)
+
+
+def _keyless(p: _Place) -> Diagnostic | None:
+    if "could not find expected ':'" not in p.problem:
+        return None
+    return make("PG002", "a key without a colon", p.opened(), help=("write `key: value`",))
+
+
+def _nothing(p: _Place) -> Diagnostic | None:
+    if "expected the node content" not in p.problem:
+        return None
+    return make("PG002", f"a value is due before `{_plain(p.problem.rpartition('found ')[2])}`", p.here())
+
+
+def _plain(text: str) -> str:
+    return text.replace("<stream end>", "the end of the file").replace("'", "").replace("<", "").replace(">", "").strip()

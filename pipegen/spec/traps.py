@@ -1,0 +1,49 @@
+"""What looks like a number or a yes in YAML and is text: `1/255`, `1_000`, `50%`, `yes`."""
+
+from __future__ import annotations
+
+import re
+
+from pipegen.spec.scalars import resolve
+
+_FRACTION = re.compile(r"([-+]?\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?)")
+_UNDERSCORES = re.compile(r"[-+]?\d+(_\d+)+(\.\d+)?")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+_COMMA = re.compile(r"[-+]?\d+,\d+")
+_PERCENT = re.compile(r"([-+]?\d+(?:\.\d+)?) *%")
+_YES = frozenset({"yes", "on", "y", "true"})
+_NO = frozenset({"no", "off", "n", "false"})
+
+
+def number_trap(text: str) -> tuple[int | float, str] | None:
+    """The number that was probably meant, and why this is none; `None` when nothing is probable."""
+    text = text.strip()
+    if len(text) > 40:
+        return None
+    if m := _FRACTION.fullmatch(text):
+        return (float(m[1]) / float(m[2]), "YAML does not divide") if float(m[2]) else None
+    if m := _PERCENT.fullmatch(text):
+        return float(m[1]) / 100, "YAML has no per cent"
+    if _UNDERSCORES.fullmatch(text):
+        return _number(text.replace("_", "")), "YAML numbers have no underscores"
+    if _THOUSANDS.fullmatch(text):
+        return _number(text.replace(",", "")), "YAML numbers have no commas"
+    if _COMMA.fullmatch(text):
+        return float(text.replace(",", ".")), "a decimal number has a point"
+    return None
+
+
+def quoted_number(text: str) -> int | float | None:
+    """The number in a text that only its quotes keep from being one."""
+    value = resolve(text.strip()) if text.strip() else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def bool_trap(text: str) -> bool | None:
+    """Whether a word means true or false to people."""
+    word = text.strip().lower()
+    return True if word in _YES else False if word in _NO else None
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)

@@ -1,0 +1,43 @@
+"""Sizes in bytes, written as people write them: `512MiB`, `1GiB`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_PATTERN = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$")
+
+
+def parse_bytes(value: object) -> object:
+    """Bytes of a text such as `8GiB`; other values pass through for the type check to judge.
+
+    Raises:
+        ValueError: If the text is no size.
+    """
+    if not isinstance(value, str):
+        return value
+    match = _PATTERN.match(value)
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"a size is a number and a unit ({', '.join(_UNITS)}), such as `512MiB`; got {value!r}")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def format_bytes(n: float) -> str:
+    """`n` bytes for people, in binary units."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(n) < 1024:
+            return f"{n:.0f} {unit}" if unit == "B" or n == int(n) else f"{n:.1f} {unit}"
+        n /= 1024
+    return f"{n:.1f} TiB"
+
+
+ByteSize = Annotated[
+    int,
+    Field(ge=1),
+    BeforeValidator(parse_bytes),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([KMGT]i?B|kB|B)\s*$"}]}),
+]
+"""A number of bytes, or a text such as `512MiB`."""

@@ -1,0 +1,201 @@
+"""Checks plain values against the models and says what is wrong in plain sentences.
+
+Pydantic decides; its errors only say where. What was expected is read off the types (`expect.py`), so that a choice
+gives one finding however many forms it has.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pipegen.spec.expect import field_type, shape
+from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label
+    from pipegen.spec.expect import Shape
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.source_map import KeyPath
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, and where findings about it go.
+
+    Attributes:
+        locate: Finds the spans.
+        path: The key path of the value.
+        out: Where findings go.
+        spoiled: Paths that hold a param without a value: what is wrong there has been said.
+        partial: Whether missing keys prove nothing, as a base file could not be read.
+    """
+
+    locate: Locator
+    path: KeyPath
+    out: Diagnostics
+    spoiled: set[KeyPath] = field(default_factory=set)
+    partial: bool = False
+
+    def at(self, *parts: str | int) -> Place:
+        """A place below."""
+        return replace(self, path=(*self.path, *parts))
+
+    def label(self, text: str = "", *, key: bool = False) -> Label:
+        """The label of the value, or of its key."""
+        return self.locate.label(self.path, text, key=key)
+
+    def add(self, finding: Diagnostic | None) -> None:
+        """Report, unless the place is spoiled."""
+        if finding is not None and self.path not in self.spoiled:
+            self.out.add(finding)
+
+
+@lru_cache(maxsize=256)
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)
+
+
+def valid(annotation: Any, value: Any) -> bool:
+    """Whether a plain value is of a type."""
+    try:
+        _validated(annotation, value)
+    except ValidationError:
+        return False
+    return True
+
+
+def check(annotation: Any, value: Any, place: Place) -> Any:
+    """The value as its type, or `None` after reporting everything that is wrong."""
+    try:
+        return _validated(annotation, value)
+    except ValidationError as error:
+        before = len(place.out)
+        _report(annotation, value, error.errors(include_url=False), place)
+        if len(place.out) == before and not place.spoiled:
+            place.add(mismatch(annotation, value, place))
+        return None
+
+
+def _validated(annotation: Any, value: Any) -> Any:
+    # JSON, because strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple only there.
+    adapter = _adapter(annotation)
+    return adapter.validate_json(json.dumps(value), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """How far an error's location could be followed: the path, the type there, and what is left of the location."""
+
+    path: KeyPath
+    annotation: Any
+    rest: tuple[str | int, ...]
+
+
+def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> None:
+    found = [(_follow(annotation, error), error) for error in errors]
+    unions: set[KeyPath] = set()
+    meant = _unknown_keys(found, value, place)
+    for at, error in found:
+        here = place.at(*at.path)
+        kind = shape(at.annotation).kind
+        if at.rest and kind == "union":
+            if at.path not in unions:
+                unions.add(at.path)
+                _union(shape(at.annotation), _get(value, at.path), here)
+        elif at.rest[-1:] == ("[key]",):
+            key = here.at(at.rest[0])
+            key.add(bad_key(key))
+        elif error["type"] == "missing" and kind == "model":
+            if (*at.path, at.rest[0]) not in meant and not place.partial:
+                here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
+        elif error["type"] == "value_error":
+            _rejected(at, str(error["ctx"]["error"]), value, here)
+        elif error["type"] != "extra_forbidden":
+            here.add(mismatch(at.annotation, _get(value, at.path), here))
+
+
+def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:
+    """Report unknown keys of models first; the result is the keys that they probably stand for."""
+    meant: set[KeyPath] = set()
+    for at, error in found:
+        if error["type"] == "extra_forbidden" and len(at.rest) == 1 and shape(at.annotation).kind == "model":
+            here = place.at(*at.path)
+            model = shape(at.annotation).annotation
+            finding, near = unknown(model, str(at.rest[0]), here, set(_get(value, at.path)))
+            here.at(at.rest[0]).add(finding)
+            meant |= {(*at.path, near)} if near else set()
+    return meant
+
+
+def _rejected(at: _At, message: str, value: Any, here: Place) -> None:
+    """What a validator of a model said; it is placed at the first argument that the message names."""
+    s = shape(at.annotation)
+    if s.kind == "model":
+        given = _get(value, at.path)
+        named = next((w for w in re.findall(r"`(\w+)", message) if isinstance(given, dict) and w in given), None)
+        if named is not None:
+            here = here.at(named)
+    here.add(rejected(message, here))
+
+
+def _union(s: Shape, value: Any, place: Place) -> None:
+    """One finding for a choice: about the form that was chosen when that is clear, else about the choice."""
+    member = _chosen(s, value)
+    if member is None:
+        place.add(mismatch(s.annotation, value, place))
+    else:
+        check(member, value, place)
+
+
+def _chosen(s: Shape, value: Any) -> Any:
+    """The member of a union that a value of this form can only be meant for."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, dict):
+        fitting = [m for m in s.items if shape(m).kind in ("model", "map")]
+        known = [m for m in fitting if shape(m).kind == "model" and set(value) & set(m.model_fields)]
+        fitting = known or fitting
+    elif isinstance(value, list):
+        fitting = [m for m in s.items if shape(m).kind in ("list", "pair")]
+    elif isinstance(value, str):
+        fitting = [m for m in s.items if shape(m).kind == "size"] if re.match(r"\s*\d", value) else []
+    else:
+        fitting = []
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _follow(annotation: Any, error: Any) -> _At:
+    """Follow an error's location through the types, as far as it is made of keys and positions."""
+    loc: tuple[str | int, ...] = error["loc"]
+    # A missing key and an unknown one are about the map that they are missing from, or unknown to.
+    stop = len(loc) - (error["type"] in ("missing", "extra_forbidden"))
+    path: KeyPath = ()
+    for i, part in enumerate(loc):
+        s = shape(annotation)
+        if i == stop:
+            return _At(path, annotation, loc[i:])
+        if s.kind == "model" and part in s.annotation.model_fields:
+            annotation = field_type(s.annotation, str(part))
+        elif s.kind == "map" and loc[i + 1 : i + 2] != ("[key]",):
+            annotation = s.items[1]
+        elif s.kind in ("list", "pair") and isinstance(part, int) and (s.kind == "list" or part < len(s.items)):
+            annotation = s.items[0 if s.kind == "list" else part]
+        else:
+            return _At(path, annotation, loc[i:])
+        path = (*path, part)
+    return _At(path, annotation, ())
+
+
+def _get(value: Any, path: KeyPath) -> Any:
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value

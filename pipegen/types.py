@@ -1,0 +1,176 @@
+"""The static types of what flows through a pipeline: one `FeatureType` per feature, one `ElementType` per edge.
+
+Inference works on these alone: no data is read and no array library is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kind = Literal["image", "mask", "label", "tensor", "weight", "text", "encoded"]
+"""What a feature is. `encoded` is an image file's bytes before `decode`."""
+
+Dim = int | None
+"""A dimension in elements; `None` is not known before the data is read."""
+
+DTYPES = ("uint8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "string", "bool")
+FLOATING = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A closed interval of values, in the units of the feature."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"an interval needs low <= high, got [{self.low}, {self.high}]")
+
+    @property
+    def width(self) -> float:
+        """`high - low`."""
+        return self.high - self.low
+
+    def affine(self, scale: float, offset: float) -> Interval:
+        """The image of the interval under `x * scale + offset`."""
+        ends = (self.low * scale + offset, self.high * scale + offset)
+        return Interval(min(ends), max(ends))
+
+    def union(self, other: Interval) -> Interval:
+        """The smallest interval that holds both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def contains(self, other: Interval, slack: float = 0.0) -> bool:
+        """Whether `other` lies inside, allowing `slack` at each end."""
+        return self.low - slack <= other.low and other.high <= self.high + slack
+
+    def __str__(self) -> str:
+        return f"[{_number(self.low)}, {_number(self.high)}]"
+
+
+BYTE_RANGE = Interval(0.0, 255.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureType:
+    """The type of one feature of one example (no batch axis).
+
+    Attributes:
+        kind: What the feature is; it decides which steps have a rule for it.
+        dtype: One of `DTYPES`.
+        shape: Sizes in elements; an image is `(height, width, channels)`, or `(channels, height, width)` after a
+            channels-first output.
+        interval: The values that can occur, or `None` when nothing is known.
+        of: The image that the feature lives on, for masks, boxes and keypoints.
+        classes: The number of classes of a label, when known.
+    """
+
+    kind: Kind
+    dtype: str
+    shape: tuple[Dim, ...]
+    interval: Interval | None = None
+    of: str | None = None
+    classes: int | None = None
+
+    @property
+    def height(self) -> Dim:
+        """Rows of a channels-last image, in pixels."""
+        return self.shape[0]
+
+    @property
+    def width(self) -> Dim:
+        """Columns of a channels-last image, in pixels."""
+        return self.shape[1]
+
+    @property
+    def channels(self) -> Dim:
+        """Channels of a channels-last image."""
+        return self.shape[2]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is known, so that examples can be stacked."""
+        return all(d is not None for d in self.shape)
+
+    def with_(self, **changes: object) -> FeatureType:
+        """A copy with some attributes changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        dims = "×".join("?" if d is None else str(d) for d in self.shape)
+        text = f"{self.dtype}[{dims}]" if self.shape else self.dtype
+        if self.interval is not None:
+            text += f" in {self.interval}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """The type of an edge: an ordered map from feature name to type, and the batch axis if there is one.
+
+    Attributes:
+        features: `(name, type)` pairs in order; the types never include the batch axis.
+        batch: `None` before batching; else the batch size, 0 standing for a size that varies (the last, smaller batch).
+    """
+
+    features: tuple[tuple[str, FeatureType], ...]
+    batch: int | None = None
+
+    def __getitem__(self, name: str) -> FeatureType:
+        for key, value in self.features:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(key == name for key, _ in self.features)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, _ in self.features)
+
+    def items(self) -> tuple[tuple[str, FeatureType], ...]:
+        """The `(name, type)` pairs, in order."""
+        return self.features
+
+    def replace(self, **types: FeatureType) -> ElementType:
+        """A copy with the named features' types replaced; new names are appended."""
+        known = tuple((k, types.get(k, t)) for k, t in self.features)
+        new = tuple((k, t) for k, t in types.items() if k not in self)
+        return ElementType(known + new, self.batch)
+
+    def without(self, *names: str) -> ElementType:
+        """A copy without the named features."""
+        return ElementType(tuple((k, t) for k, t in self.features if k not in names), self.batch)
+
+    def with_batch(self, batch: int | None) -> ElementType:
+        """A copy with another batch axis."""
+        return ElementType(self.features, batch)
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{k}: {t}" for k, t in self.features)
+        if self.batch is None:
+            return inner
+        return f"{self.batch or '≤'}× {inner}" if self.batch else f"batches of {inner}"
+
+
+def _number(x: float) -> str:
+    return f"{x:.6g}"
+
+
+def common_type(a: FeatureType, b: FeatureType) -> FeatureType:
+    """The tightest type that holds both: unknown where shapes differ, the union of the intervals.
+
+    Raises:
+        ValueError: If kinds, dtypes or ranks differ.
+    """
+    if (a.kind, a.dtype, len(a.shape)) != (b.kind, b.dtype, len(b.shape)):
+        raise ValueError(f"no common type: {a} and {b}")
+    shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
+    interval = a.interval.union(b.interval) if a.interval and b.interval else None
+    return replace(a, shape=shape, interval=interval)
