@@ -3,6 +3,7 @@
     PipegenError
      ├── SpecError       the spec or its data is wrong; holds the findings
      ├── DataError       a record could not be read while the pipeline ran; names the file
+     ├── ModelMismatchError  a model does not fit what the pipeline gives
      ├── StateError      a saved state does not fit this pipeline
      └── InternalError   pipegen itself is wrong; never the user's mistake
 """
@@ -44,6 +45,10 @@ class SpecError(PipegenError):
 
 class DataError(PipegenError):
     """A record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
+
+
+class ModelMismatchError(PipegenError):
+    """A model does not fit what the pipeline gives; every mismatch is listed."""
 
 
 class StateError(PipegenError):

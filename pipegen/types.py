@@ -81,17 +81,17 @@ class FeatureType:
     @property
     def height(self) -> Dim:
         """Rows of a channels-last image, in pixels."""
-        return self.shape[0]
+        return self.shape[0] if len(self.shape) == 3 else None
 
     @property
     def width(self) -> Dim:
         """Columns of a channels-last image, in pixels."""
-        return self.shape[1]
+        return self.shape[1] if len(self.shape) == 3 else None
 
     @property
     def channels(self) -> Dim:
         """Channels of a channels-last image."""
-        return self.shape[2]
+        return self.shape[2] if len(self.shape) == 3 else None
 
     @property
     def is_static(self) -> bool:

@@ -87,7 +87,8 @@ def main() -> None:
     model = build_model((args.size, args.size, 3), len(pipe.class_names), args.epochs * steps)
     pipe.check(model)
     print(f"\nTraining, {args.epochs} epochs of {steps} steps")
-    model.fit(pipe.train, validation_data=pipe.validation, epochs=args.epochs, verbose=2)
+    # `shuffle=False` only keeps Keras from warning that it leaves the shuffling to the dataset, as it always does.
+    model.fit(pipe.train, validation_data=pipe.validation, epochs=args.epochs, shuffle=False, verbose=2)
 
     loss, accuracy = model.evaluate(pipe.validation, verbose=0)
     print(f"\nUnlabelled photographs in {(HERE / 'unlabelled').name}/")

@@ -7,7 +7,6 @@ is a batch of one, so the unoptimised plan and the optimised one share this file
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -195,5 +194,6 @@ def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
 def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     crop: Any = stage.crop.step
     decoder: Any = stage.decode.step
-    window: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = lambda height, width: crop.window(u, height, width)  # noqa: E731
-    return crop.finish(decoder.decode_window(contents, window, stage.needed))
+    height, width = decoder.image_size(contents)
+    window = crop.window(u, height, width)
+    return crop.finish(decoder.decode_window(contents, window, stage.needed, whole=stage.whole))

@@ -180,7 +180,9 @@ def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnosti
 
 def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     names = spec.split_names()
-    used = [(name, ("batch", "remainder", name), True) for name in (spec.batch.remainder if isinstance(spec.batch.remainder, dict) else ())]
+    used: list[tuple[str, tuple[str | int, ...], bool]] = []
+    if isinstance(spec.batch.remainder, dict):
+        used += [(name, ("batch", "remainder", name), True) for name in spec.batch.remainder]
     for i, step in enumerate(spec.transforms):
         if isinstance(step.when, list):
             used += [(name, ("transforms", i, step.op, "when", j), False) for j, name in enumerate(step.when)]

@@ -86,19 +86,21 @@ def deal_groups_evenly(groups: Sequence[Sequence[int]], sizes: Sequence[int], la
     if not groups:
         return [[] for _ in sizes]
     total = sum(sizes)
-    tallies = [_tally(group, labels) for group in groups]
+    live = [b for b, size in enumerate(sizes) if size > 0]
     in_all = _tally([record for group in groups for record in group], labels)
-    wanted = [{label: n * size / total for label, n in in_all.items()} for size in sizes]
-    have = [dict.fromkeys(in_all, 0) for _ in sizes]
+    wanted = {label: [n * size / total for size in sizes] for label, n in in_all.items()}
+    have = {label: [0] * len(sizes) for label in in_all}
     dealt: list[list[int]] = [[] for _ in sizes]
     for g in sorted(range(len(groups)), key=lambda g: (-len(groups[g]), g)):
-        costs = [
-            sum(n * (n + 2 * (have[b][label] - want[label])) / want[label] for label, n in tallies[g].items()) if size else float("inf")
-            for b, (want, size) in enumerate(zip(wanted, sizes, strict=True))
-        ]
-        best = costs.index(min(costs))
-        for label, n in tallies[g].items():
-            have[best][label] += n
+        tally = _tally(groups[g], labels)
+        costs = [0.0] * len(sizes)
+        for label, n in tally.items():
+            has, wants = have[label], wanted[label]
+            for b in live:
+                costs[b] += n * (n + 2 * (has[b] - wants[b])) / wants[b]
+        best = min(live, key=costs.__getitem__)
+        for label, n in tally.items():
+            have[label][best] += n
         dealt[best].append(g)
     return [[record for g in sorted(part) for record in groups[g]] for part in dealt]
 

@@ -1,4 +1,4 @@
-"""The catalogue: every code with its name and severity in one ordered table, and the page that explains each.
+r"""The catalogue: every code with its name and severity in one ordered table, and the page that explains each.
 
 A page is `rules/PGnnn.md`: a title line `# PG214 standardised-values`, a paragraph under `## What it finds` and one under
 `## Why`, then `## Bad` and `## Good`, each with one whole spec in a fenced `yaml` block. The bad spec yields exactly that
@@ -6,9 +6,9 @@ code; the good one is the same spec mended, and yields no error and not that cod
 set up beside `spec.yaml`:
 
 - `files`: one line for each file, `PATH  KIND`. The kinds are `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
-  `truncated` (half a JPEG), `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\\n` in the content is a
+  `truncated` (half a JPEG), `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a
   new line. A count, as in `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on.
-- `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\\xe9`).
+- `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\xe9`).
 - `absent` in place of the bad `yaml`: there is no spec at all.
 
 A page with the line `Needs: tables` is about a finding that no spec of this version of the language can yield yet.
@@ -127,7 +127,7 @@ def make(
     code: str,
     message: str,
     *labels: Label,
-    help: str | tuple[str, ...] = (),  # noqa: A002
+    help: str | tuple[str, ...] = (),
     fix: Fix | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
@@ -226,7 +226,7 @@ def page(code: str) -> Page:
     from importlib.resources import files
 
     known = CODES[code]
-    resource = files("pipegen.diagnostics").joinpath("rules", f"{known.code}.md")
+    resource = files("pipegen.diagnostics") / "rules" / f"{known.code}.md"
     return parse_page(known.code, resource.read_text(encoding="utf-8"))
 
 

@@ -37,12 +37,22 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     for meant in FOREIGN.get(plain, ()):
         if meant in names:
             return meant
-    return _part(word, names) or _slip(plain, by_plain)
+    return _inflected(plain, by_plain) or _part(word, names) or _slip(plain, by_plain)
 
 
 def _plain(word: str) -> str:
     """The letters and digits, in lower case: spelling conventions do not count."""
     return re.sub(r"[^0-9a-z]", "", word.casefold())
+
+
+def _inflected(plain: str, by_plain: dict[str, str]) -> str | None:
+    """The candidate with the same stem: `caching` for `cache`, `parts` for `part`."""
+    stem = _stem(plain)
+    return next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
+
+
+def _stem(plain: str) -> str:
+    return re.sub(r"(?:ings?|ers?|ed|es|s|e)$", "", plain)
 
 
 def _tokens(word: str) -> list[str]:
@@ -79,30 +89,28 @@ def _slip(plain: str, by_plain: dict[str, str]) -> str | None:
     """The nearest candidate within what fingers get wrong in a word of this length."""
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
-        pairs = [(plain, other, 0.0)]
-        if (stem := other.removeprefix(_RANDOM)) != other and not plain.startswith(_RANDOM):
-            pairs.append((plain, stem, 0.5))
-        for a, b, extra in pairs:
-            limit = _allowed(a, b)
-            if abs(len(a) - len(b)) > limit:
+        for a, b, handicap, limit in _pairs(plain, other):
+            if abs(len(a) - len(b)) > limit or (distance := _distance(a, b)) > limit:
                 continue
-            distance = _distance(a, b)
-            # Both the whole names and their essence must be near, or `random_hue` would be a slip of `random_flip`.
-            if distance > limit or _distance(a.removeprefix(_RANDOM), b.removeprefix(_RANDOM)) > _essential(a, b):
-                continue
-            rank = (distance + extra + (0.25 if a[0] != b[0] else 0.0), i, name)
+            rank = (distance + handicap + (0.25 if a[0] != b[0] else 0.0), i, name)
             best = min(best, rank) if best else rank
     return best[2] if best else None
+
+
+def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
+    """What to compare, with a handicap and the slips allowed: whole words, or what `random_` stands before."""
+    stem = other.removeprefix(_RANDOM)
+    if word.startswith(_RANDOM) and stem not in ("", other):
+        rest = word.removeprefix(_RANDOM)
+        return [(rest, stem, 0.0, max(_allowed(rest, stem), 1))] if rest else []
+    pairs = [(word, other, 0.0, _allowed(word, other))]
+    return [*pairs, (word, stem, 0.5, _allowed(word, stem))] if stem not in ("", other) else pairs
 
 
 def _allowed(a: str, b: str) -> int:
     """How many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
     length = min(len(a), len(b))
     return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
-
-
-def _essential(a: str, b: str) -> int:
-    return _allowed(a.removeprefix(_RANDOM), b.removeprefix(_RANDOM)) if a.startswith(_RANDOM) and b.startswith(_RANDOM) else _allowed(a, b)
 
 
 def _distance(a: str, b: str) -> int:

@@ -8,6 +8,8 @@
        |
        = help: ...
        = more: pipegen rule PG102
+
+A line that counts the findings ends the text.
 """
 
 from __future__ import annotations

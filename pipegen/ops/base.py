@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class Model(BaseModel):
-    """The base of everything a spec is made of: frozen, strict about unknown keys, documented by docstrings."""
+    """The base of everything a spec is made of: frozen, strict about unknown keys, each field documented by the string
+    below it (`ops/docs.py` reads those)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
@@ -142,13 +143,13 @@ class ElementTransform(Transform):
         raise NotImplementedError
 
 
-class DecodeTransform(Transform):
+class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT)
+        return Traits(Family.ELEMENT, decodes=True)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """Decode the whole image.

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _HEAD = 64
-_PNG, _GIF, _BMP, _WEBP, _UNKNOWN = range(5)
 _BITMAP_PLAIN, _BITMAP_FIELDS = 0, 3
 
 
@@ -25,10 +24,10 @@ def decode_other(contents: tf.Tensor, channels: int) -> tf.Tensor:
     import tensorflow as tf
 
     head = _head(contents)
-    rgb = [_png(contents, head, channels), _gif(contents), _bmp(contents, head), _webp(contents), _unknown(contents)]
-    if channels == 1:  # libpng makes gray by itself
-        rgb = [rgb[_PNG], *(lambda branch=branch: luma(branch()) for branch in rgb[_GIF:])]
-    image = tf.switch_case(_kind(head), rgb)
+    readers = [lambda: _read(contents, 3), lambda: _bmp(contents, head), lambda: _webp(contents), lambda: _unknown(contents)]
+    if channels == 1:  # libpng makes gray by itself; the others know colour only
+        readers = [lambda reader=reader: luma(reader()) for reader in readers]
+    image = tf.switch_case(_kind(head), [lambda: _png(contents, head, channels), *readers])
     image.set_shape([None, None, channels])
     return image
 
@@ -66,10 +65,10 @@ def _head(contents: tf.Tensor) -> tf.Tensor:
 
 
 def _whole(digits: tf.Tensor) -> tf.Tensor:
-    """Little-endian bytes as one number; four bytes are signed."""
+    """Little-endian bytes as one number; four bytes wrap around to a signed one."""
     import tensorflow as tf
 
-    return tf.reduce_sum(digits * [256**i if i < 3 else 1 << 24 for i in range(digits.shape[0])])
+    return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
 
 
 def _kind(head: tf.Tensor) -> tf.Tensor:
@@ -78,26 +77,57 @@ def _kind(head: tf.Tensor) -> tf.Tensor:
     def starts(magic: bytes, at: int = 0) -> tf.Tensor:
         return tf.reduce_all(head[at : at + len(magic)] == list(magic))
 
+    # In the order of the branches of `decode_other` and `other_size`.
     webp = starts(b"RIFF") & starts(b"WEBP", 8)
     matches = [starts(b"\x89PNG\r\n\x1a\n"), starts(b"GIF8"), starts(b"BM"), webp, tf.constant(True)]
     return tf.argmax(tf.cast(tf.stack(matches), tf.int32), output_type=tf.int32)
 
 
-def _require(condition: tf.Tensor, message: str) -> tf.Operation | None:
-    """An assertion without the branch that `tf.debugging.Assert` wraps it in. Eagerly it runs and gives `None`."""
+def _read(contents: tf.Tensor, channels: int, *checks: tuple[tf.Tensor, str]) -> tf.Tensor:
+    """Decode after making sure of each condition; the message goes on from the name of the file."""
     import tensorflow as tf
 
-    return tf.raw_ops.Assert(condition=condition, data=[message])
+    # The raw op, since `tf.debugging.Assert` wraps it in a branch of its own. Eagerly it returns `None`.
+    asserts = [tf.raw_ops.Assert(condition=condition, data=[message]) for condition, message in checks]
+    with tf.control_dependencies([a for a in asserts if a is not None]):
+        return tf.io.decode_image(contents, channels, expand_animations=False)
 
 
-def _after(checks: list, read):  # type: ignore[no-untyped-def, type-arg]
+def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
+    # TensorFlow would drop the lower 8 bits without a word.
+    deep = "is a 16-bit PNG, which `decode` would cut to 8 bits; convert it to 8 bits"
+    return _read(contents, channels, (head[24] != 16, deep))
+
+
+def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
-    with tf.control_dependencies([c for c in checks if c is not None]):
-        return read()
+    bits, packing = _whole(head[28:30]), _whole(head[30:34])
+    known = tf.reduce_any(bits == [8, 24, 32]) & tf.reduce_any(packing == [_BITMAP_PLAIN, _BITMAP_FIELDS])
+    image = _read(contents, 0, (known, "is a compressed BMP or one of less than 8 bits a pixel; save it as PNG"))
+
+    def coloured() -> tf.Tensor:
+        """TensorFlow gives the index into the palette, which follows the header: blue, green, red, unused."""
+        start = 14 + _whole(head[14:18])
+        stored = tf.clip_by_value((_whole(head[10:14]) - start) // 4, 0, 256)
+        colours = tf.io.decode_raw(tf.strings.substr(contents, start, 4 * stored), tf.uint8, fixed_length=4 * 256)
+        palette = tf.reverse(tf.reshape(colours, [256, 4])[:, :3], axis=[1])
+        return tf.gather(palette, tf.cast(image[..., 0], tf.int32))
+
+    return tf.cond(bits == 8, coloured, lambda: image[..., :3])
 
 
-def _read(contents: tf.Tensor, channels: int) -> tf.Tensor:
+def _webp(contents: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
-    return tf.io.decode_image(contents, channels, expand_animations=False)
+    readable = tf.constant(hasattr(tf.raw_ops, "DecodeWebP"))
+    old = f"is a WebP image, which TensorFlow {tf.__version__} cannot read; TensorFlow 2.21 can"
+    return _read(contents, 0, (readable, old))[..., :3]
+
+
+def _unknown(contents: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    empty = tf.strings.length(contents) == 0
+    checks = ((~empty, "is empty"), (tf.constant(False), "is not a JPEG, PNG, GIF, BMP or WebP image"))
+    return _read(contents, 3, *checks)

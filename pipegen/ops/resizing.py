@@ -78,10 +78,13 @@ def shorter_side_size(height: Side, width: Side, side: int) -> tuple[Side, Side]
 
     The longer side is rounded half up, in whole numbers: the same for ints and for int32 tensors.
     """
-    short, long = _ordered(height, width)
-    # 2 * long * side + short stays below 2**31 up to sides of 32767.
-    other = (2 * long * side + short) // (2 * short)
-    return _pick(height, width, side, other)
+    if isinstance(height, int) and isinstance(width, int):
+        other = _share(max(height, width), side, min(height, width))
+        return (side, other) if height <= width else (other, side)
+    import tensorflow as tf
+
+    rows, columns = _share(height, side, width), _share(width, side, height)
+    return tf.where(height > width, rows, side), tf.where(height > width, side, columns)
 
 
 def cover_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
@@ -96,36 +99,28 @@ def fit_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Si
 
 def _proportional(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
     h, w = size
-    by_height_w = (2 * width * h + height) // (2 * height)
-    by_width_h = (2 * height * w + width) // (2 * width)
+    rows, columns = _share(height, w, width), _share(width, h, height)
     if isinstance(height, int) and isinstance(width, int):
-        by_height = (h * width >= w * height) is covers
         limit = max if covers else min
-        return (h, max(1, limit(by_height_w, w))) if by_height else (max(1, limit(by_width_h, h)), w)  # type: ignore[type-var, return-value]
+        by_height = (h * width >= w * height) is covers
+        return (h, limit(columns, w)) if by_height else (limit(rows, h), w)
     import tensorflow as tf
 
-    by_height = tf.equal(h * width >= w * height, covers)
     bound = tf.maximum if covers else tf.minimum
-    rows = tf.where(by_height, h, tf.maximum(1, bound(by_width_h, h)))
-    columns = tf.where(by_height, tf.maximum(1, bound(by_height_w, w)), w)
-    return rows, columns
+    wide, high = tf.cast(width, tf.int64) * h, tf.cast(height, tf.int64) * w
+    by_height = tf.equal(wide >= high, covers)
+    return tf.where(by_height, h, bound(rows, h)), tf.where(by_height, bound(columns, w), w)
 
 
-def _ordered(height: Side, width: Side) -> tuple[Side, Side]:
-    if isinstance(height, int) and isinstance(width, int):
-        return min(height, width), max(height, width)
+def _share(length: Side, side: int, other: Side) -> Side:
+    """`length * side / other` rounded half up, at least 1."""
+    if isinstance(length, int) and isinstance(other, int):
+        return max(1, (2 * length * side + other) // (2 * other))
     import tensorflow as tf
 
-    return tf.minimum(height, width), tf.maximum(height, width)
-
-
-def _pick(height: Side, width: Side, side: int, other: Side) -> tuple[Side, Side]:
-    if isinstance(height, int) and isinstance(width, int):
-        return (side, other) if height <= width else (other, side)
-    import tensorflow as tf
-
-    upright = height > width
-    return tf.where(upright, other, side), tf.where(upright, side, other)
+    # int64: a panorama's side times the wanted one does not fit into 32 bits.
+    length, other = tf.cast(length, tf.int64), tf.cast(other, tf.int64)
+    return tf.cast(tf.maximum((2 * length * side + other) // (2 * other), 1), tf.int32)
 
 
 def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:

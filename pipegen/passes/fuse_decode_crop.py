@@ -6,6 +6,7 @@ where the window's pixels depend on nothing outside it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass, Placed, pack, unpack
@@ -23,14 +24,17 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], Non
     kept: list[Node | Placed] = []
     for item in unpack(plan):
         previous = kept[-1] if kept else None
-        if (
+        if isinstance(item, Placed) and isinstance(item.stage, s.DecodeWindow) and item.stage.whole:
+            note(f"`{item.stage.crop.id}` decodes its window alone")
+            kept.append(Placed(replace(item.stage, whole=False), item.before, item.after))
+        elif (
             isinstance(item, Placed)
             and isinstance(item.stage, s.Crop)
             and isinstance(previous, Placed)
             and isinstance(previous.stage, s.Decode)
             and previous.stage.feature == item.stage.feature
         ):
-            fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, previous.stage.needed)
+            fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")
             kept[-1] = Placed(fused, previous.before, item.after)
         else:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.errors import OpError
-from pipegen.ops.base import Arithmetic, CropTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.errors import InternalError, OpError
+from pipegen.ops.base import CropTransform, DecodeTransform, Family, GeometricTransform, PointwiseTransform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output
@@ -41,7 +41,8 @@ class Builder:
         self.nodes: list[Node] = []
         self.findings: list[Diagnostic] = []
         self.poisoned: set[str] = set()
-        self.segment: _Segment | None = None
+        self.segment: _Geometric | _Colour | None = None
+        self.held: dict[str, s.Decode] = {}
 
     def build(self) -> Plan | None:
         """The plan, or `None` when there are errors."""
@@ -68,7 +69,7 @@ class Builder:
 
     def _implicit_decode(self, steps: tuple[StepRef, ...]) -> None:
         encoded = [f for f, t in self.type.items() if t.kind == "encoded"]
-        if not encoded or (steps and steps[0].step.traits(self.type[encoded[0]]).decodes):
+        if not encoded or (steps and isinstance(steps[0].step, DecodeTransform)):
             return
         from pipegen.ops.registry import default_decoder
 
@@ -110,7 +111,12 @@ class Builder:
             self._colour(ref, feature, x, y)
         else:
             self._close()
-            self._emit(self._single(ref, feature, x, following), feature, y)
+            stage = self._single(ref, feature, x, following)
+            if isinstance(stage, s.Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
+                self.held[feature] = stage
+                self.type = self.type.replace(**{feature: y})
+            else:
+                self._emit(stage, feature, y)
 
     def _single(self, ref: StepRef, feature: str, x: FeatureType, following: StepRef | None) -> Stage:
         step = ref.step
@@ -122,7 +128,13 @@ class Builder:
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
+        """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
         self.type = self.type.replace(**{feature: y})
+        held = self.held.pop(feature, None)
+        if held is not None and isinstance(stage, s.Crop):
+            stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
+        elif held is not None:
+            raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
         self.nodes.append(Element(self.type, (stage,)))
 
     def _geometric(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
@@ -212,8 +224,3 @@ class _Colour:
         self.entry = entry
         self.out: FeatureType | None = None
         self.uses_mean = False
-
-
-def cast(dtype: str) -> Arithmetic:
-    """Arithmetic that changes nothing but the dtype."""
-    return Arithmetic((1.0,), (0.0,), dtype)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
-from pipegen.ops.base import Family
+from pipegen.ops.base import DecodeTransform, Family
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.spec.models import WindowShuffle
 
@@ -89,6 +89,6 @@ def _with_decoder(spec: PipelineSpec, split: str, type_: FeatureType) -> list[St
     from pipegen.plan.stages import StepRef
 
     steps = list(recipe(spec, split).steps)
-    if steps and steps[0].step.traits(type_).decodes:
+    if steps and isinstance(steps[0].step, DecodeTransform):
         return steps
     return [StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps]

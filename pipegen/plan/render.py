@@ -133,7 +133,8 @@ def _stage(stage: Stage) -> str:
             return f"{feature}: {_use(stage.ref)}{needed}"
         case s.DecodeWindow():
             needed = f", no smaller than {_size(stage.needed)}" if stage.needed else ""
-            return f"{feature}: {_use(stage.decode)} only the window of {_use(stage.crop)}{needed}"
+            how = "and take" if stage.whole else "only"
+            return f"{feature}: {_use(stage.decode)} {how} the window of {_use(stage.crop)}{needed}"
         case s.Apply() | s.Crop():
             return f"{feature}: {_use(stage.ref)}"
         case s.Compose():

@@ -53,12 +53,17 @@ class Decode:
 
 @dataclass(frozen=True, slots=True)
 class DecodeWindow:
-    """Bytes to the pixels of a crop window alone, and the crop's finish."""
+    """Bytes to the pixels of a crop window, and the crop's finish.
+
+    A window that will be resized may be decoded at a smaller scale, which depends on the window; so decode and crop mean
+    something only together. `whole` decodes the whole image at that scale and slices; otherwise the window alone.
+    """
 
     feature: str
     decode: StepRef
     crop: StepRef
     needed: tuple[int, int] | None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

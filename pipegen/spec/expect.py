@@ -66,7 +66,7 @@ def describe(annotation: Any) -> str:
     if s.kind == "literal":
         return one_of(s.items)
     if s.kind == "model":
-        return f"`{{{_arguments(s.annotation)}}}`"
+        return _model(s.annotation)
     if s.kind == "list":
         return f"a list of {_plural(s.items[0])}"
     if s.kind == "pair":
@@ -144,9 +144,19 @@ def _union(s: Shape) -> str:
     return join(words + rest)
 
 
-def _arguments(model: type[BaseModel]) -> str:
-    fields = {name: f for name, f in model.model_fields.items() if f.is_required()} or dict(list(model.model_fields.items())[:2])
-    return ", ".join(f"{name}: {_placeholder(name, field_type(model, name))}" for name in fields)
+def with_arguments(annotation: Any, word: str) -> str | None:
+    """How a word of a choice is written with its arguments, for one that cannot go without."""
+    for member in shape(annotation).items if shape(annotation).kind == "union" else ():
+        if shape(member).kind == "model" and list(member.model_fields) == [word]:
+            return describe(member).strip("`")
+    return None
+
+
+def _model(model: type[BaseModel]) -> str:
+    required = [name for name, f in model.model_fields.items() if f.is_required()] or list(model.model_fields)[: len(model.model_fields) == 1]
+    if not required:
+        return f"a map with {one_of(model.model_fields, 'and')}"
+    return "`{" + ", ".join(f"{name}: {_placeholder(name, field_type(model, name))}" for name in required) + "}`"
 
 
 def _placeholder(name: str, annotation: Any) -> str:
@@ -157,5 +167,6 @@ def _placeholder(name: str, annotation: Any) -> str:
 
 def _plural(annotation: Any) -> str:
     s = shape(annotation)
-    words = {"int": "whole numbers", "float": "numbers", "str": "texts", "bool": "`true` or `false`"}
+    named = s.kind == "str" and any(getattr(m, "pattern", None) for m in _bare(annotation)[1])
+    words = {"int": "whole numbers", "float": "numbers", "str": "names" if named else "texts", "bool": "`true` or `false`"}
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"

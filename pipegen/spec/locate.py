@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import Label
+from pipegen.diagnostics.lines import split_lines
 from pipegen.spec.source_map import SourceMap, format_path, lookup
 
 if TYPE_CHECKING:
@@ -80,12 +81,19 @@ class Locator:
     def source(self, path: KeyPath) -> str | None:
         """The text of a value as it stands in its file, when that is one line."""
         span = self.spans.values.get(path)
-        if span is None or span.line != span.end_line or span.file not in self.files.texts:
+        if span is None or span.line != span.end_line:
             return None
-        from pipegen.diagnostics.lines import split_lines
+        line = self._line(span)
+        return None if line is None else line[span.column - 1 : span.end_column - 1]
 
-        line = split_lines(self.files.texts[span.file])[span.line - 1]
-        return line[span.column - 1 : span.end_column - 1]
+    def char_after(self, span: Span) -> str:
+        """The character that follows a span, if there is one on its line."""
+        return (self._line(span) or "")[span.end_column - 1 : span.end_column]
+
+    def _line(self, span: Span) -> str | None:
+        """The line that a span starts in."""
+        text = self.files.texts.get(span.file)
+        return None if text is None else split_lines(text)[span.line - 1]
 
     def folder(self, path: KeyPath) -> Path:
         """What a relative path at `path` is relative to."""

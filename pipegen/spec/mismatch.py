@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Edit, Fix, Label
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
+from pipegen.ops.docs import field_docs
 from pipegen.ops.sources.base import Source
-from pipegen.spec.expect import accepts, describe, field_type, shape, words_of
-from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.expect import accepts, describe, field_type, with_arguments, words_of
+from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
 from pipegen.spec.traps import bool_trap, number_trap, quoted_number
 from pipegen.spec.words import one_of, show
@@ -22,29 +25,6 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.source_map import KeyPath
     from pipegen.spec.validate import Place
-
-MEANT = {
-    "augment": "transforms",
-    "augmentation": "transforms",
-    "augmentations": "transforms",
-    "pipeline": "transforms",
-    "preprocessing": "transforms",
-    "steps": "transforms",
-    "data": "source",
-    "dataset": "source",
-    "input": "source",
-    "version": "pipegen",
-    "batch_size": "batch",
-    "parameters": "params",
-    "angle": "degrees",
-    "prob": "probability",
-    "p": "probability",
-    "directory": "path",
-    "folder": "path",
-    "stddev": "std",
-}
-"""What people call things elsewhere, by what they are called here."""
-
 
 def name_of(path: KeyPath) -> str:
     """A setting as messages call it: `batch.size`, `resize.size`."""
@@ -60,13 +40,17 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
         found = _trap(annotation, value, name, expected, place)
         if found is not None:
             return found
-    if isinstance(value, (int, float)) and plain_text:
+    if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
         return _unquoted(value, name, expected, place)
     code = "PG105" if _same_kind(annotation, value) else "PG104"
     help_: list[str] = []
     fix = None
     if isinstance(value, str) and (near := closest(value, words_of(annotation))):
-        help_, fix = [f"did you mean `{near}`?"], replacement(place, near)
+        help_, fix = [f"did you mean `{near}`?"], replacement(place, near) if is_slip(value, near) else None
+    elif isinstance(value, str) and (form := with_arguments(annotation, value)):
+        help_ = [f"`{value}` takes arguments: `{form}`"]
+    elif value is None:
+        help_ = ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
     elif isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
         help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)))
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
@@ -74,7 +58,8 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
 
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     """The finding for a key that must be there."""
-    help_ = [f"`{key}` is {describe(field_type(model, key))}"]
+    said = field_docs(model).get(key)
+    help_ = [f"`{key}`: {_sentence(said)}" if said else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
         help_.append(f"for example `{model.examples[0].yaml}`")
     return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
@@ -84,15 +69,10 @@ def unknown(model: type[BaseModel], key: str, place: Place, given: set[str]) -> 
     """The finding for a key that a model has not, and the key that was probably meant."""
     known = arguments(model)
     free = [k for k in known if k not in given]
-    near = near_key(key, free)
+    near = closest(key, free)
     what = "argument" if issubclass(model, (Transform, Source)) else "key"
     listed = f"{name_of(place.path)} takes {one_of(known, 'and')}"
     return unknown_key(key, near, f"{name_of(place.path)} has no {what} `{key}`", listed, place), near
-
-
-def near_key(key: str, known: list[str]) -> str | None:
-    """The key that was probably meant."""
-    return MEANT[key] if MEANT.get(key) in known else closest(key, known)
 
 
 def unknown_key(key: str, near: str | None, message: str, listed: str, place: Place) -> Diagnostic:
@@ -104,7 +84,7 @@ def unknown_key(key: str, near: str | None, message: str, listed: str, place: Pl
     elif ":" in key and near is None:
         help_.append("perhaps a space is missing after the colon")
     fix = None
-    if near is not None and (span := here.locate.spans.keys.get(here.path)) is not None:
+    if near is not None and is_slip(key, near) and (span := here.locate.spans.keys.get(here.path)) is not None:
         fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),))
     return make("PG102", message, here.label(key=True), help=(*help_, listed), fix=fix)
 
@@ -147,6 +127,16 @@ def replacement(place: Place, text: str) -> Fix | None:
     if place.locate.source(place.path) is None or span is None or place.path in place.locate.params:
         return None
     return Fix(f"write `{text}`", (Edit(span, text),))
+
+
+def is_slip(word: str, near: str) -> bool:
+    """Whether a word is so near to the right one that it can be replaced unseen; a name from elsewhere is not."""
+    return SequenceMatcher(None, word.lower(), near).ratio() > 0.7
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, on one line."""
+    return re.split(r"(?<=[.:;])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:;")
 
 
 def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -> Diagnostic | None:
@@ -198,11 +188,3 @@ def _valid(annotation: Any, value: Any) -> bool:
     from pipegen.spec.validate import valid
 
     return valid(annotation, value)
-
-
-def plain(text: str) -> str:
-    """A text as it is written in a spec: in quotes only where it needs them."""
-    return quoted(text) if needs_quotes(text) else text
-
-
-__all__ = ["arguments", "bad_key", "labels", "mismatch", "missing", "name_of", "near_key", "plain", "provenance", "rejected", "replacement", "shape", "unknown", "unknown_key"]

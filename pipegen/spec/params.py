@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
@@ -60,6 +60,7 @@ class Params:
         given_by: What findings call the two: `--set` or `params=`.
         env: The environment.
         out: Where findings go.
+        declared: The sound declarations, once evaluated.
     """
 
     locate: Locator
@@ -68,6 +69,7 @@ class Params:
     given_by: str
     env: Mapping[str, str]
     out: Diagnostics
+    declared: dict[str, Param] = field(default_factory=dict)
 
     def evaluate(self, section: Any) -> dict[str, Value]:
         """The value of each declared param; what is wrong is reported and marked."""
@@ -101,6 +103,7 @@ class Params:
         param = check(Param, raw, Place(self.locate, path, self.out))
         if not isinstance(param, Param) or len(self.out) > before or not self._sound(param, name):
             return Value(None, "default", outside=False, ok=False)
+        self.declared[name] = param
         if name in self.given:
             return self._outside(param, name, self.given[name], self._source(name, self.given[name]))
         if param.env is not None and param.env in self.env:

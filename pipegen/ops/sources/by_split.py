@@ -34,28 +34,20 @@ class BySplit(Source):
     """The source of each split. In a spec the map stands directly under `by_split`."""
 
     @classmethod
-    def from_yaml(cls, value: Mapping[str, object], build: Callable[[str, str, object], Source]) -> BySplit:
-        """Build it from the shape that a spec has, `{SPLIT: SOURCE, …}`.
+    def from_yaml(cls, value: Mapping[str, object]) -> BySplit:
+        """Build it from the shape that a spec has, `{SPLIT: {NAME: {arguments}}}`, and that `model_dump` gives back.
 
-        Args:
-            value: The map under `by_split`.
-            build: From a split, the op's name and its arguments to the source; it raises what it likes.
+        Its presence says that the source holds other sources; a loader builds those itself and passes them as `parts`.
 
         Raises:
-            ValueError: If an entry is not a single-key map `{NAME: {arguments}}`.
+            ValueError: What is wrong; pydantic's error where an argument is.
         """
-        parts: dict[str, Source] = {}
-        for split, choice in value.items():
-            if not isinstance(choice, Mapping) or len(choice) != 1:
-                raise ValueError(f"`{split}` needs a source, such as `image_folder: {{path: {split}/}}`")
-            ((name, arguments),) = choice.items()
-            parts[split] = build(split, str(name), arguments)
-        return cls(parts=parts)
+        return cls.model_validate(dict(value))
 
     @model_validator(mode="before")
     @classmethod
     def _from_plain(cls, value: Any) -> Any:
-        """Accept the spec's shape as well as `parts=`; a loader with better messages uses `from_yaml`."""
+        """Accept the spec's shape as well as `parts=`."""
         if not isinstance(value, Mapping) or (set(value) == {"parts"} and _all_sources(value["parts"])):
             return value
         if not all(isinstance(v, Mapping) and len(v) == 1 for v in value.values()):
@@ -112,9 +104,9 @@ class BySplit(Source):
         seen = 0
         for split, source in self.parts.items():
             try:
-                listing = source.list(base, None if progress is None else lambda n, seen=seen: progress(seen + n))
-            except OpError as error:
-                errors[split] = error
+                listing = source.list(base, _after(seen, progress))
+            except OpError as problem:
+                errors[split] = problem
                 continue
             seen += len(listing.keys)
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in listing.notes)
@@ -128,6 +120,11 @@ class BySplit(Source):
     def _field(self, split: str, name: str | None) -> str:
         source = f"{split}.{self.parts[split].op}"
         return source if name is None else f"{source}.{name}"
+
+
+def _after(seen: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
+    """Progress that goes on from what other splits had."""
+    return None if progress is None else lambda n: progress(seen + n)
 
 
 def _all_sources(value: object) -> bool:

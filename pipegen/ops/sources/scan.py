@@ -72,7 +72,8 @@ class Scan:
         has shown its target yet. So loops end, and no folder is listed twice.
         """
         found: list[Found] = []
-        folders, links = [below], []
+        folders = [below]
+        links: list[str] = []
         seen: set[str] = set()
         top = os.path.realpath(self._absolute(below)) if self._follow_links else ""
         while folders or links:

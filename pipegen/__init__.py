@@ -1,0 +1,59 @@
+"""pipegen compiles a YAML spec into an optimised `tf.data` pipeline.
+
+    text ── spec/ ──▶ PipelineSpec, and where each value stands
+         ── plan/ ──▶ Plan: typed nodes, the plainest that mean what the spec says
+         ── passes/ ▶ Plan: fast, each rewrite recorded
+         ── backend/ ▶ tf.data.Dataset; TensorFlow starts here
+
+Importing pipegen imports neither TensorFlow nor Keras nor NumPy; `build` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipegen.compilation import Spec, load
+    from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
+    from pipegen.pipeline import Pipeline, build
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DataError",
+    "ModelMismatchError",
+    "Pipeline",
+    "PipegenError",
+    "Spec",
+    "SpecError",
+    "StateError",
+    "__version__",
+    "build",
+    "load",
+]
+
+_HOMES = {
+    "DataError": "errors",
+    "ModelMismatchError": "errors",
+    "Pipeline": "pipeline",
+    "PipegenError": "errors",
+    "Spec": "compilation",
+    "SpecError": "errors",
+    "StateError": "errors",
+    "build": "pipeline",
+    "load": "compilation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pipegen' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"pipegen.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

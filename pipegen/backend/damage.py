@@ -1,0 +1,101 @@
+"""Finds the damaged record behind an error, by running the failed batch's records again one by one, and says what
+would help. It costs nothing until something fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.lower import apply_element
+from pipegen.errors import DataError
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Element, Read
+
+if TYPE_CHECKING:
+    from pipegen.backend.execute import Executor
+    from pipegen.backend.lower import Features
+    from pipegen.plan.stages import Path
+
+Where = Callable[["Path"], str]
+"""From a key path to `file:line:column`, or to the path in words."""
+
+
+def explain_failure(executor: Executor, error: Exception, epoch: int, step: int, where: Where) -> Exception:
+    """The error to show in place of one that TensorFlow raised for a batch.
+
+    Returns:
+        A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
+        error itself when no record of the batch is at fault.
+    """
+    quarantine = executor.job.quarantine
+    if quarantine is not None and quarantine.failure is not None:
+        return quarantine.failure
+    for record, epoch_of_pass in records_of(executor, epoch, step):
+        problem = find_problem(executor, record, epoch_of_pass, where)
+        if problem is not None:
+            return DataError(problem)
+    return error
+
+
+def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
+    """The records of one batch of this host, each with its pass over the data."""
+    order = executor.order
+    number = tf.constant(step, tf.int64)
+    cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), number)
+    records = order.records(cycle, position)
+    return list(zip((int(r) for r in records.numpy()), (int(c) for c in cycle.numpy()), strict=True))
+
+
+def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> str | None:
+    """What is wrong with one record, in a line, or `None`."""
+    path = executor.job.records.paths[record]
+    at = tf.constant(record, tf.int64)
+    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
+    features: Features = {"@record": at, "@draws": draws}
+    for node in executor.plan.nodes:
+        if isinstance(node, Read):
+            try:
+                features.update(executor.read(at, node.out))
+            except tf.errors.OpError as error:
+                return f"cannot read {path}: {reason(error)}; {_advice(executor)}"
+        elif isinstance(node, Element):
+            for stage in node.stages:
+                try:
+                    apply_element(stage, features)
+                except tf.errors.OpError as error:
+                    return _describe(executor, path, stage, error, where)
+    return None
+
+
+def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, where: Where) -> str:
+    refs = s.refs(stage)
+    verb = "decode" if isinstance(stage, (s.Decode, s.DecodeWindow)) else "process"
+    ref = refs[0] if refs else None
+    if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
+        ref, verb = stage.crop, "crop"
+    place = f" (step `{ref.id}`, {where(ref.path)})" if ref is not None else ""
+    return f"cannot {verb} {path}{place}: {reason(error)}; {_advice(executor)}"
+
+
+def advice(split: str, *, skips: bool) -> str:
+    """What a user can do about a damaged record of a split."""
+    if split == "train" and not skips:
+        return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record in its place"
+    return "list it in a file and set `errors: {exclude: FILE}`, which `pipegen validate --data=all` writes"
+
+
+def _advice(executor: Executor) -> str:
+    return advice(executor.plan.split, skips=executor.job.quarantine is not None)
+
+
+def reason(error: Exception) -> str:
+    """The first sentence of a TensorFlow error, without its node names."""
+    text = getattr(error, "message", None) or str(error)
+    text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
+    text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
+    line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
+    return line.strip("[]'\" ").removeprefix("b'")

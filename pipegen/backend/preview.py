@@ -1,0 +1,116 @@
+"""A contact sheet: originals beside several augmented draws, so that a person sees what the model will see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image, ImageDraw, ImageFont
+
+from pipegen.backend.lower import apply_stage
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Element, Kernel, Read
+
+if TYPE_CHECKING:
+    from pipegen.backend.execute import Executor
+    from pipegen.backend.lower import Features
+
+_TRAILING = (s.Pointwise, s.ChannelsFirst)
+_GAP, _CAPTION, _MARGIN = 6, 18, 12
+_INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
+
+
+def contact_sheet(executor: Executor, records: list[int], *, draws: int, first_epoch: int, names: list[str], cell: int) -> Image.Image:
+    """Draw originals and augmented versions, a row for each record.
+
+    Args:
+        executor: The split's executor.
+        records: Which records.
+        draws: Augmented versions of each, from as many epochs.
+        first_epoch: The epoch of the first version.
+        names: A caption for each record, such as its class.
+        cell: The longer side of a picture on the sheet, in pixels.
+    """
+    feature = _image_feature(executor)
+    rows: list[list[Image.Image]] = []
+    for record in records:
+        versions = [render_example(executor, record, first_epoch + k, feature) for k in range(draws)]
+        rows.append([_fit(original(executor, record, feature), cell), *(_fit(v, cell) for v in versions)])
+    return _lay_out(rows, names, draws, first_epoch, cell)
+
+
+def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
+    """The decoded image of a record: uint8 `(height, width, channels)`, before any other step."""
+    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
+    stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
+    ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
+    decoder: Any = ref.step
+    return np.asarray(decoder.decode(contents, None))
+
+
+def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
+    """One augmented version as uint8 `(height, width, channels)`: every step but the arithmetic at the end."""
+    at = tf.constant(record, tf.int64)
+    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))
+    nodes = [n for n in executor.plan.nodes if isinstance(n, (Read, Element))]
+    features: Features = {k: v[None] for k, v in executor.compute(nodes)(at, draws[0]).items()}
+    features["@draws"] = draws
+    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature == feature]
+    while kernel_stages and isinstance(kernel_stages[-1], _TRAILING):
+        kernel_stages.pop()
+    for stage in kernel_stages:
+        apply_stage(stage, features)
+    return displayable(features[feature][0].numpy())
+
+
+def displayable(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """uint8 pixels of an image of any range: bytes stay, 0..255 is rounded, anything else is stretched."""
+    if image.dtype == np.uint8:
+        return image
+    low, high = float(image.min(initial=0.0)), float(image.max(initial=1.0))
+    if low < 0 or high > 255 or high <= 1:
+        image = (image - low) * (255.0 / max(high - low, 1e-6))
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+
+
+def _image_feature(executor: Executor) -> str:
+    return next(st.feature for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
+
+
+def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:
+    picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image).convert("RGB")
+    scale = cell / max(picture.size)
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    return picture.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
+
+
+def _lay_out(rows: list[list[Image.Image]], names: list[str], draws: int, first_epoch: int, cell: int) -> Image.Image:
+    font = ImageFont.load_default(size=13)
+    columns = draws + 1
+    width = 2 * _MARGIN + columns * cell + (columns - 1) * _GAP + _GAP
+    height = 2 * _MARGIN + _CAPTION + len(rows) * (cell + _CAPTION + _GAP)
+    sheet = Image.new("RGB", (width, height), _PAPER)
+    pen = ImageDraw.Draw(sheet)
+    heads = ["original", *(f"epoch {first_epoch + k}" for k in range(draws))]
+    for column, head in enumerate(heads):
+        pen.text((_left(column, cell), _MARGIN), head, fill=_FAINT, font=font)
+    for row, (pictures, name) in enumerate(zip(rows, names, strict=True)):
+        top = _MARGIN + _CAPTION + row * (cell + _CAPTION + _GAP)
+        pen.text((_left(0, cell), top), _shorten(name, font, width - 2 * _MARGIN), fill=_INK, font=font)
+        for column, picture in enumerate(pictures):
+            x = _left(column, cell) + (cell - picture.width) // 2
+            sheet.paste(picture, (x, top + _CAPTION + (cell - picture.height) // 2))
+    return sheet
+
+
+def _left(column: int, cell: int) -> int:
+    """The originals stand a little apart from the draws."""
+    return _MARGIN + column * (cell + _GAP) + (_GAP if column else 0)
+
+
+def _shorten(text: str, font: Any, width: int) -> str:
+    while len(text) > 4 and font.getlength(text) > width:
+        text = text[:-2] + "…"
+    return text

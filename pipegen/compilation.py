@@ -1,0 +1,149 @@
+"""A spec through every phase before TensorFlow: loaded, checked, its data listed, its plans compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.ignore import suppressed
+from pipegen.errors import SpecError
+from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.plan.check import check
+from pipegen.spec.load import load as load_spec
+from pipegen.spec.spec_hash import spec_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.passes import Compiled
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.load import Loaded
+    from pipegen.spec.models import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec that was loaded and found right.
+
+    Attributes:
+        model: The sections, with every default filled in.
+        loaded: The same with the place that each value came from.
+        plans: The plainest plan of each split.
+        warnings: What is legal but unwise.
+    """
+
+    model: PipelineSpec
+    loaded: Loaded
+    plans: dict[str, Plan]
+    warnings: Diagnostics
+
+    @property
+    def hash(self) -> str:
+        """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
+        return spec_hash(self.model)
+
+    def __repr__(self) -> str:
+        steps = ", ".join(s.op for s in self.model.transforms)
+        return f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {', '.join(self.model.split_names())})"
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
+
+    loaded: Loaded
+    plans: dict[str, Plan]
+    diagnostics: Diagnostics
+
+
+def inspect(
+    source: str | Path | Mapping[str, Any],
+    *,
+    params: Mapping[str, object] | None = None,
+    runtime: Mapping[str, object] | None = None,
+    text: str | None = None,
+) -> Inspection:
+    """Load and check a spec without touching its data; nothing is raised for a wrong spec.
+
+    Args:
+        source: A path, or a map with the sections of a spec.
+        params: Values for declared params.
+        runtime: Laid over the runtime section.
+        text: The text of the spec, when it does not come from the file that `source` names.
+    """
+    loaded = load_spec(source, params=params or {}, runtime=runtime, text=text)
+    diagnostics = Diagnostics()
+    diagnostics.extend(loaded.diagnostics.items)
+    plans: dict[str, Plan] = {}
+    if loaded.spec is not None:
+        checked = check(loaded.spec, loaded.locate.label)
+        plans = checked.plans
+        diagnostics.extend(checked.diagnostics.items)
+    return Inspection(loaded, plans, _without_ignored(diagnostics, loaded))
+
+
+def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
+    """Less what a `# pipegen: ignore[CODE]` silences."""
+    kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
+    result = Diagnostics()
+    result.extend(kept)
+    result.extend(unused)
+    return result
+
+
+def load(
+    source: str | Path | Mapping[str, Any] | Spec, *, params: Mapping[str, object] | None = None, runtime: Mapping[str, object] | None = None
+) -> Spec:
+    """Load and check a spec. No data is read, and TensorFlow is not imported.
+
+    Args:
+        source: A path to a spec, or a map with its sections.
+        params: Values for declared params, before the environment and the defaults.
+        runtime: Laid over the runtime section.
+
+    Raises:
+        SpecError: With every finding, when there are errors.
+    """
+    if isinstance(source, Spec):
+        if not params and not runtime:
+            return source
+        source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
+    found = inspect(source, params=params, runtime=runtime)
+    if found.loaded.spec is None or found.diagnostics.has_errors:
+        raise SpecError(found.diagnostics.sorted())
+    return Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
+
+
+def collect_data(spec: Spec, progress: Callable[[int], None] | None = None) -> Manifest:
+    """List the data of a spec and deal it out to its splits.
+
+    Raises:
+        SpecError: When the data does not fit the spec.
+    """
+    from pipegen.data.collect import collect
+
+    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress)
+    if collected.manifest is None:
+        raise SpecError(collected.diagnostics.sorted())
+    return collected.manifest
+
+
+def plans_with_data(spec: Spec, manifest: Manifest) -> dict[str, Plan]:
+    """The plainest plans, now that the classes are known.
+
+    Raises:
+        SpecError: When an encoding does not fit the classes.
+    """
+    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None)
+    if checked.diagnostics.has_errors:
+        raise SpecError(checked.diagnostics.sorted())
+    return checked.plans
+
+
+def optimise(spec: PipelineSpec, plan: Plan, *, num_examples: int | None = None, ram_budget: int | None = None) -> Compiled:
+    """Run every pass over a plan."""
+    replaces = spec.errors.skip is not None and plan.split == "train"
+    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, replaces))

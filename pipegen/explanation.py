@@ -1,0 +1,78 @@
+"""What `explain` says: the plan of each split with the types on its edges, and what each pass did and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.plan.recipe import recipe
+from pipegen.plan.render import plan_json, render_plan
+
+if TYPE_CHECKING:
+    from pipegen.passes import Compiled
+    from pipegen.spec.models import PipelineSpec
+
+
+def explain_text(spec: PipelineSpec, compiled: dict[str, Compiled], *, before: bool = False, counts: dict[str, str] | None = None) -> str:
+    """The explanation as text.
+
+    Args:
+        spec: The spec.
+        compiled: The compiled plan of each split to explain.
+        before: Also show the plan as built, before any pass.
+        counts: A few words on the size of each split, where the data is known.
+    """
+    parts = []
+    for split, done in compiled.items():
+        title = f"split {split}" + (f": {counts[split]}" if counts and split in counts else "")
+        parts.append(f"{title}\n{'─' * len(title)}\n")
+        if before and done.records:
+            parts.append("as written\n" + _indent(render_plan(done.records[0].before)) + "\n")
+        parts.append(render_plan(done.plan))
+        parts.append(_stand_ins(spec, split))
+        parts.append("\npasses\n" + _passes(done) + "\n")
+    return "\n".join(p for p in parts if p).rstrip() + "\n"
+
+
+def _indent(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def _stand_ins(spec: PipelineSpec, split: str) -> str:
+    chosen = recipe(spec, split)
+    lines = []
+    for path in sorted(chosen.stand_ins, key=str):
+        forms = ", ".join(ref.step.op for ref in chosen.steps if ref.path == path)
+        lines.append(f"  `{path[-1]}` is random and fixes the shape; here {forms} stand in for it\n")
+    return "".join(lines)
+
+
+def _passes(done: Compiled) -> str:
+    width = max((len(r.name) for r in done.records), default=0)
+    lines = []
+    for record in done.records:
+        what = "; ".join(dict.fromkeys(record.notes)) if record.notes else ("changed the plan" if record.changed else "nothing to do")
+        lines.append(f"  {record.name:<{width}}  {record.rewrite_class}  {what}")
+        if record.changed:
+            lines.append(f"  {'':<{width}}      because {record.reason}")
+    lines.append("  E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range")
+    return "\n".join(lines)
+
+
+def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled]) -> dict[str, Any]:
+    """The explanation as plain values."""
+    return {
+        "version": 1,
+        "name": spec.name,
+        "splits": {
+            split: {
+                "plan": plan_json(done.plan),
+                "built": plan_json(done.records[0].before) if done.records else None,
+                "stand_ins": [list(p) for p in sorted(recipe(spec, split).stand_ins, key=str)],
+                "passes": [
+                    {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
+                    for r in done.records
+                ],
+            }
+            for split, done in compiled.items()
+        },
+    }

@@ -1,0 +1,326 @@
+"""The façade: `build` and the `Pipeline` that it gives. TensorFlow is imported when a pipeline is built."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.compilation import Spec, collect_data, load, optimise, plans_with_data
+from pipegen.errors import ModelMismatchError
+from pipegen.explanation import explain_text
+from pipegen.state import make_state, position_from
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    import keras
+    import numpy as np
+    from PIL import Image
+
+    from pipegen.backend.arrays import NumpyBatches
+    from pipegen.backend.callback import ResumeCallback
+    from pipegen.backend.datasets import PipelineDataset
+    from pipegen.backend.predictions import Predictions
+    from pipegen.data.manifest import Manifest
+    from pipegen.passes import Compiled
+    from pipegen.plan.nodes import Plan
+
+
+def build(
+    spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
+    *,
+    params: Mapping[str, object] | None = None,
+    runtime: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Pipeline:
+    """Compile a spec into a running pipeline.
+
+    Args:
+        spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
+        params: Values for declared params: `{"size": 192}`.
+        runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
+        data: In-memory sources; not yet.
+        progress: Called with the number of files listed so far, now and then.
+
+    Returns:
+        The pipeline: `model.fit(pipe.train, validation_data=pipe.validation)`.
+
+    Raises:
+        SpecError: With every finding, when the spec or its data is wrong.
+    """
+    if data is not None:
+        raise NotImplementedError("in-memory sources (`data=`) come with the `arrays` source; use `image_folder` until then")
+    loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
+    manifest = collect_data(loaded, progress)
+    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest))
+
+
+class Pipeline:
+    """A compiled spec on its data. Made by `pipegen.build`."""
+
+    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan]) -> None:
+        from pipegen.backend.engine import Engine
+
+        self.spec = spec
+        self._manifest = manifest
+        self._plans = plans
+        self._compiled: dict[str, Compiled] = {}
+        self._engine = Engine(spec.model, lambda split: self._compile(split).plan, manifest, spec.loaded.locate.label)
+
+    def _compile(self, split: str) -> Compiled:
+        from pipegen.backend.budget import ram_budget
+
+        if split not in self._compiled:
+            self._require(split)
+            model = self.spec.model
+            count = self._manifest.num_examples(split)
+            self._compiled[split] = optimise(model, self._plans[split], num_examples=count, ram_budget=ram_budget(model.runtime))
+        return self._compiled[split]
+
+    def _require(self, split: str) -> None:
+        if split not in self._plans:
+            raise KeyError(f"there is no split {split!r}; the splits are {', '.join(self._plans)}")
+
+    # Datasets
+
+    @property
+    def train(self) -> PipelineDataset:
+        """The training split. A pass counts as an epoch when its last batch has been handed over."""
+        return self["train"]
+
+    @property
+    def validation(self) -> PipelineDataset:
+        """The validation split: complete and in source order."""
+        return self["validation"]
+
+    @property
+    def test(self) -> PipelineDataset:
+        """The test split: complete and in source order."""
+        return self["test"]
+
+    def __getitem__(self, split: str) -> PipelineDataset:
+        self._require(split)
+        return self._engine.dataset(split)
+
+    def __contains__(self, split: object) -> bool:
+        return split in self._plans
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits, in the order that the spec names them."""
+        return tuple(self._plans)
+
+    def dataset(
+        self, split: str, *, epoch: int = 0, step: int = 0, shard: tuple[int, int] | None = None, device: str | None = None
+    ) -> PipelineDataset:
+        """One epoch of a split from one step on; holds no state, so that strategies, services and evaluation can use it.
+
+        Args:
+            split: The split.
+            epoch: Which epoch, from 0; it decides the order and the draws of the training split.
+            step: The first step.
+            shard: `(index, count)`: which share of each global batch, in place of the spec's.
+            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
+        """
+        self._require(split)
+        if not 0 <= step <= self.steps(split) or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
+        return self._engine.fixed(split, epoch, step, shard, device)
+
+    def numpy(self, split: str) -> NumpyBatches:
+        """A split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
+        from pipegen.backend.arrays import NumpyBatches
+        from pipegen.backend.engine import hide_accelerators
+
+        keras = sys.modules.get("keras")
+        if keras is not None and keras.backend.backend() != "tensorflow":
+            hide_accelerators()
+        return NumpyBatches(self[split])
+
+    def peek(self, split: str = "train", n: int = 1) -> Any:
+        """The next `n` examples of a split as NumPy arrays; moves nothing."""
+        from pipegen.backend.peek import peek
+
+        epoch, step = self._engine.train_progress().position() if split == "train" else (0, 0)
+        return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, n)
+
+    def preview(self, split: str = "train", *, rows: int = 6, draws: int = 5, epoch: int = 0, cell: int = 144) -> Image.Image:
+        """A contact sheet: originals beside several augmented draws, with class names.
+
+        Args:
+            split: The split.
+            rows: How many originals, spread over the split.
+            draws: Augmented versions of each, from as many epochs.
+            epoch: The epoch of the first version.
+            cell: The longer side of each picture, in pixels.
+        """
+        from pipegen.backend.preview import contact_sheet
+
+        self._require(split)
+        count = self.num_examples(split)
+        rows = min(rows, count)
+        records = [i * count // rows for i in range(rows)]
+        labels = self._manifest.labels(split)
+        keys = self._manifest.keys(split)
+        names = [keys[r] if labels is None else f"{self.class_names[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
+        executor = self._engine.executor(split)
+        return contact_sheet(executor, records, draws=draws if split == "train" else 1, first_epoch=epoch, names=names, cell=cell)
+
+    def predict_on(self, wanted: Any) -> Predictions:
+        """This spec's evaluation steps on unlabelled data.
+
+        Args:
+            wanted: A folder, a file, a list of files, or uint8 images as an array or a list of arrays.
+
+        Returns:
+            `.dataset` for `model.predict`, and `.files`, one for each row, in order.
+        """
+        from pipegen.backend.predictions import predictions
+        from pipegen.plan.unlabelled import unlabelled_plan
+
+        plan = unlabelled_plan(self.spec.model, self.spec.loaded.locate.label)
+        return predictions(self.spec.model, optimise(self.spec.model, plan).plan, wanted)
+
+    # What is known about the data
+
+    def files(self, split: str) -> tuple[str, ...]:
+        """The files of a split in source order, which is the order of `predict` off the training split."""
+        self._require(split)
+        return self._manifest.files(split)
+
+    def labels(self, split: str) -> np.ndarray[Any, Any] | None:
+        """The class index of each file of a split, int64, or `None` without labels."""
+        import numpy as np
+
+        self._require(split)
+        labels = self._manifest.labels(split)
+        return None if labels is None else np.asarray(labels, np.int64)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes in the order of their indices."""
+        return self._manifest.class_names
+
+    def num_examples(self, split: str) -> int:
+        """How many examples a split has."""
+        self._require(split)
+        return self._manifest.num_examples(split)
+
+    def steps(self, split: str) -> int:
+        """Batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is not known."""
+        self._require(split)
+        return self._engine.executor(split).steps
+
+    @property
+    def class_weights(self) -> dict[int, float] | None:
+        """Balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
+        labels = self._manifest.labels("train") if "train" in self._plans else None
+        if labels is None:
+            return None
+        counts = {c: 0 for c in range(len(self.class_names))}
+        for label in labels:
+            counts[label] += 1
+        present = sum(1 for n in counts.values() if n)
+        return {c: len(labels) / (present * n) if n else 0.0 for c, n in counts.items()}
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of a batch of the first split."""
+        return self[next(iter(self._plans))].element_spec
+
+    @property
+    def spec_hash(self) -> str:
+        """Identifies the meaning of the spec; see also `fingerprint`."""
+        return self.spec.hash
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the data by relative names and sizes, wherever it is mounted."""
+        return self._manifest.fingerprint
+
+    # Resuming
+
+    def state(self) -> dict[str, Any]:
+        """Where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
+        epoch, step = self._engine.train_progress().position()
+        return self._state_at(epoch, step)
+
+    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
+        return make_state(self.spec.model, self.spec_hash, self.fingerprint, epoch, step)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Let the training split go on where a state was taken.
+
+        Raises:
+            StateError: When the spec or the data differs; it says in words what does.
+        """
+        epoch, step = position_from(state, self.spec.model, self.spec_hash, self.fingerprint, self.steps("train"))
+        self._seek(epoch, step)
+
+    def _seek(self, epoch: int, step: int) -> None:
+        self._engine.train_progress().seek(epoch, step)
+
+    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
+        """A Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
+
+        Args:
+            directory: The folder of the checkpoints, such as `BackupAndRestore`'s; without it nothing is saved.
+            save_freq: `"epoch"`, or a number of batches: the same as the checkpoint's.
+        """
+        from pipegen.backend.callback import ResumeCallback
+
+        return ResumeCallback(self, directory, save_freq)
+
+    def trim(self, split: str, predictions: Any) -> Any:
+        """Remove the rows that `remainder: pad` or a padded prediction added: one row for each file remains."""
+        return predictions[: self.num_examples(split)]
+
+    # Talking about itself
+
+    def check(self, model: keras.Model) -> None:
+        """Compare the batches with what a Keras model takes: inputs, units, loss.
+
+        Raises:
+            ModelMismatchError: Listing everything that does not fit.
+        """
+        from pipegen.backend.model_check import mismatches
+
+        found = mismatches(model, self.element_spec, self.spec.model.output, len(self.class_names))
+        if found:
+            raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
+
+    def explain(self, split: str | None = None, *, before: bool = False) -> str:
+        """The compiled plan of one split, or of all, with the types on its edges and what each pass did."""
+        chosen = [split] if split is not None else list(self._plans)
+        counts = {s: f"{self.num_examples(s):,} examples, {self.steps(s):,} steps" for s in chosen}
+        return explain_text(self.spec.model, {s: self._compile(s) for s in chosen}, before=before, counts=counts)
+
+    def __repr__(self) -> str:
+        from pipegen.backend.model_check import fitting_loss
+
+        model = self.spec.model
+        lines = [f"Pipeline {model.name or 'unnamed'} ({self.spec_hash[:12]})"]
+        lines += [f"  {s}: {self.num_examples(s):,} examples, {self.steps(s):,} batches of {model.batch.size}" for s in self._plans]
+        spec = self.element_spec
+        parts = spec if isinstance(spec, tuple) else (spec,)
+        lines += [f"  {name}: {_describe(part)}" for name, part in zip(("x", "y", "sample_weight"), parts, strict=False)]
+        if self.class_names:
+            shown = ", ".join(self.class_names[:10]) + (" …" if len(self.class_names) > 10 else "")
+            lines.append(f"  {len(self.class_names)} classes: {shown}")
+            lines.append(f"  loss: {fitting_loss(model.output)}")
+        return "\n".join(lines)
+
+
+def _describe(spec: Any) -> str:
+    if isinstance(spec, dict):
+        return "{" + ", ".join(f"{k}: {_describe(v)}" for k, v in spec.items()) + "}"
+    if isinstance(spec, tuple):
+        return "(" + ", ".join(_describe(v) for v in spec) + ")"
+    dims = "×".join("?" if d is None else str(d) for d in spec.shape)
+    return f"{spec.dtype.name} {dims}"
+
+

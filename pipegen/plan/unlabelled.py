@@ -1,0 +1,33 @@
+"""The plan of the evaluation steps on images without labels, for `predict_on`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.errors import SpecError
+from pipegen.plan.build import Builder
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from pipegen.plan.build import Locate
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+
+
+def unlabelled_plan(spec: PipelineSpec, locate: Locate) -> Plan:
+    """The steps of the first split that is not trained on, else those of a split named `predict`, in source order.
+
+    Raises:
+        SpecError: When those steps do not end in a fixed size.
+    """
+    split = next((s for s in spec.split_names() if s != "train"), "predict")
+    output = spec.output.model_copy(update={"y": None, "sample_weight": None, "encode": {}})
+    batch = spec.batch.model_copy(update={"remainder": "keep"})
+    runtime = spec.runtime.model_copy(update={"shard": "none", "cache": "none"})
+    unlabelled = spec.model_copy(update={"output": output, "batch": batch, "shuffle": "none", "runtime": runtime})
+    images = ElementType(tuple((name, t) for name, t in spec.source.infer().items() if t.kind == "encoded"))
+    builder = Builder(unlabelled, split, locate, images)
+    plan = builder.build()
+    if plan is None:
+        raise SpecError(builder.findings)
+    return plan

@@ -1,0 +1,168 @@
+"""Steps and sources: a word, or a single-key map `word: {arguments}`, checked against the class that has that name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.suggest import closest
+from pipegen.ops.base import SplitName
+from pipegen.ops.registry import sources, transforms
+from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected
+from pipegen.spec.reserved import SOURCE_KEYS, SOURCES, STEPS, reserved_value
+from pipegen.spec.validate import check, valid
+from pipegen.spec.words import one_of, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.sources.base import Source
+    from pipegen.spec.validate import Place
+
+_Op = TypeVar("_Op")
+
+
+def build_steps(value: Any, place: Place) -> tuple[Transform, ...] | None:
+    """The steps of a spec; `None` when any is wrong."""
+    if not isinstance(value, list):
+        help_ = ("write each step on a line of its own, as `- resize: {size: 224}`", "for no steps, leave `transforms` out")
+        place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_))
+        return None
+    steps = [build_step(item, place.at(i)) for i, item in enumerate(value)]
+    found = tuple(step for step in steps if step is not None)
+    return found if len(found) == len(steps) else None
+
+
+def build_step(value: Any, place: Place) -> Transform | None:
+    """One step."""
+    choice = _choice(value, "step", "resize: {size: 224}", transforms(), place)
+    if choice is None:
+        return None
+    name, given = choice
+    cls = transforms().get(name)
+    here = place.at(name)
+    if cls is None:
+        if name in STEPS:
+            place.add(_not_yet(f"the step `{name}`", here))
+        else:
+            place.add(_unknown("step", name, transforms(), place, "pipegen ops"))
+        return None
+    if isinstance(given, dict):
+        later = [(k, what) for k, v in given.items() if (what := reserved_value(k, v)) is not None]
+        for key, what in later:
+            here.at(key).add(_not_yet(what, here.at(key), key=False))
+        if later:
+            return None
+    result: Transform | None = check(cls, given, here)
+    return result
+
+
+def build_source(value: Any, place: Place) -> Source | None:
+    """A source; one that holds others, such as `by_split`, with those."""
+    choice = _choice(value, "source", "image_folder: {path: photos/}", [*sources(), *SOURCES], place)
+    if choice is None:
+        return None
+    name, given = choice
+    cls = sources().get(name)
+    here = place.at(name)
+    if cls is None:
+        if name in SOURCES:
+            place.add(_not_yet(f"the source `{name}`", here, SOURCES[name]))
+        else:
+            place.add(_unknown("source", name, sources(), place, "pipegen ops"))
+        return None
+    if hasattr(cls, "from_yaml"):
+        return _nested(cls, given, here)
+    later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
+    for key in later:
+        here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), "with tables"))
+    result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
+    return None if later else result
+
+
+def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | None:
+    for split in given:
+        if not valid(dict[SplitName, Any], {split: None}):
+            place.add(bad_key(place.at(split)))
+    built = {split: build_source(inner, place.at(split)) for split, inner in given.items()}
+    if any(source is None for source in built.values()):
+        return None
+    try:
+        return cls(parts=built)  # type: ignore[call-arg]
+    except ValidationError as error:
+        for e in error.errors(include_url=False):
+            if "[key]" not in e["loc"]:
+                place.add(rejected(str(e.get("ctx", {}).get("error", e["msg"])), place.at(*e["loc"][1:])))
+        return None
+
+
+def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Place) -> tuple[str, dict[str, Any]] | None:
+    """The word and its arguments."""
+    if isinstance(value, str):
+        return value, {}
+    if not isinstance(value, dict) or not value:
+        help_ = (f"write `{example.partition(':')[0]}`, or `{example}` with arguments",)
+        place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
+        return None
+    if len(value) > 1:
+        place.add(_several(value, what, example, known, place))
+        return None
+    ((name, given),) = value.items()
+    if given is None:
+        place.add(_hanging(name, what, place))
+    elif not isinstance(given, dict):
+        keys = arguments(_classes(what)[name])[:1] if name in _classes(what) else []
+        help_ = (f"write `{name}: {{{keys[0]}: {given}}}`" if keys and isinstance(given, (int, float, str)) else f"such as `{example}`",)
+        place.add(make("PG112", f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}", place.at(name).label(), help=help_))
+    else:
+        return name, given
+    return None
+
+
+def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str], place: Place) -> Any:
+    names = list(value)
+    message = f"a {what} is a single-key map, and this one has {one_of(names, 'and')}"
+    op = next((n for n in names if n in set(known)), None)
+    if op is not None and value[op] is None:
+        help_ = (f"the arguments of `{op}` must stand deeper than it, or in braces: `{op}: {{{names[1]}: …}}`",)
+    elif what == "step":
+        help_ = ("each step begins with a dash of its own: `- name: {arguments}`",)
+    else:
+        help_ = (f"such as `{example}`", "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`")
+    second = place.at(names[1])
+    return make("PG112", message, second.label(key=True), help=help_)
+
+
+def _hanging(name: str, what: str, place: Place) -> Any:
+    """`- random_flip:` with nothing after the colon."""
+    span = place.locate.spans.keys.get((*place.path, name))
+    fix = None
+    if span is not None and what == "step" and place.locate.char_after(span) == ":":
+        fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),))
+    help_ = (f"without arguments, write `{name}`", f"with arguments, indent them below, or write `{name}: {{…}}`")
+    return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
+
+
+def _unknown(what: str, name: str, known: Iterable[str], place: Place, command: str) -> Any:
+    near = closest(name, known)
+    help_ = (f"did you mean `{near}`?",) if near else (f"`{command}` lists every {what}",) if what == "step" else (f"sources are {one_of(known, 'and')}",)
+    here = place.at(name)
+    fix = None
+    span = here.locate.spans.keys.get(here.path) or (here.locate.spans.values.get(place.path) if here.path not in here.locate.spans.values else None)
+    if near and is_slip(name, near) and span is not None and place.path not in place.locate.params and place.locate.span(place.path) is not None:
+        fix = Fix(f"write `{near}`", (Edit(span, near),))
+    return make("PG103", f"there is no {what} `{name}`", here.label(key=True), help=help_, fix=fix)
+
+
+def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) -> Any:
+    version = "a later version of pipegen" if when == "later" else f"a later version of pipegen, {when}"
+    return make("PG190", f"{what} comes with {version}", place.label(key=key), help=("the syntax is settled; this version does not run it",))
+
+
+def _classes(what: str) -> dict[str, Any]:
+    return dict(transforms()) if what == "step" else dict(sources())

@@ -1,0 +1,152 @@
+"""The JSON Schema of a spec, for editors: built from the models and the ops, so that it never lags behind them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from pydantic.json_schema import models_json_schema
+
+from pipegen.ops.base import Model, Transform
+from pipegen.ops.docs import field_docs
+from pipegen.ops.registry import sources, transforms
+from pipegen.ops.sources.base import Source
+from pipegen.spec.models import Param, PipelineSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCALARS = frozenset({"integer", "number", "boolean", "string"})
+_REFERENCE = {"$ref": "#/$defs/ParamReference"}
+_SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema, of draft 2020-12. A param is accepted wherever a scalar is."""
+    models = [*_parts(Model), *_ops(), PipelineSpec]
+    refs, generated = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
+    defs: dict[str, Any] = generated["$defs"]
+    used = {refs[m, "validation"]["$ref"].rpartition("/")[2]: m for m in models}
+    result = {name: _model(defs[name], model) for name, model in used.items()}
+    spec = result.pop(PipelineSpec.__name__)
+    spec["properties"] = {"pipegen": spec["properties"].pop("pipegen"), "extends": _extends(), **spec["properties"]}
+    names = {m.op: name for name, m in used.items() if issubclass(m, (Source, Transform)) and m.op in (*sources(), *transforms())}
+    result |= {"ParamReference": _param_reference(), "Source": _source(names), "Step": _step(names)}
+    _set(spec["properties"], "source", {"$ref": "#/$defs/Source"})
+    _set(spec["properties"], "transforms", {"type": "array", "items": {"$ref": "#/$defs/Step"}})
+    spec.pop("required", None)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pipegen spec",
+        **spec,
+        "anyOf": [{"required": ["pipegen", "source"]}, {"required": ["extends"]}],
+        "$defs": dict(sorted(result.items())),
+    }
+
+
+def _ops() -> Iterator[type[Model]]:
+    yield from transforms().values()
+    yield from (source for source in sources().values() if not hasattr(source, "from_yaml"))
+
+
+def _parts(base: type[Model]) -> Iterator[type[Model]]:
+    """The models that the sections and the ops are made of."""
+    for model in base.__subclasses__():
+        if issubclass(model, (Transform, Source, PipelineSpec)) or not model.__module__.startswith("pipegen."):
+            continue
+        yield model
+        yield from _parts(model)
+
+
+def _model(schema: dict[str, Any], model: type[Model]) -> dict[str, Any]:
+    """The schema of one model, its fields documented."""
+    docs = field_docs(model)
+    literal = model is Param
+    properties = {name: _documented(_tidy(inner, literal=literal), docs.get(name)) for name, inner in schema.get("properties", {}).items()}
+    if model is PipelineSpec:
+        properties["pipegen"] = _documented({"const": 1}, docs["pipegen"])
+    kept = {key: schema[key] for key in ("type", "required", "additionalProperties") if key in schema}
+    return {"description": inspect.cleandoc(model.__doc__ or ""), **kept, "properties": properties}
+
+
+def _documented(schema: dict[str, Any], text: str | None) -> dict[str, Any]:
+    return {"description": " ".join(text.split()), **schema} if text else schema
+
+
+def _tidy(schema: Any, *, literal: bool) -> Any:
+    """A schema without generated titles and repeated defaults; unless `literal`, a param may stand for any scalar."""
+    if not isinstance(schema, dict):
+        return schema
+    result = {k: v for k, v in schema.items() if k != "title" and not (k == "default" and isinstance(v, dict))}
+    for key in ("items", "additionalProperties"):
+        if key in result:
+            result[key] = _tidy(result[key], literal=literal)
+    if "prefixItems" in result:
+        result["prefixItems"] = [_tidy(s, literal=literal) for s in result["prefixItems"]]
+    if "patternProperties" in result:
+        result["patternProperties"] = {k: _tidy(s, literal=literal) for k, s in result["patternProperties"].items()}
+        result.setdefault("additionalProperties", False)
+    if "anyOf" in result:
+        members = [_tidy(s, literal=True) if _is_scalar(s) else _tidy(s, literal=literal) for s in result["anyOf"]]
+        if not literal and any(_is_scalar(s) for s in result["anyOf"]):
+            members.append(_REFERENCE)
+        result["anyOf"] = members
+    elif not literal and _is_scalar(result):
+        outer = {k: result.pop(k) for k in ("description", "default") if k in result}
+        return {**outer, "anyOf": [result, _REFERENCE]}
+    return result
+
+
+def _is_scalar(schema: dict[str, Any]) -> bool:
+    """Whether a value is a scalar that a param's name would not pass as."""
+    if "enum" in schema or "const" in schema:
+        return True
+    return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
+
+
+def _set(properties: dict[str, Any], name: str, schema: dict[str, Any]) -> None:
+    description = properties[name].get("description")
+    properties[name] = {"description": description, **schema} if description else schema
+
+
+def _param_reference() -> dict[str, Any]:
+    name = "[A-Za-z_][A-Za-z0-9_]*"
+    return {"description": "The value of a declared param: `$name` or `${name}`.", "type": "string", "pattern": rf"^\$({name}|\{{{name}\}})$"}
+
+
+def _extends() -> dict[str, Any]:
+    text = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
+    return {"description": text, "type": "string", "minLength": 1}
+
+
+def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
+    """A word, or a map with one key."""
+    options: list[dict[str, Any]] = [
+        {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1},
+    ]
+    return {"anyOf": [*([{"enum": words}] if words else []), *options, _REFERENCE]}
+
+
+def _summary(cls: type[Model]) -> str:
+    return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _bare(classes: dict[str, type[Any]]) -> list[str]:
+    """The ops that can go without arguments."""
+    return [op for op, cls in classes.items() if not any(f.is_required() for f in cls.model_fields.values())]
+
+
+def _step(names: dict[str, str]) -> dict[str, Any]:
+    properties = {op: {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"} for op, cls in transforms().items()}
+    return _choice(_bare(dict(transforms())), properties)
+
+
+def _source(names: dict[str, str]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for op, cls in sources().items():
+        if hasattr(cls, "from_yaml"):
+            inner = {"type": "object", "propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}, "minProperties": 1}
+            properties[op] = {"description": _summary(cls), **inner}
+        else:
+            properties[op] = {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"}
+    return _choice(_bare(dict(sources())), properties)

@@ -1,0 +1,123 @@
+"""From a spec's text, file or mapping to a `PipelineSpec`, with everything that is wrong with it found in one run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.spec.compose import decode
+from pipegen.spec.extends import Files, follow, overlay, read_file, read_text
+from pipegen.spec.locate import Locator
+from pipegen.spec.mapping import plain
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.params import Params
+from pipegen.spec.rebase import make_absolute
+from pipegen.spec.sections import build
+from pipegen.spec.source_map import SourceMap, Tree
+from pipegen.spec.substitute import Substitution
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The outcome of loading a spec.
+
+    Attributes:
+        spec: The spec with every default filled in; `None` when anything is an error.
+        diagnostics: Every finding.
+        locate: Where each value stands.
+        base: The absolute folder of the spec's file, or the working directory.
+        file: The file as findings name it; `None` for a mapping.
+        raw: The plain values, bases merged, params put in and paths made absolute.
+        texts: The text of every file that was read, by the name that findings show.
+    """
+
+    spec: PipelineSpec | None
+    diagnostics: Diagnostics
+    locate: Locator
+    base: Path
+    file: str | None
+    raw: dict[str, Any]
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def load(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    params: Mapping[str, Any] = _NOTHING,
+    params_from: str = "params=",
+    runtime: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    text: str | bytes | None = None,
+) -> Loaded:
+    """Load a spec.
+
+    Args:
+        source: A path, or a mapping of the same shape; with `text`, the name that findings show.
+        params: Values for the spec's params; texts are converted to the declared types.
+        params_from: What findings call those: `params=` or `--set`.
+        runtime: Settings laid over the `runtime` section.
+        env: The environment; the process's own by default.
+        text: The spec's text, for one that is not read from a file, such as standard input.
+
+    Returns:
+        The spec and every finding; it raises nothing for a wrong spec.
+    """
+    out = Diagnostics()
+    files = Files()
+    cwd = Path.cwd()
+    file = None if isinstance(source, Mapping) else os.fspath(source)
+    named = file is not None and file != "-" and not file.startswith("<")
+    base = Path(os.path.abspath(file)).parent if file is not None and named else cwd
+    tree = _read(source, file, text, base, files, out)
+    if tree is None:
+        return Loaded(None, out, Locator(SourceMap(), files, cwd), base, file, {}, files.texts)
+    tree = follow(tree, base, file if named else None, files, out)
+    locate = Locator(tree.spans, files, cwd)
+    section = Params(locate, cwd, params, params_from, os.environ if env is None else env, out)
+    substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
+    substitution.apply(tree)
+    if runtime:
+        _lay_over(tree, runtime, locate, out)
+    make_absolute(tree.value, locate)
+    locate.raw = tree.value
+    spec = build(tree, locate, substitution.spoiled, file, section.declared, out)
+    return Loaded(None if out.has_errors else spec, out, locate, base, file, tree.value, files.texts)
+
+
+def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, files: Files, out: Diagnostics) -> Tree | None:
+    if isinstance(source, Mapping):
+        tree = Tree({})
+        tree.value = plain(source, tree, out)
+        return tree
+    if file is None:
+        return None
+    if text is None:
+        return read_file(Path(file), file, files, out)
+    decoded = decode(text, file) if isinstance(text, bytes) else text
+    if not isinstance(decoded, str):
+        out.add(decoded)
+        return None
+    return read_text(decoded, file, base, files, out)
+
+
+def _lay_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> None:
+    """Lay Python's `runtime=` over the section."""
+    over = Tree({})
+    over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
+    tree.odd_keys.update(over.odd_keys)
+    for path, value in _leaves(over.value["runtime"], ("runtime",)):
+        locate.lay_over(path, f"runtime={{{path[1]!r}: {value!r}}}" if len(path) > 1 else "runtime=")
+    tree.value = overlay(tree, over, tree.value, over.value, ())
+
+
+def _leaves(value: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], Any]]:
+    if isinstance(value, dict) and len(path) == 1:
+        return [((*path, key), inner) for key, inner in value.items()]
+    return [(path, value)]
+

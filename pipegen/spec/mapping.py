@@ -1,0 +1,61 @@
+"""A spec given as a Python mapping, as plain values: what YAML could have said, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.spec.compose import MAX_DEPTH
+from pipegen.spec.source_map import format_path
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.spec.source_map import KeyPath, Tree
+
+
+def plain(value: Any, tree: Tree, out: Diagnostics, path: KeyPath = ()) -> Any:
+    """A copy of `value` made of maps, lists and scalars; tuples become lists, paths text, array scalars numbers."""
+    if len(path) > MAX_DEPTH:
+        out.add(make("PG003", f"the spec is nested more than {MAX_DEPTH} levels deep", Label(None, path=format_path(path[:3]))))
+        return None
+    if isinstance(value, Mapping):
+        result: dict[str, Any] = {}
+        for key, inner in value.items():
+            at = (*path, str(key))
+            if not isinstance(key, str):
+                tree.odd_keys[at] = f"a Python {type(key).__name__}"
+            result[str(key)] = plain(inner, tree, out, at)
+        return result
+    if isinstance(value, (list, tuple)):
+        return [plain(inner, tree, out, (*path, i)) for i, inner in enumerate(value)]
+    return _scalar(value, out, path)
+
+
+def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if isinstance(value, str):
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            out.add(make("PG001", "half of a surrogate pair is no character", Label(None, path=format_path(path))))
+            return None
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    help_ = ("a spec is made of maps, lists, text, numbers, true, false and nothing",)
+    out.add(make("PG104", f"`{format_path(path)}` is a Python {type(value).__name__}, which no spec can hold", Label(None, path=format_path(path)), help=help_))
+    return None
+
+
+def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
+    """Where an infinity or a NaN stands."""
+    if isinstance(value, dict):
+        return [p for key, inner in value.items() for p in endless(inner, (*path, key))]
+    if isinstance(value, list):
+        return [p for i, inner in enumerate(value) for p in endless(inner, (*path, i))]
+    return [path] if isinstance(value, float) and not math.isfinite(value) else []

@@ -1,0 +1,203 @@
+"""The sections of a spec, each checked on its own, so that one mistake hides no other."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Edit, Fix, Span
+from pipegen.diagnostics.suggest import closest
+from pipegen.spec.choices import build_source, build_steps
+from pipegen.spec.expect import field_type
+from pipegen.spec.mapping import endless
+from pipegen.spec.mismatch import name_of, unknown_key
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.reserved import KEYS
+from pipegen.spec.source_map import format_path, lookup
+from pipegen.spec.steps import collisions, ids_of
+from pipegen.spec.traps import number_trap
+from pipegen.spec.validate import Place, check
+from pipegen.spec.words import one_of, show
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostics, Label
+    from pipegen.ops.base import Transform
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.models import Param, Splits
+    from pipegen.spec.source_map import KeyPath, Tree
+
+VERSION = 1
+_BY_HAND = ("pipegen", "params", "source", "transforms")
+
+
+def build(tree: Tree, locate: Locator, spoiled: set[KeyPath], file: str | None, params: dict[str, Param], out: Diagnostics) -> PipelineSpec | None:
+    """The spec that a tree says, or `None` with findings."""
+    place = Place(locate, (), out, spoiled, tree.partial)
+    raw = tree.value
+    reserved = _reserved(raw, place)
+    _endless(raw, place)
+    _version(raw, place, file)
+    values: dict[str, Any] = {"pipegen": VERSION, "name": _stem(file), "params": params}
+    values |= _sections(raw, place, reserved)
+    if "source" in raw:
+        values["source"] = build_source(raw["source"], place.at("source"))
+    elif not tree.partial:
+        help_ = ("a folder of images is `source: {image_folder: {path: photos/}}`",)
+        out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
+    if "transforms" in raw:
+        values["transforms"] = build_steps(raw["transforms"], place.at("transforms"))
+    _same_ids(values.get("transforms") or (), place)
+    if ("splits", "method", "column") not in reserved:
+        _parts(values.get("splits"), place)
+    _odd_keys(tree, place, reserved)
+    return None if out.has_errors else PipelineSpec.model_construct(**values)
+
+
+def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    known = ["extends", *PipelineSpec.model_fields]
+    for key, value in raw.items():
+        if (key,) in reserved:
+            continue
+        if key not in PipelineSpec.model_fields:
+            near = closest(key, [k for k in known if k not in raw])
+            listed = f"sections are {one_of(known, 'and')}"
+            place.at(key).add(unknown_key(key, near, f"there is no section `{key}`", listed, place))
+        elif key not in _BY_HAND:
+            if isinstance(value, dict):
+                value = _without(value, (key,), reserved)
+            values[key] = check(field_type(PipelineSpec, key), value, place.at(key))
+    return values
+
+
+def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
+    at = place.at("pipegen")
+    if "pipegen" not in raw:
+        if not place.partial:
+            help_ = (f"the first line of a spec is `pipegen: {VERSION}`",)
+            place.out.add(make("PG101", "the spec does not say which version of the language it is in", _first_key(place), help=help_, fix=_first_line(place, file)))
+    elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
+        value = raw["pipegen"]
+        help_ = (f"this version of pipegen reads `pipegen: {VERSION}`",)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        message = f"version {show(value)} of the language is not supported" if number else f"`pipegen` is the version of the language, got {show(value)}"
+        at.add(make("PG111" if number else "PG104", message, at.label(), help=help_))
+
+
+def _first_key(place: Place) -> Label:
+    """Where to say that a section is missing: no one place is wrong, so the first key."""
+    first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
+    return place.locate.label(first, key=True)
+
+
+def _first_line(place: Place, file: str | None) -> Fix | None:
+    """Inserts the version above the first key of the file."""
+    spans = [s for p, s in place.locate.spans.keys.items() if len(p) == 1 and s.file == file]
+    first = min(spans, key=lambda s: (s.line, s.column), default=None)
+    if first is None or first.column != 1:
+        return None
+    at = Span(first.file, first.line, 1, first.line, 1)
+    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),))
+
+
+def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
+    """Report reserved keys; the result is where they stand."""
+    found: set[KeyPath] = set()
+    for path, what in KEYS.items():
+        try:
+            lookup(raw, path)
+        except KeyError:
+            continue
+        found.add(path)
+        here = place.at(*path)
+        help_ = ("the syntax is settled; this version does not run it",)
+        here.add(make("PG190", f"`{format_path(path)}` ({what}) comes with a later version of pipegen", here.label(key=True), help=help_))
+    group = raw.get("splits", {}).get("group") if isinstance(raw.get("splits"), dict) else None
+    if isinstance(group, str):
+        here = place.at("splits", "group")
+        help_ = ("for files, a regular expression on the path says what belongs together: `group: {path: REGEX}`",)
+        here.add(make("PG190", "`splits.group` by a column comes with a later version of pipegen, with tables", here.label(), help=help_))
+    return found
+
+
+def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> dict[str, Any]:
+    """A section less what is reserved; a choice of which nothing is left goes with it."""
+    result: dict[str, Any] = {}
+    for key, inner in value.items():
+        at = (*path, key)
+        if at in reserved:
+            continue
+        kept = _without(inner, at, reserved) if isinstance(inner, dict) and any(r[: len(at)] == at for r in reserved) else inner
+        if kept != {} or inner == {}:
+            result[key] = kept
+    return result
+
+
+def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
+    for path, reading in tree.odd_keys.items():
+        schedule = len(path) > 3 and path[0] == "transforms"
+        if schedule or any(path[: len(r)] == r for r in reserved):
+            continue
+        here = place.at(*path)
+        key = path[-1]
+        label = here.label(key=True)
+        if any(d.primary == label for d in place.out):
+            continue
+        span = here.locate.spans.keys.get(path)
+        fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),)) if span is not None and span.line == span.end_line else None
+        where = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
+        here.add(make("PG104", f"keys are text, and `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
+
+
+def _endless(raw: dict[str, Any], place: Place) -> None:
+    """Numbers that are none; zero stands in for them, so that nothing else is said about them."""
+    for path in endless(raw):
+        if path[:1] == ("params",) and path[-1] == "default":
+            continue
+        here = place.at(*path)
+        here.add(make("PG105", f"{name_of(path)} must be a finite number, got {show(lookup(raw, path))}", here.label()))
+        lookup(raw, path[:-1])[path[-1]] = 0.0
+        place.spoiled |= {path, path[:-1]} if isinstance(path[-1], int) else {path}
+
+
+def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
+    ids = ids_of(steps)
+    for first, second in collisions(ids):
+        a, b = (place.at("transforms", i, steps[i].op, "id") for i in (first, second))
+        same = ids[first] == ids[second]
+        message = f"two steps have the id `{ids[first]}`" if same else f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
+        help_ = ("steps with one id would draw the same random numbers: give one of them another `id`",)
+        place.out.add(make("PG216", message, b.label("this one"), a.label("and this one"), help=help_))
+
+
+def _parts(splits: Splits | None, place: Place) -> None:
+    """Sizes of splits that are text, where no method gives text a meaning."""
+    if splits is None or splits.method not in ("random", "hash", "keras"):
+        return
+    for name, size in splits.parts.items():
+        if not isinstance(size, str):
+            continue
+        here = place.at("splits", "parts", name)
+        trap = number_trap(size)
+        expected = "a fraction above 0 and below 1 or a whole number of examples"
+        if trap is not None and trap[0] > 0:
+            help_ = (f"write `{trap[0]}`: {trap[1]}",)
+            span = here.locate.span(here.path)
+            fix = Fix(f"write `{trap[0]}`", (Edit(span, str(trap[0])),)) if span is not None and here.path not in here.locate.params else None
+            here.add(make("PG008", f"{name_of(here.path)} is {expected}, and `{size}` is text", here.label(), help=help_, fix=fix))
+        else:
+            help_ = ("text names a value in the data, with `method: folder`",)
+            here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=help_))
+
+
+def _stem(file: str | None) -> str | None:
+    """The default name of a spec: its file's, less the ending."""
+    if file is None or file.startswith("<") or file == "-":
+        return None
+    name = os.path.basename(file)
+    for ending in (".pipegen.yaml", ".pipegen.yml", ".yaml", ".yml"):
+        if name.endswith(ending) and name != ending:
+            return name.removesuffix(ending)
+    return name
+

@@ -1,0 +1,96 @@
+"""The identity of a pipeline: a hash of what it means, and what differs between two of them, in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipegen.spec.rebase import SOURCE_PATHS
+from pipegen.spec.source_map import format_path
+from pipegen.spec.steps import step_ids
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Transform
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
+
+_SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
+_ABSENT = "nothing"
+_SHOWN_LONGEST = 60
+
+
+def canonical(spec: PipelineSpec) -> dict[str, Any]:
+    """What a spec means, as plain values: every default filled in, less `runtime`, names, and where files lie."""
+    result: dict[str, Any] = {}
+    for name in _SECTIONS:
+        value = getattr(spec, name)
+        result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    result["source"] = {spec.source.op: _without_paths(spec.source.model_dump(mode="json"))}
+    result["transforms"] = [[step.op, _arguments(step), step_id] for step, step_id in zip(spec.transforms, step_ids(spec), strict=True)]
+    skip = spec.errors.skip
+    result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
+    return result
+
+
+def spec_hash(spec: PipelineSpec) -> str:
+    """The SHA-256 of the canonical spec, in hexadecimal. A moved folder, another name or another `runtime` leaves it alone."""
+    text = json.dumps(canonical(spec), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """What differs between two canonical specs, a line for each setting: `batch.size: 32 -> 64`."""
+    return _differences(_readable(a), _readable(b), ())
+
+
+def _without_paths(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_paths(v) for k, v in value.items() if k not in SOURCE_PATHS or isinstance(v, dict)}
+    return value
+
+
+def _arguments(step: Transform) -> dict[str, Any]:
+    return step.model_dump(mode="json", exclude={"id"})
+
+
+def _readable(spec: dict[str, Any]) -> dict[str, Any]:
+    """Steps as maps with one key, so that a path into them reads as in a spec."""
+    steps = [{op: args if step_id.partition("#")[0] == op else {**args, "id": step_id}} for op, args, step_id in spec.get("transforms", [])]
+    return {**spec, "transforms": steps}
+
+
+def _differences(a: Any, b: Any, path: KeyPath) -> list[str]:
+    if a == b:
+        return []
+    if isinstance(a, dict) and isinstance(b, dict):
+        if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
+            return [f"{format_path(path)}: {_words(next(iter(a), None))} -> {_words(next(iter(b), None))}"]
+        keys = [*a, *(k for k in b if k not in a)]
+        return [line for k in keys for line in _differences(a.get(k, _ABSENT), b.get(k, _ABSENT), (*path, k))]
+    if path == ("transforms",):
+        return _steps(a, b)
+    return [f"{format_path(path)}: {_words(a)} -> {_words(b)}"]
+
+
+def _steps(a: list[Any], b: list[Any]) -> list[str]:
+    """Differences of the steps; where only some were added or removed, those alone."""
+    names = [next(iter(s)) for s in a], [next(iter(s)) for s in b]
+    if names[0] == names[1]:
+        return [line for i, (x, y) in enumerate(zip(a, b, strict=True)) for line in _differences(x, y, ("transforms", i))]
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    end = 0
+    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    old, new = a[start : len(a) - end], b[start : len(b) - end]
+    if len(old) == len(new):
+        return [line for i, (x, y) in enumerate(zip(old, new, strict=True), start) for line in _differences(x, y, ("transforms", i))]
+    removed = [f"transforms[{start + i}]: {_words(next(iter(s)))} is no longer there" for i, s in enumerate(old)]
+    return removed + [f"transforms[{start + i}]: {_words(next(iter(s)))} is new" for i, s in enumerate(new)]
+
+
+def _words(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _SHOWN_LONGEST else text[: _SHOWN_LONGEST - 1] + "…"

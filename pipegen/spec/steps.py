@@ -1,0 +1,49 @@
+"""The id of each step, which keys its random draws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipegen.ops.base import Transform
+    from pipegen.spec.models import PipelineSpec
+
+
+def step_ids(spec: PipelineSpec) -> tuple[str, ...]:
+    """The ids of the steps of a spec, in order; see `ids_of`."""
+    return ids_of(spec.transforms)
+
+
+def ids_of(steps: Iterable[Transform]) -> tuple[str, ...]:
+    """The id of each step: its own `id`, or its name and which one of that name it is.
+
+    `random_flip` is the first flip and `random_flip#2` the second, whatever stands between them, so that inserting
+    another kind of step leaves the draws alone.
+    """
+    seen: Counter[str] = Counter()
+    ids: list[str] = []
+    for step in steps:
+        seen[step.op] += 1
+        number = seen[step.op]
+        ids.append(step.id or (step.op if number == 1 else f"{step.op}#{number}"))
+    return tuple(ids)
+
+
+def step_hash(step_id: str) -> int:
+    """The 32 bits that stand for a step id in the counter of its random draws."""
+    return int.from_bytes(blake2b(step_id.encode(), digest_size=4).digest(), "big")
+
+
+def collisions(ids: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Pairs of steps, the earlier one first, that would share their random draws."""
+    first: dict[int, int] = {}
+    found: list[tuple[int, int]] = []
+    for i, step_id in enumerate(ids):
+        other = first.setdefault(step_hash(step_id), i)
+        if other != i:
+            found.append((other, i))
+    return found

@@ -1,0 +1,76 @@
+"""The state of a run: a few lines of JSON that say what has been handed over, for which spec and which data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import StateError
+from pipegen.spec.spec_hash import canonical, explain_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.spec.models import PipelineSpec
+
+VERSION = 1
+
+
+def make_state(spec: PipelineSpec, spec_hash: str, fingerprint: str, epoch: int, step: int) -> dict[str, Any]:
+    """The state after `step` batches of `epoch`.
+
+    `examples` counts in global examples, so that a run may go on with another batch size.
+    """
+    return {
+        "pipegen_state": VERSION,
+        "epoch": epoch,
+        "step": step,
+        "examples": step * spec.batch.size,
+        "spec_hash": spec_hash,
+        "data": fingerprint,
+        "spec": canonical(spec),
+    }
+
+
+def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, fingerprint: str, steps: int) -> tuple[int, int]:
+    """The epoch and the step to go on with.
+
+    Raises:
+        StateError: When the state does not fit.
+    """
+    if state.get("pipegen_state") != VERSION:
+        raise StateError(f"this is no pipegen state of version {VERSION}: {', '.join(map(str, state)) or 'it is empty'}")
+    if state["data"] != fingerprint:
+        raise StateError("the data is not what the state was saved with: files were added, removed, renamed or changed in size")
+    epoch, step = int(state["epoch"]), int(state["step"])
+    if state["spec_hash"] != spec_hash:
+        batch = _only_batch_size(state, spec)
+        if batch is None:
+            lines = "\n".join(f"  {line}" for line in explain_difference(state["spec"], canonical(spec)))
+            raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
+        epoch, step = _convert(epoch, int(state["examples"]), batch, spec, steps)
+    if step > steps:
+        raise StateError(f"the state is at step {step} of an epoch that has {steps} steps")
+    return epoch, step
+
+
+def _only_batch_size(state: Mapping[str, Any], spec: PipelineSpec) -> int | None:
+    """The saved batch size, when nothing else differs."""
+    saved, now = dict(state["spec"]), canonical(spec)
+    size = saved.get("batch", {}).get("size")
+    same = {**saved, "batch": {**saved.get("batch", {}), "size": None}} == {**now, "batch": {**now["batch"], "size": None}}
+    return int(size) if same and size is not None else None
+
+
+def _convert(epoch: int, examples: int, saved_batch: int, spec: PipelineSpec, steps: int) -> tuple[int, int]:
+    """The position in batches of the new size."""
+    size = spec.batch.size
+    if spec.epoch != "pass":
+        examples += epoch * spec.epoch.steps * saved_batch
+        epoch = 0
+    if examples % size:
+        raise StateError(
+            f"the state is {examples} examples into the epoch, which is no whole number of batches of {size}; "
+            f"it was saved with batches of {saved_batch}"
+        )
+    step = examples // size
+    return (epoch + step // steps, step % steps) if spec.epoch != "pass" else (epoch, step)

@@ -1,0 +1,88 @@
+"""`by_split`: splits from different places with the classes of one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.by_split import BySplit
+from pipegen.ops.sources.image_folder import ImageFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Tree = Callable[..., Path]
+
+
+def folders(**paths: str) -> BySplit:
+    return BySplit(parts={split: ImageFolder(path=path) for split, path in paths.items()})
+
+
+def test_records_carry_their_split_and_the_classes_of_train(tree: Tree) -> None:
+    root = tree("a/cat/1.jpg", "a/dog/1.jpg", "b/dog/1.jpg")
+    source = folders(validation="b", train="a")
+    listing = source.list(root)
+    assert source.split_names() == ("validation", "train")
+    assert listing.class_names == ("cat", "dog")
+    assert listing.keys == ("validation/dog/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg")
+    assert listing.labels == (1, 0, 1)
+    assert listing.parts == ("validation", "train", "train")
+    assert [listing.path(i) for i in range(3)] == [str(root / p) for p in ("b/dog/1.jpg", "a/cat/1.jpg", "a/dog/1.jpg")]
+
+
+def test_a_class_that_train_has_not_is_an_error_that_names_class_split_and_folder(tree: Tree) -> None:
+    root = tree("a/cat/1.jpg", "b/cow/1.jpg", "b/cat/1.jpg")
+    (note,) = folders(train="a", test="b").list(root).notes
+    assert (note.code, note.severity, note.field) == ("PG408", "error", "test")
+    assert note.message == f"`test` has the class 'cow', in {str(root / 'b/cow')!r}, and `train` has no such class"
+
+
+def test_every_place_that_is_missing_is_reported_and_names_its_argument(tree: Tree) -> None:
+    root = tree("a/cat/1.jpg")
+    found = folders(train="a", validation="b", test="c").list(root).notes
+    assert [(note.code, note.field) for note in found] == [("PG401", "validation.image_folder.path"), ("PG401", "test.image_folder.path")]
+    with pytest.raises(OpError) as caught:
+        folders(train="b", test="c").list(root)
+    assert (caught.value.code, caught.value.field) == ("PG401", "train.image_folder.path")
+
+
+def test_without_train_no_class_is_compared_with_what_was_not_listed(tree: Tree) -> None:
+    root = tree("b/cat/1.jpg", "c/cow/1.jpg")
+    found = folders(train="a", validation="b", test="c").list(root).notes
+    assert [note.code for note in found] == ["PG401"]
+
+
+def test_the_shape_of_a_spec_goes_in_and_comes_out() -> None:
+    plain = {"train": {"image_folder": {"path": "a", "labels": "none"}}, "predict": {"image_folder": {"path": "b", "labels": "none"}}}
+    source = BySplit.from_yaml(plain)
+    assert source.parts["predict"] == ImageFolder(path="b", labels="none")
+    assert not source.has_labels()
+    assert list(source.infer()) == ["image"]
+    dumped = source.model_dump()
+    assert dumped["train"]["image_folder"]["path"] == "a"
+    assert BySplit.model_validate(dumped) == source
+
+
+def test_a_split_may_be_called_parts() -> None:
+    source = BySplit.from_yaml({"parts": {"image_folder": {"path": "a"}}})
+    assert source.split_names() == ("parts",)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({}, "names no split"),
+        ({"train": {"image_folder": {"path": "a"}}, "test": {"image_folder": {"path": "b", "labels": "none"}}}, "`test` has none"),
+        ({"train": {"by_split": {"train": {"image_folder": {"path": "a"}}}}}, "holds a `by_split` again"),
+        ({"train": {"folder": {"path": "a"}}}, "there is no source 'folder'"),
+        ({"train": "image_folder"}, "each split needs a source"),
+        ({"a b": {"image_folder": {"path": "a"}}}, "String should match"),
+    ],
+)
+def test_what_is_no_map_of_plain_sources(value: Any, words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        BySplit.model_validate(value)

@@ -1,0 +1,179 @@
+"""What every step owes: documentation, worked examples that hold, arguments that survive being written down, and a
+lowering that gives what `infer` promises."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import yaml
+
+from pipegen.ops.base import (
+    ColourTransform,
+    CropTransform,
+    DecodeTransform,
+    ElementTransform,
+    Family,
+    GeometricTransform,
+    PointwiseTransform,
+    Transform,
+    step_kwargs,
+)
+from pipegen.ops.registry import default_decoder, transforms
+
+if TYPE_CHECKING:
+    from pipegen.ops.traits import Example
+    from pipegen.types import FeatureType
+
+EXPECTED = {
+    "cast", "center_crop", "decode", "grayscale", "normalize", "random_brightness", "random_contrast", "random_crop", "random_flip",
+    "random_hue", "random_resized_crop", "random_rotation", "random_saturation", "random_shear", "random_translation", "random_zoom",
+    "rescale", "resize",
+}  # fmt: skip
+
+OPS = sorted(transforms().items())
+EXAMPLES = [(op, example) for _, op in OPS for example in op.examples]
+
+
+def build(op: type[Transform], example: Example) -> Transform:
+    """The step of a worked example, read as a spec is read."""
+    written: Any = yaml.safe_load(example.yaml)
+    if isinstance(written, str):
+        assert written == op.op
+        return op()
+    ((name, arguments),) = written.items()
+    assert name == op.op
+    return op.model_validate(arguments)
+
+
+def test_the_language_names_these_steps() -> None:
+    assert EXPECTED <= set(transforms())
+
+
+@pytest.mark.parametrize(("name", "op"), OPS)
+def test_documentation(name: str, op: type[Transform]) -> None:
+    assert op.op == name
+    assert op.__module__.endswith(f".{name}"), "one file a step, named after it"
+    assert op.__doc__, "the class docstring is the user's documentation"
+    assert op.__doc__ != Transform.__doc__
+    assert op.__doc__.splitlines()[0].endswith((".", ":", "…")) or len(op.__doc__.splitlines()) > 1
+    assert op.examples, "at least one worked example"
+    for field, info in op.model_fields.items():
+        assert info.description, f"`{field}` has no documentation"
+
+
+@pytest.mark.parametrize(("name", "op"), OPS)
+def test_an_argument_says_its_unit(name: str, op: type[Transform]) -> None:
+    units = {"degrees": "degrees", "size": "pixels", "shorter_side": "pixels"}
+    for field, unit in units.items():
+        if field in op.model_fields:
+            assert unit in str(op.model_fields[field].description), f"{name}.{field}"
+
+
+@pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
+def test_example(op: type[Transform], example: Example) -> None:
+    step = build(op, example)
+    assert str(step.infer(example.given)) == example.then
+    assert step.lints(example.given) == (), "a worked example is good practice"
+    assert not step.is_identity(example.given)
+
+
+@pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
+def test_arguments_survive_yaml(op: type[Transform], example: Example) -> None:
+    step = build(op, example)
+    again = op.model_validate(yaml.safe_load(yaml.safe_dump(step_kwargs(step))) or {})
+    assert again == step
+
+
+@pytest.mark.parametrize(("name", "op"), OPS)
+def test_traits_agree_with_the_class(name: str, op: type[Transform]) -> None:
+    example = op.examples[0]
+    step = build(op, example)
+    traits = step.traits(example.given)
+    assert traits.random == op.random == (step.num_draws() > 0)
+    assert op.random == name.startswith("random_")
+    if isinstance(step, GeometricTransform):
+        assert traits.family is Family.GEOMETRIC
+    if traits.fixes_shape:
+        assert step.infer(example.given).is_static
+
+
+@pytest.mark.parametrize(("name", "op"), OPS)
+def test_a_random_step_that_fixes_the_shape_has_an_evaluation_form(name: str, op: type[Transform]) -> None:
+    step = build(op, op.examples[0])
+    x = op.examples[0].given
+    form = step.evaluation_form()
+    assert bool(form) == (op.random and step.infer(x).shape != x.shape)
+    y = x
+    for part in form:
+        assert not part.random
+        y = part.infer(y)
+    if form:
+        assert y == step.infer(x)
+
+
+def test_the_default_decoder_is_decode() -> None:
+    assert default_decoder() == transforms()["decode"]()
+
+
+def test_unknown_arguments_are_rejected() -> None:
+    with pytest.raises(ValueError, match=re.compile("extra", re.IGNORECASE)):
+        transforms()["random_rotation"].model_validate({"degrees": 10, "angle": 3})
+
+
+def image_of(x: FeatureType, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Noise of the given type; unknown sides are 260 by 300 pixels."""
+    shape = [d or fallback for d, fallback in zip(x.shape, (260, 300, 3), strict=True)]
+    assert x.interval is not None
+    values = rng.uniform(x.interval.low, x.interval.high, shape)
+    return (np.round(values) if x.dtype == "uint8" else values).astype(x.dtype)
+
+
+def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """The step's output on one image, the plainest way."""
+    import tensorflow as tf
+
+    u = tf.constant(rng.random(step.num_draws()))
+    if isinstance(step, DecodeTransform):
+        png = tf.io.encode_png(rng.integers(0, 256, (20, 30, 3), dtype=np.uint8))
+        return step.apply(png, u).numpy()
+    image = image_of(x, rng)
+    height, width, channels = image.shape
+    if isinstance(step, CropTransform):
+        top, left, h, w = step.window(u, tf.constant(height), tf.constant(width)).numpy()
+        return step.finish(tf.constant(image[top : top + h, left : left + w])).numpy()
+    if isinstance(step, ElementTransform):
+        return step.apply(tf.constant(image), u).numpy()
+    if isinstance(step, GeometricTransform):
+        matrix = step.matrix(u, tf.constant(float(height), tf.float64), tf.constant(float(width), tf.float64))
+        assert matrix.shape == (3, 3)
+        assert matrix.dtype == tf.float64
+        return image
+    if isinstance(step, ColourTransform):
+        a, b, m = (t.numpy() for t in step.matrix(u, channels))
+        mean = (image @ np.array([0.299, 0.587, 0.114])).mean()
+        assert x.interval is not None
+        return np.clip(image @ a.T + b + m * mean, x.interval.low, x.interval.high).astype(np.float32)
+    assert isinstance(step, PointwiseTransform)
+    arithmetic = step.arithmetic(x)
+    ordered = image[..., list(arithmetic.order)] if arithmetic.order else image
+    y = ordered * np.array(arithmetic.scale) + np.array(arithmetic.offset)
+    return (np.clip(np.rint(y), 0, 255) if arithmetic.dtype == "uint8" else y).astype(arithmetic.dtype)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
+def test_inference_holds(op: type[Transform], example: Example) -> None:
+    step = build(op, example)
+    promised = step.infer(example.given)
+    for seed in range(3):
+        y = run(step, example.given, np.random.default_rng(seed))
+        assert y.dtype == promised.dtype
+        assert len(y.shape) == len(promised.shape)
+        assert all(d is None or d == n for d, n in zip(promised.shape, y.shape, strict=True))
+        assert promised.interval is not None
+        slack = 1e-6 * promised.interval.width
+        assert promised.interval.low - slack <= y.min()
+        assert y.max() <= promised.interval.high + slack

@@ -1,0 +1,166 @@
+"""Colour steps against plain NumPy, Pillow and the YIQ matrix of the standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageEnhance
+
+from pipegen.errors import OpError
+from pipegen.ops.base import IMAGE_224, ColourTransform
+from pipegen.ops.transforms.grayscale import Grayscale
+from pipegen.ops.transforms.random_brightness import RandomBrightness
+from pipegen.ops.transforms.random_contrast import RandomContrast
+from pipegen.ops.transforms.random_hue import RandomHue
+from pipegen.ops.transforms.random_saturation import RandomSaturation
+from pipegen.types import FeatureType, Interval
+
+LUMA = np.array([0.299, 0.587, 0.114])
+YIQ = np.array([[0.299, 0.587, 0.114], [0.595716, -0.274453, -0.321263], [0.211456, -0.522591, 0.311135]])
+
+Array = np.ndarray[Any, Any]
+
+
+def photo() -> Array:
+    """A smooth gradient with some noise, uint8."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:24, :40]
+    ramp = np.stack([5 * x + y, 3 * y + 2 * x, 200 - 4 * x], axis=-1)
+    return np.clip(ramp + rng.integers(0, 40, ramp.shape), 0, 255).astype(np.uint8)
+
+
+def apply(step: ColourTransform, image: Array, *u: float) -> Array:
+    """`y = A x + b + m * mean`, clipped to 0..255."""
+    import tensorflow as tf
+
+    assert len(u) == step.num_draws()
+    a, b, m = (t.numpy() for t in step.matrix(tf.constant(u, tf.float64), image.shape[-1]))
+    assert a.dtype == b.dtype == m.dtype == np.float64
+    assert step.uses_mean() or not m.any()
+    mean = (image @ LUMA).mean() if image.shape[-1] == 3 else image.mean()
+    return np.clip(image @ a.T + b + m * mean, 0, 255)
+
+
+def enhanced(enhancer: Any, image: Array, factor: float) -> Array:
+    """What Pillow makes of it."""
+    return np.asarray(enhancer(Image.fromarray(image)).enhance(factor)).astype(float)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("factor", [0.0, 0.6, 1.0, 1.4])
+def test_brightness_contrast_and_saturation_are_pillow_s(factor: float) -> None:
+    image = photo()
+    given = (factor, factor)
+    # Pillow rounds the mean and the gray to whole levels and truncates the result.
+    for step, enhancer in (
+        (RandomBrightness(factor=given), ImageEnhance.Brightness),
+        (RandomContrast(factor=given), ImageEnhance.Contrast),
+        (RandomSaturation(factor=given), ImageEnhance.Color),
+    ):
+        np.testing.assert_allclose(apply(step, image, 0.5), enhanced(enhancer, image, factor), atol=1.5)
+
+
+@pytest.mark.tf
+def test_formulas() -> None:
+    image = photo()
+    factor = 0.8 + 0.4 * 0.25
+    gray = (image @ LUMA)[..., None]
+    np.testing.assert_allclose(apply(RandomBrightness(factor=0.2), image, 0.25), image * factor, atol=1e-9)
+    np.testing.assert_allclose(apply(RandomContrast(factor=0.2), image, 0.25), image * factor + (1 - factor) * gray.mean(), atol=1e-9)
+    np.testing.assert_allclose(apply(RandomSaturation(factor=0.2), image, 0.25), image * factor + (1 - factor) * gray, atol=1e-9)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("degrees", [-90.0, -10.0, 0.0, 33.0, 120.0])
+def test_hue_turns_the_chroma_of_yiq(degrees: float) -> None:
+    image = 100 + photo() / 10.0  # nothing is clipped
+    angle = np.radians(-degrees)  # (Q, I) runs the other way round than (U, V)
+    cos, sin = np.cos(angle), np.sin(angle)
+    turn = np.array([[1, 0, 0], [0, cos, -sin], [0, sin, cos]])
+    expected = image @ (np.linalg.inv(YIQ) @ turn @ YIQ).T
+    np.testing.assert_allclose(apply(RandomHue(degrees=(degrees, degrees)), image, 0.5), expected, atol=0.05)
+
+
+@pytest.mark.tf
+def test_hue_keeps_luma_and_gray_and_turns_red_towards_yellow() -> None:
+    image = 100 + photo() / 10.0
+    turned = apply(RandomHue(degrees=(50, 50)), image, 0.0)
+    np.testing.assert_allclose(turned @ LUMA, image @ LUMA, atol=1e-9)
+    gray = np.full((1, 1, 3), 77.0)
+    np.testing.assert_allclose(apply(RandomHue(degrees=(50, 50)), gray, 0.0), gray, atol=1e-9)
+    red, green, blue = apply(RandomHue(degrees=(30, 30)), np.array([[[150.0, 100.0, 100.0]]]), 0.0)[0, 0]
+    assert red > green > blue
+
+
+@pytest.mark.tf
+def test_grayscale() -> None:
+    image = photo()
+    gray = (image @ LUMA)[..., None]
+    np.testing.assert_allclose(apply(Grayscale(), image), np.repeat(gray, 3, axis=-1), atol=1e-9)
+    np.testing.assert_allclose(apply(Grayscale(channels=1), image), gray, atol=1e-9)
+    np.testing.assert_allclose(apply(Grayscale(), image[..., :1]), np.repeat(image[..., :1], 3, axis=-1), atol=1e-9)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    "step", [RandomBrightness(factor=0.2), RandomContrast(factor=0.2), RandomSaturation(factor=0.2), RandomHue(degrees=9), Grayscale()], ids=str
+)
+def test_any_leading_axes(step: ColourTransform) -> None:
+    import tensorflow as tf
+
+    u = np.random.default_rng(2).random((2, 3, step.num_draws()))
+    a, b, m = step.matrix(tf.constant(u), 3)
+    assert (a.shape, b.shape, m.shape) == ((2, 3, 3, 3), (2, 3, 3), (2, 3, 3))
+    alone = step.matrix(tf.constant(u[1, 2]), 3)
+    for stacked, single in zip((a, b, m), alone, strict=True):
+        np.testing.assert_array_equal(stacked[1, 2].numpy(), single.numpy())
+
+
+def test_one_channel_has_brightness_and_no_hue() -> None:
+    gray = FeatureType("image", "uint8", (8, 8, 1), Interval(0, 255))
+    assert RandomBrightness(factor=0.2).infer(gray).channels == 1
+    for step in (RandomHue(degrees=10), RandomSaturation(factor=0.2)):
+        with pytest.raises(OpError, match="needs 3 channels") as caught:
+            step.infer(gray)
+        assert caught.value.code == "PG205"
+
+
+def test_after_normalize_is_an_error() -> None:
+    with pytest.raises(OpError) as caught:
+        RandomBrightness(factor=0.2).infer(FeatureType("image", "float32", (8, 8, 3), Interval(-1, 1)))
+    assert caught.value.code == "PG214"
+
+
+def test_grayscale_has_no_probability() -> None:
+    with pytest.raises(ValueError, match="probability"):
+        Grayscale.model_validate({"probability": 0.5})
+    assert Grayscale().probability == 1
+
+
+@pytest.mark.parametrize(("step", "text"), [
+    (lambda: RandomBrightness(factor=(1.2, 0.8)), "is above"),
+    (lambda: RandomBrightness(factor=(-0.5, 1)), "at least 0"),
+    (lambda: RandomContrast(factor=1.5), r"means the range \[-0.5, 2.5\]"),
+    (lambda: RandomSaturation(factor=-0.5), r"write `factor: \[0.5, 1.5\]`"),
+    (lambda: RandomHue(degrees=(5, -5)), "is above"),
+])  # fmt: skip
+def test_wrong_arguments_are_rejected(step: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        step()
+
+
+@pytest.mark.parametrize(("step", "codes"), [
+    (RandomBrightness(factor=1), ["PG510"]), (RandomContrast(factor=(0.5, 9)), ["PG510"]), (RandomSaturation(factor=1), []),
+    (RandomHue(degrees=0.1), ["PG503"]), (RandomHue(degrees=200), ["PG510"]), (RandomHue(degrees=0), []),
+])  # fmt: skip
+def test_lints(step: ColourTransform, codes: list[str]) -> None:
+    assert [lint.code for lint in step.lints(IMAGE_224)] == codes
+
+
+def test_an_identity_keeps_the_dtype() -> None:
+    floats = IMAGE_224.with_(dtype="float32")
+    for step in (RandomBrightness(factor=0), RandomContrast(factor=0.5, probability=0), RandomSaturation(factor=0), RandomHue(degrees=0)):
+        assert step.is_identity(floats)
+        assert not step.is_identity(IMAGE_224), "it makes floats"
