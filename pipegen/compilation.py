@@ -63,18 +63,20 @@ def inspect(
     source: str | Path | Mapping[str, Any],
     *,
     params: Mapping[str, object] | None = None,
+    params_from: str = "params=",
     runtime: Mapping[str, object] | None = None,
-    text: str | None = None,
+    text: str | bytes | None = None,
 ) -> Inspection:
     """Load and check a spec without touching its data; nothing is raised for a wrong spec.
 
     Args:
         source: A path, or a map with the sections of a spec.
         params: Values for declared params.
+        params_from: What findings call those: `params=` or `--set`.
         runtime: Laid over the runtime section.
         text: The text of the spec, when it does not come from the file that `source` names.
     """
-    loaded = load_spec(source, params=params or {}, runtime=runtime, text=text)
+    loaded = load_spec(source, params=params or {}, params_from=params_from, runtime=runtime, text=text)
     diagnostics = Diagnostics()
     diagnostics.extend(loaded.diagnostics.items)
     plans: dict[str, Plan] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.execute import plain_map
 from pipegen.backend.options import make_options
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Progress:
 
     def head(self) -> tf.data.Dataset:
         """One element, read when an iterator starts: the epoch and its first step."""
-        return tf.data.Dataset.from_tensors(0).map(lambda _: tuple(tf.unstack(self.start.read_value())))
+        return plain_map(tf.data.Dataset.from_tensors(0), lambda _: tuple(tf.unstack(self.start.read_value())))
 
     def deliver(self, epoch: tf.Tensor, step: tf.Tensor, batch: Any) -> Any:
         """Note that a batch is handed over; the last one of an epoch lets the next iterator start the next epoch."""
@@ -165,8 +166,8 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
     def make(guarded: bool) -> tf.data.Dataset:
         ds = executor.batches(progress.head(), name_damaged=guarded)
         if device is None:
-            return ds.map(progress.deliver).with_options(options)
-        plain = ds.map(lambda _epoch, _step, batch: batch).with_options(options)
+            return plain_map(ds, progress.deliver).with_options(options)
+        plain = plain_map(ds, lambda _epoch, _step, batch: batch).with_options(options)
         return plain.apply(tf.data.experimental.prefetch_to_device(device, 2))
 
     def first() -> tuple[int, int]:
@@ -189,7 +190,7 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translat
 
     def make(guarded: bool) -> tf.data.Dataset:
         head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
-        ds = executor.batches(head, name_damaged=guarded).map(lambda _epoch, _step, batch: batch).with_options(options)
+        ds = plain_map(executor.batches(head, name_damaged=guarded), lambda _epoch, _step, batch: batch).with_options(options)
         return ds if device is None else ds.apply(tf.data.experimental.prefetch_to_device(device, 2))
 
     return PipelineDataset(make, max(executor.steps - step, 0), lambda: (epoch, step), translate)

@@ -41,7 +41,8 @@ class Draws:
             float64 `(n, num_draws)`, uniform in [0, 1).
         """
         if not self.num_draws:
-            return tf.zeros([tf.shape(record)[0], 0], tf.float64)
+            # NOTE: one column that nobody reads, since `unbatch` crashes the process on a tensor without elements.
+            return tf.zeros([tf.shape(record)[0], 1], tf.float64)
         seed = (tf.constant(self._seed & 0xFFFFFFFF, tf.uint32), tf.constant(self._seed >> 32, tf.uint32))
         visit = threefry2x32(seed, (tf.cast(epoch, tf.uint32), tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32))))
         key = threefry2x32(visit, (tf.gather(records.id_low, record), tf.gather(records.id_high, record)))

@@ -97,7 +97,7 @@ class Executor:
         ds = epochs
         for node in self.plan.nodes:
             ds = run.node(ds, node)
-        return ds if run.emitted else ds.map(lambda f: f)
+        return ds
 
     def kernel(self, node: Kernel, entry: ElementType) -> Callable[[Features], Features]:
         """The lowered kernel of a node, compiled once."""
@@ -154,7 +154,6 @@ class _Run:
         self.guarded = name_damaged or executor.job.quarantine is not None
         self.pending: list[Read | Element] = []
         self.entry: ElementType = nodes[0].out
-        self.emitted = False
         self.threads = threads(executor.job.spec.runtime)
 
     def node(self, ds: tf.data.Dataset, node: Node) -> tf.data.Dataset:
@@ -167,17 +166,16 @@ class _Run:
             case Shuffle():
                 ds = self.hold_and_shuffle(self.flush(ds))
             case Shard():
-                ds = self.flush(ds).filter(self._is_ours)
+                ds = self.flush(ds).filter(_plain(self._is_ours))
             case Cache():
                 ds = self.fill_cache(ds)
             case Batch():
                 ds = self.batch(self.flush(ds), node)
             case Kernel():
                 kernel = self.x.kernel(node, self.entry)
-                ds = ds.map(kernel, num_parallel_calls=self.threads if node.parallel else None, deterministic=True)
+                ds = plain_map(ds, kernel, self.threads if node.parallel else None)
             case Emit():
-                ds = ds.map(lambda f: self.emit(f, node), num_parallel_calls=None)
-                self.emitted = True
+                ds = plain_map(ds, lambda f: self.emit(f, node))
             case Prefetch():
                 ds = ds.prefetch(2) if node.device is None else ds.prefetch(1)
         self.entry = node.out
@@ -211,10 +209,10 @@ class _Run:
             return {k: tf.gather(v, stored) for k, v in features.items()}
 
         if self.shuffle is not None:
-            return ds.map(whole).unbatch()
+            return plain_map(ds, whole).unbatch()
         steps = tf.constant(x.steps, tf.int64)
-        numbered = ds.flat_map(lambda epoch, first: tf.data.Dataset.range(first, steps).map(lambda s: (epoch, s)))
-        return numbered.map(step).unbatch()
+        numbered = ds.flat_map(_plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, steps), lambda s: (epoch, s))))
+        return plain_map(numbered, step).unbatch()
 
     def element(self, ds: tf.data.Dataset, node: Read | Element) -> tf.data.Dataset:
         """Collected until something else comes; guarded and cached runs must be one function."""
@@ -231,12 +229,12 @@ class _Run:
         parallel = any(isinstance(n, Element) and n.parallel for n in nodes)
         calls = self.threads if parallel else None
         if self.guarded and final and isinstance(nodes[0], Read):
-            return ds.map(lambda f: self._guard(f, nodes), num_parallel_calls=calls, deterministic=True)
+            return plain_map(ds, lambda f: self._guard(f, nodes), calls)
         if any(isinstance(n, Element) for n in nodes) and not parallel:
             for node in nodes:
-                ds = ds.map(lambda f, node=node: self._each(f, [node]))
+                ds = plain_map(ds, lambda f, node=node: self._each(f, [node]))
             return ds
-        return ds.map(lambda f: self._each(f, nodes), num_parallel_calls=calls, deterministic=True)
+        return plain_map(ds, lambda f: self._each(f, nodes), calls)
 
     def _each(self, features: Features, nodes: list[Read | Element]) -> Features:
         features = dict(features)
@@ -275,7 +273,7 @@ class _Run:
             return done
 
         parallel = any(isinstance(n, Element) and n.parallel for n in nodes)
-        return ds.map(fill, num_parallel_calls=self.threads if parallel else None, deterministic=True)
+        return plain_map(ds, fill, self.threads if parallel else None)
 
     def batch(self, ds: tf.data.Dataset, node: Batch) -> tf.data.Dataset:
         """Stack, and gather from the cache where there is one."""
@@ -293,7 +291,7 @@ class _Run:
                     values[name] = x.label(features["@record"])
             return features | values
 
-        return ds.map(gather, num_parallel_calls=self.threads, deterministic=True)
+        return plain_map(ds, gather, self.threads)
 
     def hold_and_shuffle(self, ds: tf.data.Dataset) -> tf.data.Dataset:
         """Hold every example of an epoch, and put them in the order of their slots."""
@@ -306,7 +304,7 @@ class _Run:
             by_slot = tf.argsort(features["@slot"], stable=True)
             return {k: tf.gather(v, by_slot) for k, v in features.items()}
 
-        return ds.batch(held).map(sort).unbatch()
+        return plain_map(ds.batch(held), sort).unbatch()
 
     def _is_ours(self, features: Features) -> tf.Tensor:
         """Whether an example is in this host's block of its global batch."""
@@ -331,6 +329,16 @@ class _Run:
             if weight is not None:
                 parts.append(weight)
         return epoch, step, tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as it is: our code is written as graphs, and AutoGraph would only slow the tracing and complain."""
+    return tf.autograph.experimental.do_not_convert(function)
+
+
+def plain_map(ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None = None) -> tf.data.Dataset:
+    """`Dataset.map` in order, on `calls` threads, without AutoGraph."""
+    return ds.map(_plain(function), num_parallel_calls=calls, deterministic=None if calls is None else True)
 
 
 def _arrange(wanted: str | list[str] | dict[str, str], features: Features) -> Any:

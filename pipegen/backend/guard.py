@@ -79,7 +79,8 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
 
     nothing = tuple(tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for _, t in out.items())
     fallback = tf.data.Dataset.from_tensors((nothing, tf.constant(False)))
-    tried = tf.data.Dataset.from_tensors((record, draws)).map(work).ignore_errors(log_warning=False)
+    plain = tf.autograph.experimental.do_not_convert(work)
+    tried = tf.data.Dataset.from_tensors((record, draws)).map(plain).ignore_errors(log_warning=False)
     values, good = tried.concatenate(fallback).take(1).get_single_element()
     features = dict(zip(names, values, strict=True))
     for name, t in out.items():

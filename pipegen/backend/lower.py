@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend import colour as c
-from pipegen.backend.warp import fits_int32, fixed_matrix, mirror, warp
+from pipegen.backend.warp import fits_int32, fixed_matrix, locate, mirror, read
 from pipegen.errors import InternalError
 from pipegen.ops.base import ConstantFill, CropTransform
 from pipegen.plan import stages as s
@@ -98,11 +98,18 @@ def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
     return ()
 
 
+def expand(stage: s.Stage, value: tf.Tensor, params: Params) -> Params:
+    """Parameters of one value a pixel, where a stage has them: a function apart, which is compiled apart."""
+    if not isinstance(stage, s.Warp) or stage.mirrors:
+        return params
+    return _locate(value, params[0], stage)
+
+
 def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
-    """A batch stage as a pure function of a feature `(n, ...)` and its parameters."""
+    """A batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     match stage:
         case s.Warp():
-            return mirror(value, params[0]) if stage.mirrors else _resample(value, params[0], stage)
+            return mirror(value, params[0]) if stage.mirrors else read(value, params, constant=_constant(stage))
         case s.Colour():
             return c.apply_colour(value, (params[0], params[1], params[2]), stage.clip, uses_mean=stage.uses_mean)
         case s.Pointwise():
@@ -114,19 +121,22 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     raise InternalError(f"{type(stage).__name__} is no batch stage")
 
 
-def _resample(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> tf.Tensor:
+def _locate(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> Params:
     shape = tf.shape(image)
+    dims = [image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2)]
     height, width = stage.size
-    canvas = stage.canvas if isinstance(stage, s.Warp) else (image.shape[1], image.shape[2])
-    return warp(
-        image,
+    return locate(
         fixed,
+        canvas=(dims[0], dims[1]),
         size=(height if height is not None else shape[1], width if width is not None else shape[2]),
         fill=stage.fill if isinstance(stage.fill, str) else "constant",
-        constant=stage.fill.constant if isinstance(stage.fill, ConstantFill) else 0.0,
         interpolation=stage.interpolation,
-        narrow=fits_int32(canvas, stage.size),
+        narrow=fits_int32((image.shape[1], image.shape[2]), stage.size),
     )
+
+
+def _constant(stage: s.Warp | s.Resample) -> float | None:
+    return stage.fill.constant if isinstance(stage.fill, ConstantFill) else None
 
 
 def _encode(label: tf.Tensor, stage: s.EncodeLabel) -> tf.Tensor:
@@ -146,7 +156,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             features[f"@matrix/{name}"] = matrix if stage.opens else _multiply(features[f"@matrix/{name}"], matrix)
         case s.Resample():
             fixed = fixed_matrix(features.pop(f"@matrix/{name}"), stage.interpolation)
-            features[name] = _resample(features[name], fixed, stage)
+            features[name] = read(features[name], _locate(features[name], fixed, stage), constant=_constant(stage))
         case s.ComposeColour():
             matrix = colour_matrix(stage.ref, draws, stage.channels)
             key = f"@colour/{name}"
@@ -158,7 +168,8 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             a, b, m = (tf.cast(features.pop(f"{key}/{part}"), tf.float32) for part in "abm")
             features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean)
         case _:
-            features[name] = run(stage, features[name], prepare(stage, features[name], draws))
+            value = features[name]
+            features[name] = run(stage, value, expand(stage, value, prepare(stage, value, draws)))
 
 
 def apply_element(stage: s.Stage, features: Features) -> None:

@@ -35,22 +35,32 @@ def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, in
     return all(s is not None and s <= 512 for s in sides)
 
 
-def warp(
-    image: tf.Tensor, fixed: tf.Tensor, *, size: tuple[int | tf.Tensor, int | tf.Tensor], fill: str, constant: float, interpolation: str, narrow: bool
-) -> tf.Tensor:
-    """Read each output pixel from the input.
+Located = tuple[tf.Tensor, ...]
+"""Where each output pixel reads, `(n, height, width)` each: rows and columns inside the image, -1 for a constant fill's
+outside. `nearest`: row and column. `bilinear`: two rows, two columns, and the weights of the second ones in 1/256."""
+
+
+def locate(
+    fixed: tf.Tensor,
+    *,
+    canvas: tuple[int | tf.Tensor, int | tf.Tensor],
+    size: tuple[int | tf.Tensor, int | tf.Tensor],
+    fill: str,
+    interpolation: str,
+    narrow: bool,
+) -> Located:
+    """Where each output pixel reads.
+
+    It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,
+    which costs twice as much as reading.
 
     Args:
-        image: `(n, height, width, channels)`, any numeric dtype.
         fixed: int64 `(n, 6)` from `fixed_matrix`.
+        canvas: Height and width of the input, in pixels.
         size: Height and width of the output, in pixels.
         fill: `reflect`, `nearest`, `wrap` or `constant`: what lies outside.
-        constant: The value of a constant fill.
         interpolation: `nearest` or `bilinear`.
         narrow: Compute positions in 32 bits.
-
-    Returns:
-        `(n, *size, channels)` of the same dtype; integers round half to even.
     """
     dtype = tf.int32 if narrow else tf.int64
     if narrow:
@@ -64,18 +74,50 @@ def warp(
     x = m[:, 0] * xs + m[:, 1] * ys + m[:, 2]
     y = m[:, 3] * xs + m[:, 4] * ys + m[:, 5]
     shift = tf.constant(16, dtype)
-    x0, y0 = tf.bitwise.right_shift(x, shift), tf.bitwise.right_shift(y, shift)
-    reader = _Reader(image, fill, constant, dtype)
+    column, row = tf.bitwise.right_shift(x, shift), tf.bitwise.right_shift(y, shift)
+    height, width = tf.cast(canvas[0], dtype), tf.cast(canvas[1], dtype)
+    index = tf.int16 if narrow else tf.int32
+
+    def inside(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+        return tf.cast(_inside(i, n, fill), index)
+
     if interpolation == "nearest":
-        return reader(y0, x0)
-    eight, mask = tf.constant(8, dtype), tf.constant(255, dtype)
-    fx = tf.bitwise.bitwise_and(tf.bitwise.right_shift(x, eight), mask)[..., None]
-    fy = tf.bitwise.bitwise_and(tf.bitwise.right_shift(y, eight), mask)[..., None]
-    one = tf.constant(1, dtype)
-    corners = [reader(y0, x0), reader(y0, x0 + one), reader(y0 + one, x0), reader(y0 + one, x0 + one)]
+        return inside(row, height), inside(column, width)
+    eight, mask, one = tf.constant(8, dtype), tf.constant(255, dtype), tf.constant(1, dtype)
+    weights = (tf.cast(tf.bitwise.bitwise_and(tf.bitwise.right_shift(v, eight), mask), tf.uint8) for v in (y, x))
+    return inside(row, height), inside(row + one, height), inside(column, width), inside(column + one, width), *weights
+
+
+def read(image: tf.Tensor, located: Located, *, constant: float | None) -> tf.Tensor:
+    """Read each output pixel from the input.
+
+    Args:
+        image: `(n, height, width, channels)`, any numeric dtype.
+        located: From `locate`.
+        constant: The value of a constant fill, else `None`.
+
+    Returns:
+        `(n, *size, channels)` of the same dtype; integers round half to even.
+    """
+    reader = _Reader(image, constant)
+    if len(located) == 2:
+        return reader(*(tf.cast(i, tf.int32) for i in located))
+    y0, y1, x0, x1 = (tf.cast(i, tf.int32) for i in located[:4])
+    fy, fx = (tf.cast(f, tf.int32)[..., None] for f in located[4:])
+    corners = [reader(y0, x0), reader(y0, x1), reader(y1, x0), reader(y1, x1)]
     if image.dtype.is_integer:
-        return _blend_integers(corners, tf.cast(fx, tf.int32), tf.cast(fy, tf.int32), image.dtype)
+        return _blend_integers(corners, fx, fy, image.dtype)
     return _blend_floats(corners, fx, fy, image.dtype)
+
+
+def warp(
+    image: tf.Tensor, fixed: tf.Tensor, *, size: tuple[int | tf.Tensor, int | tf.Tensor], fill: str, constant: float, interpolation: str, narrow: bool
+) -> tf.Tensor:
+    """`locate`, then `read`: resample `(n, height, width, channels)` through `fixed_matrix` matrices."""
+    shape = tf.shape(image)
+    canvas = tuple(image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
+    located = locate(fixed, canvas=(canvas[0], canvas[1]), size=size, fill=fill, interpolation=interpolation, narrow=narrow)
+    return read(image, located, constant=constant if fill == "constant" else None)
 
 
 def _blend_integers(corners: list[tf.Tensor], fx: tf.Tensor, fy: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -94,39 +136,41 @@ def _blend_floats(corners: list[tf.Tensor], fx: tf.Tensor, fy: tf.Tensor, dtype:
 
 
 class _Reader:
-    """Reads pixels of a batch at whole positions, which may lie outside."""
+    """Reads pixels of a batch at whole positions inside it, or at -1 for a constant."""
 
-    def __init__(self, image: tf.Tensor, fill: str, constant: float, dtype: tf.DType) -> None:
-        shape = tf.shape(image, out_type=dtype)
-        static = image.shape
+    def __init__(self, image: tf.Tensor, constant: float | None) -> None:
+        shape, static = tf.shape(image), image.shape
         self.n = static[0] if static[0] is not None else shape[0]
-        self.height = tf.constant(static[1], dtype) if static[1] is not None else shape[1]
-        self.width = tf.constant(static[2], dtype) if static[2] is not None else shape[2]
+        self.width = static[2] if static[2] is not None else shape[2]
         self.channels = static[3]
         self.flat = tf.reshape(image, [self.n, -1, self.channels])
-        self.fill, self.constant = fill, constant
+        self.constant = constant
 
-    def __call__(self, y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        inside_y, inside_x = self._inside(y, self.height), self._inside(x, self.width)
-        flat_index = inside_y * self.width + inside_x
-        shape = tf.shape(flat_index)
-        pixels = tf.gather(self.flat, tf.reshape(flat_index, [self.n, -1]), batch_dims=1)
-        static = flat_index.shape
+    def __call__(self, row: tf.Tensor, column: tf.Tensor) -> tf.Tensor:
+        at = row * self.width + column
+        if self.constant is not None:
+            outside = tf.logical_or(row < 0, column < 0)
+            at = tf.where(outside, tf.zeros_like(at), at)
+        shape, static = tf.shape(at), at.shape
+        pixels = tf.gather(self.flat, tf.reshape(at, [self.n, -1]), batch_dims=1)
         dims = [static[i] if static[i] is not None else shape[i] for i in range(3)]
         pixels = tf.reshape(pixels, [*dims, self.channels])
-        if self.fill != "constant":
+        if self.constant is None:
             return pixels
-        outside = tf.logical_or(tf.not_equal(inside_y, y), tf.not_equal(inside_x, x))[..., None]
-        return tf.where(outside, tf.cast(self.constant, pixels.dtype), pixels)
+        return tf.where(outside[..., None], tf.cast(self.constant, pixels.dtype), pixels)
 
-    def _inside(self, i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
-        one = tf.constant(1, i.dtype)
-        if self.fill == "reflect":
-            r = _modulo(i, n + n)
-            return tf.minimum(r, n + n - one - r)
-        if self.fill == "wrap":
-            return _modulo(i, n)
-        return tf.clip_by_value(i, tf.zeros_like(n), n - one)
+
+def _inside(i: tf.Tensor, n: tf.Tensor, fill: str) -> tf.Tensor:
+    """The position inside 0..n-1 that a position stands for; -1 where a constant does."""
+    one = tf.constant(1, i.dtype)
+    if fill == "reflect":
+        r = _modulo(i, n + n)
+        return tf.minimum(r, n + n - one - r)
+    if fill == "wrap":
+        return _modulo(i, n)
+    if fill == "constant":
+        return tf.where(tf.logical_or(i < 0, i >= n), -tf.ones_like(i), i)
+    return tf.clip_by_value(i, tf.zeros_like(n), n - one)
 
 
 def _modulo(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:

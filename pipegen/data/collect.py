@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys
 from pipegen.data.manifest import Manifest
 from pipegen.data.places import argument, as_locate
@@ -49,14 +50,16 @@ def collect(
     """List the data of a spec and deal it out to splits. Names and sizes are read, no pixels.
 
     Args:
-        spec: A spec in which `check_splits` finds no error.
+        spec: The spec; where `check_splits` finds its splits in error, those findings come back alone.
         locate: Finds the places that findings point at.
         base: What relative paths are relative to; the working directory by default.
         progress: Called with the number of files seen so far, now and then.
     """
     where = as_locate(locate)
     base = base or Path.cwd()
-    diagnostics = Diagnostics()
+    diagnostics = Diagnostics([d for d in check_splits(spec, where) if d.severity is Severity.ERROR and d.code != "PG220"])
+    if diagnostics.has_errors:
+        return Collected(None, diagnostics)
     try:
         listing = _list(spec, base, progress)
     except OpError as error:

@@ -38,7 +38,7 @@ def deal_by_class(ranked: Sequence[int], sizes: Sequence[int], labels: Sequence[
     bins: Bins = [[] for _ in sizes]
     for records, row in zip(of_class.values(), round_table([len(r) for r in of_class.values()], sizes), strict=True):
         for part, dealt in zip(bins, deal_plain(records, row), strict=True):
-            part += dealt
+            part.extend(dealt)
     return bins
 
 

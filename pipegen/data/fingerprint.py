@@ -31,9 +31,7 @@ def split_hashes(keys: Iterable[str], seed: int) -> list[int]:
     """64-bit hashes of keys under a split seed."""
     salt = seed.to_bytes(8, "big")
     blake2b = hashlib.blake2b
-    return [
-        int.from_bytes(blake2b(encode(key), digest_size=8, salt=salt, person=b"pipegen.split").digest(), "big") for key in keys
-    ]
+    return [int.from_bytes(blake2b(encode(key), digest_size=8, salt=salt, person=b"pipegen.split").digest(), "big") for key in keys]
 
 
 def fingerprint(listing: Listing) -> str:
@@ -42,5 +40,3 @@ def fingerprint(listing: Listing) -> str:
     for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
         digest.update(encode(key) + b"\x00%d\n" % size)
     return digest.hexdigest()
-
-

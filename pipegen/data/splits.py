@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.deal import Bins
     from pipegen.ops.sources.base import Listing
-    from pipegen.spec.models import Splits
+    from pipegen.spec.models import Folds, Splits
 
 Members = dict[str, tuple[int, ...]]
 """For each split, the indices of its records, rising."""
@@ -48,7 +48,7 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
         bins = _given(listing.parts)
         _refuse_leaks(bins, groups, listing)
     elif splits.folds is not None:
-        bins = _folds(splits, listing, groups)
+        bins = _cut_folds(splits, splits.folds, listing, groups)
     elif not splits.parts:
         bins = {names[0]: range(len(listing.keys))}
     elif splits.method == "keras":
@@ -112,7 +112,7 @@ class _Dealer:
     def deal(self, ranked: Sequence[int], sizes: Sequence[int], *, folds: bool = False) -> Bins:
         """Deal ranked records out to bins of about these sizes, as `stratify` and `group` ask."""
         if self._groups is not None:
-            groups = self._ranked_groups(ranked)
+            groups = self._ranked_groups(ranked, self._groups)
             if folds or self._labels is not None:
                 return deal_groups_evenly(groups, sizes, self._labels)
             return deal_groups(groups, sizes)
@@ -120,28 +120,25 @@ class _Dealer:
             return deal_by_class(ranked, sizes, self._labels, self._class_order)
         return deal_plain(ranked, sizes)
 
-    def _ranked_groups(self, ranked: Sequence[int]) -> list[list[int]]:
-        assert self._groups is not None
+    def _ranked_groups(self, ranked: Sequence[int], groups: Sequence[str]) -> list[list[int]]:
         members: dict[str, list[int]] = {}
         for record in ranked:
-            members.setdefault(self._groups[record], []).append(record)
+            members.setdefault(groups[record], []).append(record)
         names = sorted(members)
         hashes = dict(zip(names, split_hashes(names, self._splits.seed), strict=True))
         return [members[name] for name in sorted(names, key=hashes.__getitem__)]
 
 
-def _folds(splits: Splits, listing: Listing, groups: Sequence[str] | None) -> dict[str, Sequence[int]]:
+def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: Sequence[str] | None) -> dict[str, Sequence[int]]:
     """Cross-validation: what `parts` names is taken first, the same for every fold; the rest is cut into folds."""
-    assert splits.folds is not None
     dealer = _Dealer(splits, listing, groups)
     first = dealer.parts() if splits.parts else {_REST: dealer.ranked}
     pool = set(first.pop(_REST, ()))
     ranked = [record for record in dealer.ranked if record in pool]
-    count = splits.folds.count
-    sizes = [len(ranked) // count + (i < len(ranked) % count) for i in range(count)]
-    folds = dealer.deal(ranked, sizes, folds=True)
-    validation = folds.pop(splits.folds.fold)
-    return {**first, "train": [record for fold in folds for record in fold], "validation": validation}
+    sizes = [len(ranked) // folds.count + (i < len(ranked) % folds.count) for i in range(folds.count)]
+    bins = dealer.deal(ranked, sizes, folds=True)
+    validation = bins.pop(folds.fold)
+    return {**first, "train": [record for fold in bins for record in fold], "validation": validation}
 
 
 def _by_threshold(splits: Splits, names: Sequence[str]) -> dict[str, Sequence[int]]:
@@ -162,8 +159,7 @@ def _by_threshold(splits: Splits, names: Sequence[str]) -> dict[str, Sequence[in
 def _keras(splits: Splits, listing: Listing) -> dict[str, Sequence[int]]:
     """The method `keras`: of each class, sorted by folder and then by name, the first files are validation."""
     other = next(name for name in splits.parts if name != "train")
-    fraction = splits.parts[other]
-    assert isinstance(fraction, float)
+    fraction = float(splits.parts[other])
     of_class: dict[int, list[int]] = {}
     for record in range(len(listing.keys)):
         of_class.setdefault(listing.labels[record] if listing.labels is not None else 0, []).append(record)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 class Model(BaseModel):
     """The base of everything a spec is made of: frozen, strict about unknown keys, each field documented by the string
-    below it (`ops/docs.py` reads those)."""
+    below it (`ops/docs.py` reads those).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -168,7 +169,9 @@ class DecodeTransform(ElementTransform):
         """int32 scalars height and width of what `decode` gives without `need`, in pixels."""
         raise NotImplementedError
 
-    def decode_window(self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False) -> tf.Tensor:
+    def decode_window(
+        self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False
+    ) -> tf.Tensor:
         """Decode one window of the image.
 
         Args:
@@ -218,7 +221,8 @@ class CropTransform(Transform):
 
         Args:
             u: float64 `(..., num_draws)`.
-            height, width: int32 scalars: the size of the image, in pixels.
+            height: int32 scalar: the height of the image, in pixels.
+            width: int32 scalar: its width.
 
         Returns:
             int32 `(..., 4)`: top, left, height, width, inside the image.
@@ -259,7 +263,8 @@ class GeometricTransform(Transform):
 
         Args:
             u: float64 `(..., num_draws)`, uniform in [0, 1).
-            height, width: float64 scalars: the canvas, in pixels.
+            height: float64 scalar: the height of the canvas, in pixels.
+            width: float64 scalar: its width.
 
         Returns:
             float64 `(..., 3, 3)`.
@@ -277,7 +282,9 @@ class GeometricTransform(Transform):
 
             value = self.fill.constant
             if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
-                raise OpError("PG207", f"a uint8 image cannot be filled with {value:g}", field="fill", help="use a whole number from 0 to 255")
+                raise OpError(
+                    "PG207", f"a uint8 image cannot be filled with {value:g}", field="fill", help="use a whole number from 0 to 255"
+                )
             return x.with_(interval=x.interval.union(Interval(value, value)))
         return x
 
@@ -354,7 +361,9 @@ def require_image(step: Transform, x: FeatureType) -> None:
     if x.kind == "encoded":
         raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
     if x.kind not in step.kinds:
-        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}")
+        raise OpError(
+            "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}"
+        )
     if len(x.shape) != 3:
         raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
 

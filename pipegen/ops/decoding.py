@@ -168,7 +168,7 @@ def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
 def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
-    return tf.where(swapped, size[::-1], size)
+    return tf.where(swapped, tf.reverse(size, [0]), size)
 
 
 def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:

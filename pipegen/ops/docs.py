@@ -21,7 +21,8 @@ def field_docs(model: type[BaseModel]) -> dict[str, str]:
     """The documentation of each field by name, inherited fields included; a field without any is left out."""
     docs: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        docs.update(_classes(cls.__module__).get(cls.__qualname__, {}) if cls.__module__.partition(".")[0] not in ("builtins", "pydantic") else {})
+        if cls.__module__.partition(".")[0] not in ("builtins", "pydantic"):
+            docs.update(_classes(cls.__module__).get(cls.__qualname__, {}))
     return {name: docs[name] for name in model.model_fields if name in docs}
 
 

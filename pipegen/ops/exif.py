@@ -38,9 +38,9 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
 
     def whole(part: tf.Tensor) -> tf.Tensor:
         """The last axis of bytes as one unsigned number, in the file's byte order."""
-        digits = tf.cast(part, tf.int64)
-        powers = tf.constant([256**i for i in range(part.shape[-1])], tf.int64)
-        return tf.reduce_sum(digits * tf.where(little, powers, powers[::-1]), axis=-1)
+        powers = [256**i for i in range(part.shape[-1])]
+        weights = tf.where(little, tf.constant(powers, tf.int64), tf.constant(powers[::-1], tf.int64))
+        return tf.reduce_sum(tf.cast(part, tf.int64) * weights, axis=-1)
 
     offset = tf.cast(tf.clip_by_value(whole(tiff[4:8]), 0, SEARCHED - 2), tf.int32)
     listed = tf.cast(whole(tf.slice(tiff, [offset], [2])), tf.int32)

@@ -42,7 +42,7 @@ def other_size(contents: tf.Tensor) -> tf.Tensor:
         return tf.shape(decode_other(contents, 3))[:2]
 
     def png() -> tf.Tensor:
-        return tf.stack([_whole(head[20:24][::-1]), _whole(head[16:20][::-1])])
+        return tf.stack([_whole(head[20:24], big=True), _whole(head[16:20], big=True)])
 
     def bmp() -> tf.Tensor:  # a negative height means that rows are stored from the top
         return tf.stack([tf.abs(_whole(head[22:26])), _whole(head[18:22])])
@@ -64,11 +64,12 @@ def _head(contents: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
 
 
-def _whole(digits: tf.Tensor) -> tf.Tensor:
-    """Little-endian bytes as one number; four bytes wrap around to a signed one."""
+def _whole(digits: tf.Tensor, *, big: bool = False) -> tf.Tensor:
+    """Little-endian (or `big`-endian) bytes as one number; four bytes wrap around to a signed one."""
     import tensorflow as tf
 
-    return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
+    powers = [256**i for i in range(digits.shape[0])]
+    return tf.reduce_sum(digits * (powers[::-1] if big else powers))
 
 
 def _kind(head: tf.Tensor) -> tf.Tensor:

@@ -55,13 +55,16 @@ def vector(entries: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
     return tf.stack([zero + entry for entry in entries], axis=-1)
 
 
-def about_centre(linear: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+def about_centre(
+    linear: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor
+) -> tf.Tensor:
     """The 3x3 matrix that applies a 2x2 one about the centre of the canvas.
 
     Args:
         linear: The 2x2 matrix on `(x, y)`, from output to input.
         like: A float64 tensor of the batch's shape `(...)`.
-        height, width: float64 scalars: the canvas, in pixels.
+        height: float64 scalar: the height of the canvas, in pixels.
+        width: float64 scalar: its width.
 
     Returns:
         float64 `(..., 3, 3)`.

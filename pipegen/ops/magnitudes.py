@@ -34,7 +34,7 @@ def check_range(value: float | tuple[float, float], name: str, low: float | None
     if pair is not None and pair[0] > pair[1]:
         raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
     for x in pair or (value,):
-        if low is not None and x < low or high is not None and x > high:  # type: ignore[operator]
+        if (low is not None and x < low) or (high is not None and x > high):  # type: ignore[operator]
             bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
@@ -45,7 +45,8 @@ def check_magnitude(value: float | tuple[float, float], name: str, low: float | 
     Args:
         value: The argument.
         name: What the user calls it.
-        low, high: The least and greatest value that can be drawn, inclusive.
+        low: The least value that can be drawn, inclusive.
+        high: The greatest value that can be drawn, inclusive.
 
     Raises:
         ValueError: Which pydantic reports at the argument.
@@ -73,12 +74,16 @@ def check_factor(value: float | tuple[float, float], name: str, low: float = 0.0
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:
-        raise ValueError(f"a single number m means [1 - m, 1 + m] and cannot be negative; for a range, write `{name}: [{most:g}, {least:g}]`")
+        raise ValueError(
+            f"a single number m means [1 - m, 1 + m] and cannot be negative; for a range, write `{name}: [{most:g}, {least:g}]`"
+        )
     if least < low or (exclusive and least == low):
         bound = f"above {low:g}" if exclusive else f"at least {low:g}"
         if isinstance(value, tuple):
             raise ValueError(f"`{name}` must be {bound}, got {least:g}")
-        raise ValueError(f"`{name}: {value:g}` means the range [{least:g}, {most:g}], but a factor must be {bound}; write the range you mean")
+        raise ValueError(
+            f"`{name}: {value:g}` means the range [{least:g}, {most:g}], but a factor must be {bound}; write the range you mean"
+        )
 
 
 def angle_lints(op: str, degrees: float | tuple[float, float], most: float, why: str) -> tuple[OpError, ...]:

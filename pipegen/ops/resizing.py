@@ -24,7 +24,8 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
 
     Args:
         image: `(h, w, channels)`, uint8 or floating.
-        height, width: The output's size in pixels: ints, or int32 scalars.
+        height: The output's height in pixels: an int, or an int32 scalar.
+        width: The output's width likewise.
         method: How pixels are weighted.
         antialias: Widen the weights when shrinking, so that every input pixel counts. Costs several times the resize.
 

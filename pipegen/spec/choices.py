@@ -20,6 +20,7 @@ from pipegen.spec.words import one_of, show
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.base import Source
     from pipegen.spec.validate import Place
@@ -50,14 +51,13 @@ def build_step(value: Any, place: Place) -> Transform | None:
         if name in STEPS:
             place.add(_not_yet(f"the step `{name}`", here))
         else:
-            place.add(_unknown("step", name, transforms(), place, "pipegen ops"))
+            place.add(_unknown("step", name, transforms(), place))
         return None
-    if isinstance(given, dict):
-        later = [(k, what) for k, v in given.items() if (what := reserved_value(k, v)) is not None]
-        for key, what in later:
-            here.at(key).add(_not_yet(what, here.at(key), key=False))
-        if later:
-            return None
+    later = [(k, what) for k, v in given.items() if (what := reserved_value(k, v)) is not None]
+    for key, what in later:
+        here.at(key).add(_not_yet(what, here.at(key), key=False))
+    if later:
+        return None
     result: Transform | None = check(cls, given, here)
     return result
 
@@ -74,7 +74,7 @@ def build_source(value: Any, place: Place) -> Source | None:
         if name in SOURCES:
             place.add(_not_yet(f"the source `{name}`", here, SOURCES[name]))
         else:
-            place.add(_unknown("source", name, sources(), place, "pipegen ops"))
+            place.add(_unknown("source", name, sources(), place))
         return None
     if hasattr(cls, "from_yaml"):
         return _nested(cls, given, here)
@@ -118,13 +118,14 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
     elif not isinstance(given, dict):
         keys = arguments(_classes(what)[name])[:1] if name in _classes(what) else []
         help_ = (f"write `{name}: {{{keys[0]}: {given}}}`" if keys and isinstance(given, (int, float, str)) else f"such as `{example}`",)
-        place.add(make("PG112", f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}", place.at(name).label(), help=help_))
+        message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
+        place.add(make("PG112", message, place.at(name).label(), help=help_))
     else:
         return name, given
     return None
 
 
-def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str], place: Place) -> Any:
+def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str], place: Place) -> Diagnostic:
     names = list(value)
     message = f"a {what} is a single-key map, and this one has {one_of(names, 'and')}"
     op = next((n for n in names if n in set(known)), None)
@@ -138,7 +139,7 @@ def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str
     return make("PG112", message, second.label(key=True), help=help_)
 
 
-def _hanging(name: str, what: str, place: Place) -> Any:
+def _hanging(name: str, what: str, place: Place) -> Diagnostic:
     """`- random_flip:` with nothing after the colon."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
@@ -148,20 +149,21 @@ def _hanging(name: str, what: str, place: Place) -> Any:
     return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
 
-def _unknown(what: str, name: str, known: Iterable[str], place: Place, command: str) -> Any:
+def _unknown(what: str, name: str, known: Iterable[str], place: Place) -> Diagnostic:
     near = closest(name, known)
-    help_ = (f"did you mean `{near}`?",) if near else (f"`{command}` lists every {what}",) if what == "step" else (f"sources are {one_of(known, 'and')}",)
-    here = place.at(name)
+    listed = "`pipegen ops` lists every step" if what == "step" else f"sources are {one_of(known, 'and')}"
     fix = None
-    span = here.locate.spans.keys.get(here.path) or (here.locate.spans.values.get(place.path) if here.path not in here.locate.spans.values else None)
-    if near and is_slip(name, near) and span is not None and place.path not in place.locate.params and place.locate.span(place.path) is not None:
+    span = place.locate.span(place.at(name).path, key=True)
+    if near and is_slip(name, near) and span is not None and place.path not in place.locate.params:
         fix = Fix(f"write `{near}`", (Edit(span, near),))
-    return make("PG103", f"there is no {what} `{name}`", here.label(key=True), help=help_, fix=fix)
+    help_ = (f"did you mean `{near}`?",) if near else (listed,)
+    return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
 
-def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) -> Any:
+def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) -> Diagnostic:
     version = "a later version of pipegen" if when == "later" else f"a later version of pipegen, {when}"
-    return make("PG190", f"{what} comes with {version}", place.label(key=key), help=("the syntax is settled; this version does not run it",))
+    help_ = ("the syntax is settled; this version does not run it",)
+    return make("PG190", f"{what} comes with {version}", place.label(key=key), help=help_)
 
 
 def _classes(what: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ _CORE_TYPES: dict[str, tuple[type, ...]] = {
 _MERGE = "<<"
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """Ends the reading with a last finding."""
 
     def __init__(self, finding: Diagnostic) -> None:
@@ -69,7 +69,8 @@ class _Node:
 def decode(data: bytes, file: str) -> str | Diagnostic:
     """The text of a spec's bytes, or the finding that says why it is none."""
     if len(data) > MAX_BYTES:
-        return make("PG003", f"the file is larger than {MAX_BYTES // 2**20} MiB", _top(file), help=("a spec is a page of text; data stands beside it",))
+        help_ = ("a spec is a page of text; data stands beside it",)
+        return make("PG003", f"the file is larger than {MAX_BYTES // 2**20} MiB", _top(file), help=help_)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return make("PG001", "the file is UTF-16 text, and a spec is UTF-8", _top(file), help=("save it again as UTF-8",))
     if b"\0" in data:
@@ -80,7 +81,8 @@ def decode(data: bytes, file: str) -> str | Diagnostic:
         line = data.count(b"\n", 0, error.start) + 1
         column = len(data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8-sig", "replace")) + 1
         at = Label(Span(file, line, column, line, column + 1), "not UTF-8")
-        return make("PG001", f"the file is not UTF-8 text: byte 0x{data[error.start]:02X} stands for no character", at, help=("save it again as UTF-8",))
+        message = f"the file is not UTF-8 text: byte 0x{data[error.start]:02X} stands for no character"
+        return make("PG001", message, at, help=("save it again as UTF-8",))
 
 
 def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
@@ -88,10 +90,10 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
     text = text.removeprefix("\ufeff")
     try:
         if len(text) > MAX_BYTES:
-            raise _Stop(make("PG003", f"the text is larger than {MAX_BYTES // 2**20} MiB", _top(file)))
+            raise _StopError(make("PG003", f"the text is larger than {MAX_BYTES // 2**20} MiB", _top(file)))
         root = _Composer(text, file, out).document()
         return _Expander(out).tree(root)
-    except _Stop as stop:
+    except _StopError as stop:
         out.add(stop.finding)
     except yaml.MarkedYAMLError as error:
         out.add(explain_syntax(error, text, file))
@@ -119,21 +121,23 @@ class _Composer:
         next(self.events)
         event = next(self.events)
         if isinstance(event, ev.StreamEndEvent):
-            raise _Stop(make("PG006", "the file is empty", _top(self.file), help=("a spec begins with `pipegen: 1`",)))
+            raise _StopError(make("PG006", "the file is empty", _top(self.file), help=("a spec begins with `pipegen: 1`",)))
         root = self.node(next(self.events), 0)
         next(self.events)
         more = next(self.events)
         if not isinstance(more, ev.StreamEndEvent):
             at = Label(self.span(more.start_mark, more.end_mark), "the second one starts here")
-            raise _Stop(make("PG006", "several documents stand in one file", at, help=("one file holds one spec: remove the `---`",)))
+            raise _StopError(make("PG006", "several documents stand in one file", at, help=("one file holds one spec: remove the `---`",)))
         if root.kind != "map":
             empty = root.kind == "scalar" and root.scalar is None
             what = "nothing" if empty else "a list" if root.kind == "list" else "text"
             at = Label(root.span, "")
-            raise _Stop(make("PG006", f"a spec is a map of sections, and this is {what}", at, help=("a spec begins with `pipegen: 1`",)))
+            raise _StopError(
+                make("PG006", f"a spec is a map of sections, and this is {what}", at, help=("a spec begins with `pipegen: 1`",))
+            )
         return root
 
-    def node(self, event: ev.Event, depth: int) -> _Node:
+    def node(self, event: Any, depth: int) -> _Node:
         """The node that `event` begins."""
         if isinstance(event, ev.AliasEvent):
             return self.alias(event)
@@ -160,19 +164,21 @@ class _Composer:
         self.aliases += 1
         _limit(self.aliases <= MAX_ALIASES, f"the spec has more than {MAX_ALIASES} aliases", span)
         if event.anchor not in self.anchors:
-            raise _Stop(make("PG002", f"no `&{event.anchor}` stands before `*{event.anchor}`", Label(span), help=("text that begins with `*` needs quotes",)))
+            help_ = ("text that begins with `*` needs quotes",)
+            raise _StopError(make("PG002", f"no `&{event.anchor}` stands before `*{event.anchor}`", Label(span), help=help_))
         node = self.anchors[event.anchor]
         if node is None:
-            raise _Stop(make("PG003", f"`*{event.anchor}` stands inside its own `&{event.anchor}`, without end", Label(span)))
+            raise _StopError(make("PG003", f"`*{event.anchor}` stands inside its own `&{event.anchor}`, without end", Label(span)))
         return _Node(node.kind, span, node.scalar, node.text, node.pairs, node.items)
 
     def scalar(self, event: ev.ScalarEvent) -> _Node:
         """A leaf; plain text is resolved, quoted text is text."""
         text: str = event.value
         span = self.span(event.start_mark, event.end_mark)
-        _limit(len(text) <= MAX_SCALAR, f"one value is longer than {MAX_SCALAR // 1024} KiB", Span(self.file, span.line, span.column, span.line, span.column + 1))
+        start = Span(self.file, span.line, span.column, span.line, span.column + 1)
+        _limit(len(text) <= MAX_SCALAR, f"one value is longer than {MAX_SCALAR // 1024} KiB", start)
         if any("\ud800" <= c <= "\udfff" for c in text):
-            raise _Stop(make("PG001", "half of a surrogate pair is no character", Label(span)))
+            raise _StopError(make("PG001", "half of a surrogate pair is no character", Label(span)))
         plain = event.style is None and event.tag not in ("!", f"{_CORE}str")
         return _Node("scalar", span, resolve(text) if plain else text, text)
 
@@ -219,7 +225,8 @@ class _Composer:
         if types is None or not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             shown = "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
             help_ = ("a spec is plain data: remove the tag", "text that begins with `!` needs quotes")
-            self.out.add(make("PG004", f"the tag `{shown}` is not supported", Label(self.span(event.start_mark, event.start_mark)), help=help_))
+            at = Label(self.span(event.start_mark, event.start_mark))
+            self.out.add(make("PG004", f"the tag `{shown}` is not supported", at, help=help_))
 
     def span(self, start: Mark, end: Mark) -> Span:
         """From mark to mark, without line breaks at the end; one character wide where both are the same place."""
@@ -291,7 +298,8 @@ def _reading(value: object) -> str:
 
 def _limit(holds: bool, message: str, span: Span) -> None:
     if not holds:
-        raise _Stop(make("PG003", message, Label(span), help=("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)))
+        help_ = ("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)
+        raise _StopError(make("PG003", message, Label(span), help=help_))
 
 
 def _top(file: str) -> Label:
@@ -303,4 +311,5 @@ def _unprintable(error: yaml.reader.ReaderError, text: str, file: str) -> Diagno
     line, column = before.count("\n") + 1, error.position - before.rfind("\n")
     char = ord(error.character) if isinstance(error.character, str) else error.character
     at = Label(Span(file, line, column, line, column + 1))
-    return make("PG001", f"the control character U+{char:04X} cannot stand in a spec", at, help=("remove it, or write it as an escape in double quotes",))
+    help_ = ("remove it, or write it as an escape in double quotes",)
+    return make("PG001", f"the control character U+{char:04X} cannot stand in a spec", at, help=help_)

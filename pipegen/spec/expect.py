@@ -153,7 +153,9 @@ def with_arguments(annotation: Any, word: str) -> str | None:
 
 
 def _model(model: type[BaseModel]) -> str:
-    required = [name for name, f in model.model_fields.items() if f.is_required()] or list(model.model_fields)[: len(model.model_fields) == 1]
+    required = [name for name, f in model.model_fields.items() if f.is_required()]
+    if len(model.model_fields) == 1:
+        required = list(model.model_fields)
     if not required:
         return f"a map with {one_of(model.model_fields, 'and')}"
     return "`{" + ", ".join(f"{name}: {_placeholder(name, field_type(model, name))}" for name in required) + "}`"
@@ -167,6 +169,8 @@ def _placeholder(name: str, annotation: Any) -> str:
 
 def _plural(annotation: Any) -> str:
     s = shape(annotation)
-    named = s.kind == "str" and any(getattr(m, "pattern", None) for m in _bare(annotation)[1])
+    named = s.kind == "str" and any(
+        getattr(part, "pattern", None) for m in _bare(annotation)[1] for part in (m, *getattr(m, "metadata", ()))
+    )
     words = {"int": "whole numbers", "float": "numbers", "str": "names" if named else "texts", "bool": "`true` or `false`"}
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"

@@ -84,7 +84,8 @@ def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagno
             return _merged(layers, partial=True)
         path, name = base
         if _real(path) in chain:
-            out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join([*shown, name])}", at, help=("one of these files must stand alone",)))
+            help_ = ("one of these files must stand alone",)
+            out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join([*shown, name])}", at, help=help_))
             return _merged(layers, partial=True)
         chain.append(_real(path))
         shown.append(name)
@@ -101,7 +102,8 @@ def _base(value: Any, at: Label, folder: Path, file: str | None, out: Diagnostic
         out.add(make("PG104", "`extends` is the path of one spec", at, help=("a chain is built by letting that spec extend another",)))
         return None
     if value.startswith("pkg:"):
-        out.add(make("PG190", "`extends: pkg:…` comes with a later version of pipegen", at, help=("extend a file for now: `extends: base.pipegen.yaml`",)))
+        help_ = ("extend a file for now: `extends: base.pipegen.yaml`",)
+        out.add(make("PG190", "`extends: pkg:…` comes with a later version of pipegen", at, help=help_))
         return None
     name = value if os.path.isabs(value) or file is None else os.path.normpath(os.path.join(os.path.dirname(file), value))
     return Path(os.path.abspath(folder / value)), name

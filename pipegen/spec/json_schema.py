@@ -111,7 +111,8 @@ def _set(properties: dict[str, Any], name: str, schema: dict[str, Any]) -> None:
 
 def _param_reference() -> dict[str, Any]:
     name = "[A-Za-z_][A-Za-z0-9_]*"
-    return {"description": "The value of a declared param: `$name` or `${name}`.", "type": "string", "pattern": rf"^\$({name}|\{{{name}\}})$"}
+    text = "The value of a declared param: `$name` or `${name}`."
+    return {"description": text, "type": "string", "pattern": rf"^\$({name}|\{{{name}\}})$"}
 
 
 def _extends() -> dict[str, Any]:
@@ -145,8 +146,8 @@ def _source(names: dict[str, str]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for op, cls in sources().items():
         if hasattr(cls, "from_yaml"):
-            inner = {"type": "object", "propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}, "minProperties": 1}
-            properties[op] = {"description": _summary(cls), **inner}
+            each = {"propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}}
+            properties[op] = {"description": _summary(cls), "type": "object", **each, "minProperties": 1}
         else:
             properties[op] = {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"}
     return _choice(_bare(dict(sources())), properties)

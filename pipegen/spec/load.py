@@ -19,6 +19,7 @@ from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.substitute import Substitution
+from pipegen.spec.validate import Place
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -86,7 +87,7 @@ def load(
         _lay_over(tree, runtime, locate, out)
     make_absolute(tree.value, locate)
     locate.raw = tree.value
-    spec = build(tree, locate, substitution.spoiled, file, section.declared, out)
+    spec = build(tree, Place(locate, (), out, substitution.spoiled, tree.partial), file, section.declared)
     return Loaded(None if out.has_errors else spec, out, locate, base, file, tree.value, files.texts)
 
 
@@ -120,4 +121,3 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | i
     if isinstance(value, dict) and len(path) == 1:
         return [((*path, key), inner) for key, inner in value.items()]
     return [(path, value)]
-

@@ -48,7 +48,8 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     help_ = ("a spec is made of maps, lists, text, numbers, true, false and nothing",)
-    out.add(make("PG104", f"`{format_path(path)}` is a Python {type(value).__name__}, which no spec can hold", Label(None, path=format_path(path)), help=help_))
+    at = Label(None, path=format_path(path))
+    out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which no spec can hold", at, help=help_))
     return None
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
     from pipegen.spec.validate import Place
 
+
 def name_of(path: KeyPath) -> str:
     """A setting as messages call it: `batch.size`, `resize.size`."""
     short = path[2:] if path[:1] == ("transforms",) and len(path) > 2 else path[1:] if path[:1] == ("source",) and len(path) > 1 else path
@@ -131,7 +132,7 @@ def replacement(place: Place, text: str) -> Fix | None:
 
 def is_slip(word: str, near: str) -> bool:
     """Whether a word is so near to the right one that it can be replaced unseen; a name from elsewhere is not."""
-    return SequenceMatcher(None, word.lower(), near).ratio() > 0.7
+    return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
 def _sentence(text: str) -> str:
@@ -154,11 +155,13 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
             number = int(number)
         if _valid(annotation, number):
             help_ = (f"write `{number}`: {why}", *provenance(place))
-            return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=replacement(place, str(number)))
+            fix = replacement(place, str(number))
+            return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     bare = quoted_number(value)
     if bare is not None and _valid(annotation, bare):
         help_ = ("remove the quotes", *provenance(place))
-        return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=replacement(place, value.strip()))
+        fix = replacement(place, value.strip())
+        return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=fix)
     return None
 
 
@@ -166,7 +169,8 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
     source = place.locate.source(place.path)
     text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
     given = "true or false" if isinstance(value, bool) else "a number"
-    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=(f"write {text}", *provenance(place)), fix=replacement(place, text))
+    help_ = (f"write {text}", *provenance(place))
+    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=help_, fix=replacement(place, text))
 
 
 def _same_kind(annotation: Any, value: Any) -> bool:

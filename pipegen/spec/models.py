@@ -150,6 +150,7 @@ class SkipChoice(Model):
     """`skip`, with its arguments."""
 
     skip: Skip
+    """How many records may be skipped, and where they are noted."""
 
 
 class Errors(Model):
@@ -256,5 +257,3 @@ class PipelineSpec(Model):
         if self.splits.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
         return names or (("train",) if self.source.has_labels() else ("predict",))
-
-

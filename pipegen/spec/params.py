@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Label
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.models import Param
 from pipegen.spec.scalars import resolve
@@ -45,7 +44,7 @@ class Value:
     ok: bool = True
 
 
-class _Wrong(Exception):
+class _WrongError(Exception):
     """A value does not fit its declaration; says what would."""
 
 
@@ -75,7 +74,9 @@ class Params:
         """The value of each declared param; what is wrong is reported and marked."""
         if not isinstance(section, dict):
             if section is not None or ("params",) in self.locate.spans.keys:
-                self.out.add(make("PG104", f"`params` is a map of names to declarations, got {show(section)}", self.locate.label(("params",))))
+                self.out.add(
+                    make("PG104", f"`params` is a map of names to declarations, got {show(section)}", self.locate.label(("params",)))
+                )
             section = {}
         values: dict[str, Value] = {}
         for name, raw in section.items():
@@ -90,14 +91,18 @@ class Params:
 
     def _unknown(self, name: str, known: list[str]) -> None:
         near = closest(name, known)
-        help_ = (f"did you mean `{near}`?",) if near else (f"the spec declares {one_of(known, 'and')}",) if known else ("the spec declares no params",)
-        self.out.add(make("PG108", f"{self._source(name, self.given[name])}: no param is named `{name}`", self.locate.label(("params",), key=True), help=help_))
+        listed = f"the spec declares {one_of(known, 'and')}" if known else "the spec declares no params"
+        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+        message = f"{self._source(name, self.given[name])}: no param is named `{name}`"
+        self.out.add(make("PG108", message, self.locate.label(("params",), key=True), help=help_))
 
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
         if not isinstance(raw, dict):
             help_ = ("write `{type: int, default: 224}`",)
-            self.out.add(make("PG108", f"`params.{name}` is a declaration with a `type`, got {show(raw)}", self.locate.label(path), help=help_))
+            self.out.add(
+                make("PG108", f"`params.{name}` is a declaration with a `type`, got {show(raw)}", self.locate.label(path), help=help_)
+            )
             return Value(None, "default", outside=False, ok=False)
         before = len(self.out)
         param = check(Param, raw, Place(self.locate, path, self.out))
@@ -132,7 +137,7 @@ class Params:
     def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
         try:
             return Value(self._fit(param, _convert(param, value), self.folder), origin, outside=True)
-        except _Wrong as wrong:
+        except _WrongError as wrong:
             message = f"`{name}` is {wrong}, but {origin} gives {show(value)}"
             self.out.add(make("PG108", message, self.locate.label(("params", name), "declared here", key=True)))
             return Value(None, origin, outside=True, ok=False)
@@ -143,12 +148,14 @@ class Params:
         if value is None:
             return Value(None, "default", outside=False)
         if isinstance(value, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", value):
-            self.out.add(make("PG108", "a param cannot refer to another param", self.locate.label(path), help=("a lone dollar is written `$$`",)))
+            self.out.add(
+                make("PG108", "a param cannot refer to another param", self.locate.label(path), help=("a lone dollar is written `$$`",))
+            )
             return Value(None, "default", outside=False, ok=False)
         try:
             plain = value.replace("$$", "$") if isinstance(value, str) else value
             return Value(self._fit(param, plain, self.locate.folder(path)), "default", outside=False)
-        except _Wrong as wrong:
+        except _WrongError as wrong:
             self.out.add(make("PG108", f"`{name}` is {wrong}, but its default is {show(value)}", self.locate.label(path)))
             return Value(None, "default", outside=False, ok=False)
 
@@ -157,12 +164,12 @@ class Params:
         if param.type == "choice":
             if value not in (param.choices or ()):
                 near = closest(str(value), param.choices or ())
-                raise _Wrong(one_of(param.choices or ()) + (f" (did you mean `{near}`?)" if near else ""))
+                raise _WrongError(one_of(param.choices or ()) + (f" (did you mean `{near}`?)" if near else ""))
             return value
         value = _typed(param.type, value)
         low, high = param.min, param.max
-        if low is not None and value < low or high is not None and value > high:
-            raise _Wrong(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise _WrongError(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
         return absolute(value, folder) if param.type == "path" else value
 
 
@@ -193,5 +200,5 @@ def _typed(kind: str, value: Any) -> Any:
     else:
         ok = isinstance(value, str)
     if not ok:
-        raise _Wrong(_WORDS[kind])
+        raise _WrongError(_WORDS[kind])
     return float(value) if kind == "float" else value

@@ -41,14 +41,45 @@ SOURCE_KEYS = frozenset({"features", "of", "bits"})
 """Arguments that describe features one by one."""
 
 STEPS = frozenset(
-    """
-    rotation translation zoom random_affine random_perspective
-    random_color_jitter random_channel_shift random_gamma random_grayscale
-    solarization random_solarization posterization random_posterization inversion random_inversion random_invert
-    auto_contrast random_auto_contrast equalization random_equalization
-    gaussian_blur random_gaussian_blur sharpness random_sharpness gaussian_noise random_gaussian_noise random_erasing random_elastic
-    mixup cutmix mosaic rand_augment trivial_augment auto_augment one_of some_of python
-    """.split()
+    {
+        "rotation",
+        "translation",
+        "zoom",
+        "random_affine",
+        "random_perspective",
+        "random_color_jitter",
+        "random_channel_shift",
+        "random_gamma",
+        "random_grayscale",
+        "solarization",
+        "random_solarization",
+        "posterization",
+        "random_posterization",
+        "inversion",
+        "random_inversion",
+        "random_invert",
+        "auto_contrast",
+        "random_auto_contrast",
+        "equalization",
+        "random_equalization",
+        "gaussian_blur",
+        "random_gaussian_blur",
+        "sharpness",
+        "random_sharpness",
+        "gaussian_noise",
+        "random_gaussian_noise",
+        "random_erasing",
+        "random_elastic",
+        "mixup",
+        "cutmix",
+        "mosaic",
+        "rand_augment",
+        "trivial_augment",
+        "auto_augment",
+        "one_of",
+        "some_of",
+        "python",
+    }
 )
 
 SCHEDULES = frozenset({"linear", "cosine", "step", "table"})

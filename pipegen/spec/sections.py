@@ -11,29 +11,36 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.spec.choices import build_source, build_steps
 from pipegen.spec.expect import field_type
 from pipegen.spec.mapping import endless
-from pipegen.spec.mismatch import name_of, unknown_key
+from pipegen.spec.mismatch import name_of, replacement, unknown_key
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.reserved import KEYS
+from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
 from pipegen.spec.steps import collisions, ids_of
 from pipegen.spec.traps import number_trap
-from pipegen.spec.validate import Place, check
+from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics, Label
+    from pipegen.diagnostics.diagnostic import Label
     from pipegen.ops.base import Transform
-    from pipegen.spec.locate import Locator
     from pipegen.spec.models import Param, Splits
     from pipegen.spec.source_map import KeyPath, Tree
+    from pipegen.spec.validate import Place
 
 VERSION = 1
 _BY_HAND = ("pipegen", "params", "source", "transforms")
 
 
-def build(tree: Tree, locate: Locator, spoiled: set[KeyPath], file: str | None, params: dict[str, Param], out: Diagnostics) -> PipelineSpec | None:
-    """The spec that a tree says, or `None` with findings."""
-    place = Place(locate, (), out, spoiled, tree.partial)
+def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> PipelineSpec | None:
+    """The spec that a tree says, or `None` with findings.
+
+    Args:
+        tree: The whole spec, bases merged and params put in.
+        place: The top of the spec.
+        file: The spec's file, which gives its default name.
+        params: The declared params.
+    """
+    out = place.out
     raw = tree.value
     reserved = _reserved(raw, place)
     _endless(raw, place)
@@ -65,9 +72,8 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
             listed = f"sections are {one_of(known, 'and')}"
             place.at(key).add(unknown_key(key, near, f"there is no section `{key}`", listed, place))
         elif key not in _BY_HAND:
-            if isinstance(value, dict):
-                value = _without(value, (key,), reserved)
-            values[key] = check(field_type(PipelineSpec, key), value, place.at(key))
+            kept = _without(value, (key,), reserved) if isinstance(value, dict) else value
+            values[key] = check(field_type(PipelineSpec, key), kept, place.at(key))
     return values
 
 
@@ -76,12 +82,15 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     if "pipegen" not in raw:
         if not place.partial:
             help_ = (f"the first line of a spec is `pipegen: {VERSION}`",)
-            place.out.add(make("PG101", "the spec does not say which version of the language it is in", _first_key(place), help=help_, fix=_first_line(place, file)))
+            message = "the spec does not say which version of the language it is in"
+            place.out.add(make("PG101", message, _first_key(place), help=help_, fix=_first_line(place, file)))
     elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
         value = raw["pipegen"]
         help_ = (f"this version of pipegen reads `pipegen: {VERSION}`",)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        message = f"version {show(value)} of the language is not supported" if number else f"`pipegen` is the version of the language, got {show(value)}"
+        message = f"`pipegen` is the version of the language, got {show(value)}"
+        if number:
+            message = f"version {show(value)} of the language is not supported"
         at.add(make("PG111" if number else "PG104", message, at.label(), help=help_))
 
 
@@ -136,8 +145,11 @@ def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> di
 
 def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
     for path, reading in tree.odd_keys.items():
+        if not path:
+            continue
         schedule = len(path) > 3 and path[0] == "transforms"
-        if schedule or any(path[: len(r)] == r for r in reserved):
+        described = path[0] == "source" and not SOURCE_KEYS.isdisjoint(path)
+        if schedule or described or any(path[: len(r)] == r for r in reserved):
             continue
         here = place.at(*path)
         key = path[-1]
@@ -158,7 +170,7 @@ def _endless(raw: dict[str, Any], place: Place) -> None:
         here = place.at(*path)
         here.add(make("PG105", f"{name_of(path)} must be a finite number, got {show(lookup(raw, path))}", here.label()))
         lookup(raw, path[:-1])[path[-1]] = 0.0
-        place.spoiled |= {path, path[:-1]} if isinstance(path[-1], int) else {path}
+        place.spoiled.update({path, path[:-1]} if isinstance(path[-1], int) else {path})
 
 
 def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
@@ -166,7 +178,9 @@ def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
     for first, second in collisions(ids):
         a, b = (place.at("transforms", i, steps[i].op, "id") for i in (first, second))
         same = ids[first] == ids[second]
-        message = f"two steps have the id `{ids[first]}`" if same else f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
+        message = f"two steps have the id `{ids[first]}`"
+        if not same:
+            message = f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
         help_ = ("steps with one id would draw the same random numbers: give one of them another `id`",)
         place.out.add(make("PG216", message, b.label("this one"), a.label("and this one"), help=help_))
 
@@ -183,9 +197,8 @@ def _parts(splits: Splits | None, place: Place) -> None:
         expected = "a fraction above 0 and below 1 or a whole number of examples"
         if trap is not None and trap[0] > 0:
             help_ = (f"write `{trap[0]}`: {trap[1]}",)
-            span = here.locate.span(here.path)
-            fix = Fix(f"write `{trap[0]}`", (Edit(span, str(trap[0])),)) if span is not None and here.path not in here.locate.params else None
-            here.add(make("PG008", f"{name_of(here.path)} is {expected}, and `{size}` is text", here.label(), help=help_, fix=fix))
+            message = f"{name_of(here.path)} is {expected}, and `{size}` is text"
+            here.add(make("PG008", message, here.label(), help=help_, fix=replacement(here, str(trap[0]))))
         else:
             help_ = ("text names a value in the data, with `method: folder`",)
             here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=help_))
@@ -200,4 +213,3 @@ def _stem(file: str | None) -> str | None:
         if name.endswith(ending) and name != ending:
             return name.removesuffix(ending)
     return name
-

@@ -28,11 +28,11 @@ def lookup(value: Any, path: KeyPath) -> Any:
     Raises:
         KeyError: If there is none.
     """
-    for part in path:
-        try:
+    try:
+        for part in path:
             value = value[part]
-        except (KeyError, IndexError, TypeError):
-            raise KeyError(path) from None
+    except (KeyError, IndexError, TypeError):
+        raise KeyError(path) from None
     return value
 
 

@@ -68,7 +68,7 @@ def _differences(a: Any, b: Any, path: KeyPath) -> list[str]:
             return [f"{format_path(path)}: {_words(next(iter(a), None))} -> {_words(next(iter(b), None))}"]
         keys = [*a, *(k for k in b if k not in a)]
         return [line for k in keys for line in _differences(a.get(k, _ABSENT), b.get(k, _ABSENT), (*path, k))]
-    if path == ("transforms",):
+    if path == ("transforms",) and isinstance(a, list) and isinstance(b, list):
         return _steps(a, b)
     return [f"{format_path(path)}: {_words(a)} -> {_words(b)}"]
 

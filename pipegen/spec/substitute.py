@@ -79,7 +79,8 @@ class Substitution:
         self.used.add(name)
         if value.ok and value.value is None:
             help_ = (f"pass `--set {name}=VALUE` (`params={{{name!r}: ...}}` in Python), or give it a `default`",)
-            self.out.add(make("PG108", f"the param `{name}` has no value", self.locate.label(path, "used here"), self.locate.label(("params", name), "declared here", key=True), help=help_))
+            places = self.locate.label(path, "used here"), self.locate.label(("params", name), "declared here", key=True)
+            self.out.add(make("PG108", f"the param `{name}` has no value", *places, help=help_))
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None

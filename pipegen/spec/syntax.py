@@ -76,7 +76,8 @@ def _tab(p: _Place) -> Diagnostic | None:
 def _quote(p: _Place) -> Diagnostic | None:
     if "quoted scalar" not in p.context or "unexpected" not in p.problem:
         return None
-    return make("PG002", "a quote is opened and never closed", p.opened("opened here"), help=("close it on the same line, or leave it out",))
+    help_ = ("close it on the same line, or leave it out",)
+    return make("PG002", "a quote is opened and never closed", p.opened("opened here"), help=help_)
 
 
 def _bracket(p: _Place) -> Diagnostic | None:

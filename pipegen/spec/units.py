@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_PATTERN = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$")
+_PATTERN = re.compile(r"^\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]{1,3})\s*$")
+_SCHEMA_PATTERN = r"^\s*\d+(\.\d+)?\s*([KMGT]iB|[kMGT]?B)\s*$"
 
 
 def parse_bytes(value: object) -> object:
@@ -38,6 +39,6 @@ ByteSize = Annotated[
     int,
     Field(ge=1),
     BeforeValidator(parse_bytes),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([KMGT]i?B|kB|B)\s*$"}]}),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SCHEMA_PATTERN}]}),
 ]
 """A number of bytes, or a text such as `512MiB`."""

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipegen.spec.expect import field_type, shape
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
+from pipegen.spec.source_map import lookup
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label
@@ -116,8 +117,13 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
                 here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
         elif error["type"] == "value_error":
             _rejected(at, str(error["ctx"]["error"]), value, here)
-        elif error["type"] != "extra_forbidden":
+        elif error["type"] != "extra_forbidden" and not any(_below(other, at) for other, _ in found):
             here.add(mismatch(at.annotation, _get(value, at.path), here))
+
+
+def _below(other: _At, at: _At) -> bool:
+    """Whether an error is about a part of what another one is about, and so says more."""
+    return len(other.path) > len(at.path) and other.path[: len(at.path)] == at.path
 
 
 def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:
@@ -193,9 +199,7 @@ def _follow(annotation: Any, error: Any) -> _At:
 
 
 def _get(value: Any, path: KeyPath) -> Any:
-    for part in path:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
+    try:
+        return lookup(value, path)
+    except KeyError:
+        return None

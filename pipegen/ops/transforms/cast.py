@@ -32,12 +32,12 @@ class Cast(PointwiseTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        if self.dtype == "uint8" and x.dtype != "uint8" and x.interval is not None:
-            if not BYTE_RANGE.contains(x.interval, slack=0.5) or x.interval.high <= 1:
-                raise OpError(
-                    "PG208",
-                    f"`cast` to uint8 keeps whole numbers from 0 to 255, but the values are in {x.interval}",
-                    field="dtype",
-                    help="put `rescale: {to: [0, 255]}` before it",
-                )
+        lossy = x.interval is not None and (not BYTE_RANGE.contains(x.interval, slack=0.5) or x.interval.high <= 1)
+        if self.dtype == "uint8" and x.dtype != "uint8" and lossy:
+            raise OpError(
+                "PG208",
+                f"`cast` to uint8 keeps whole numbers from 0 to 255, but the values are in {x.interval}",
+                field="dtype",
+                help="put `rescale: {to: [0, 255]}` before it",
+            )
         return super().infer(x)

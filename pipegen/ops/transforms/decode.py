@@ -65,7 +65,9 @@ class Decode(DecodeTransform):
         height, width = tf.unstack(image_size(contents, exif=self.exif))
         return height, width
 
-    def decode_window(self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False) -> tf.Tensor:
+    def decode_window(
+        self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False
+    ) -> tf.Tensor:
         from pipegen.ops.decoding import decode_window
 
         return decode_window(contents, window, self.channels, exif=self.exif, need=self._need(need), whole=whole)

@@ -65,8 +65,7 @@ class RandomHue(ColourTransform):
         cos, sin = tf.cos(angle), tf.sin(angle)
         quarter = quarter_turn()
         rows = [
-            [weight + ((1.0 if i == j else 0.0) - weight) * cos + quarter[i][j] * sin for j, weight in enumerate(LUMA)]
-            for i in range(3)
+            [weight + ((1.0 if i == j else 0.0) - weight) * cos + quarter[i][j] * sin for j, weight in enumerate(LUMA)] for i in range(3)
         ]
         return stack(rows, angle), zeros(channels, angle), zeros(channels, angle)
 

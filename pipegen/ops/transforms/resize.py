@@ -77,7 +77,9 @@ class Resize(ElementTransform):
         if self.mode == "pad":
             value = self.fill.constant
             if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
-                raise OpError("PG207", f"a uint8 image cannot be padded with {value:g}", field="fill", help="use a whole number from 0 to 255")
+                raise OpError(
+                    "PG207", f"a uint8 image cannot be padded with {value:g}", field="fill", help="use a whole number from 0 to 255"
+                )
             interval = interval.union(Interval(value, value)) if interval else None
         return x.with_(shape=(height, width, x.channels), interval=interval)
 

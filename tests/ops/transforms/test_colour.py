@@ -105,7 +105,9 @@ def test_grayscale() -> None:
 
 @pytest.mark.tf
 @pytest.mark.parametrize(
-    "step", [RandomBrightness(factor=0.2), RandomContrast(factor=0.2), RandomSaturation(factor=0.2), RandomHue(degrees=9), Grayscale()], ids=str
+    "step",
+    [RandomBrightness(factor=0.2), RandomContrast(factor=0.2), RandomSaturation(factor=0.2), RandomHue(degrees=9), Grayscale()],
+    ids=str,
 )
 def test_any_leading_axes(step: ColourTransform) -> None:
     import tensorflow as tf

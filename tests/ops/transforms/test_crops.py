@@ -48,7 +48,9 @@ def inception(u: Array, height: int, width: int, area: tuple[float, float], rati
 @pytest.mark.tf
 @pytest.mark.parametrize(("height", "width"), [(375, 500), (500, 333), (40, 900), (700, 30), (64, 64), (3, 2), (1, 1)])
 @pytest.mark.parametrize(("area", "ratio"), [((0.08, 1.0), (3 / 4, 4 / 3)), ((0.9, 1.0), (0.2, 5.0)), ((0.01, 0.02), (1.0, 1.0))])
-def test_random_resized_crop_is_the_published_algorithm(height: int, width: int, area: tuple[float, float], ratio: tuple[float, float]) -> None:
+def test_random_resized_crop_is_the_published_algorithm(
+    height: int, width: int, area: tuple[float, float], ratio: tuple[float, float]
+) -> None:
     step = RandomResizedCrop(size=224, area=area, aspect_ratio=ratio)
     u = np.random.default_rng(height).random((200, step.num_draws()))
     u[0], u[1] = 0.0, np.nextafter(1.0, 0.0)

@@ -1,0 +1,109 @@
+"""Decodes records one by one to find the damaged ones, as the pipeline itself would read them. Nothing is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.budget import threads
+from pipegen.backend.damage import advice, find_problem
+from pipegen.backend.engine import Engine
+from pipegen.backend.guard import attempt
+from pipegen.backend.options import make_options
+from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
+from pipegen.plan.nodes import Element, Read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pipegen.backend.execute import Executor
+    from pipegen.data.manifest import Manifest
+    from pipegen.plan.build import Locate
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+
+_TOGETHER = 32
+"""Records between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A record that cannot be read.
+
+    Attributes:
+        split: Its split.
+        key: Its relative path, as `errors.exclude` wants it.
+        problem: What is wrong, in a line that names the file.
+    """
+
+    split: str
+    key: str
+    problem: str
+
+
+def probing_engine(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest, locate: Locate) -> Engine:
+    """An engine that decodes whole files, whatever window of them an epoch would draw."""
+    passes = tuple(p for p in PASSES if p is not FUSE_DECODE_CROP)
+    return Engine(spec, lambda split: run_passes(plans[split], passes, PassContext(spec.runtime)).plan, manifest, locate)
+
+
+def spread(count: int, sample: int | None) -> list[int]:
+    """At most `sample` of `count` records, evenly spread; all of them for `None`."""
+    taken = count if sample is None else min(sample, count)
+    return [i * count // taken for i in range(taken)]
+
+
+def probe(engine: Engine, split: str, records: Sequence[int], locate: Locate, progress: Callable[[int], None] | None = None) -> Iterator[Damaged]:
+    """Read records through every step that works on single examples.
+
+    Args:
+        engine: What runs the spec.
+        split: The split.
+        records: Which records of it.
+        locate: Finds the place of a key path, for the messages.
+        progress: Called with how many are done.
+
+    Yields:
+        The damaged ones, in order.
+    """
+    executor = engine.executor(split)
+    keys = engine.manifest.keys(split)
+
+    def where(path: tuple[str | int, ...]) -> str:
+        label = locate(path, key=True)
+        return str(label.span) if label.span is not None else label.path
+
+    done = 0
+    for numbers, good in _readable(executor, records):
+        for record, works in zip(numbers.tolist(), good.tolist(), strict=True):
+            if not works:
+                yield Damaged(split, keys[record], _problem(executor, record, where))
+        done += len(numbers)
+        if progress is not None:
+            progress(done)
+
+
+def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterator:
+    """Record numbers, and whether each can be read."""
+    nodes = [n for n in executor.plan.nodes if isinstance(n, (Read, Element))]
+    compute, out = executor.compute(nodes), nodes[-1].out
+
+    def check(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        draws = executor.draws(executor.tensors, record[None], tf.zeros([1], tf.int64))[0]
+        return record, attempt(compute, record, draws, out)[1]
+
+    runtime = executor.job.spec.runtime
+    numbers = tf.data.Dataset.from_tensor_slices(tf.constant(list(records), tf.int64))
+    checked = numbers.map(check, num_parallel_calls=threads(runtime), deterministic=True)
+    return checked.batch(_TOGETHER).with_options(make_options(runtime)).as_numpy_iterator()
+
+
+def _problem(executor: Executor, record: int, where: Callable[[tuple[str | int, ...]], str]) -> str:
+    """What is wrong, less the advice on how to go on training."""
+    problem = find_problem(executor, record, 0, where)
+    if problem is None:
+        return f"cannot read {executor.job.records.paths[record]}"
+    return problem.removesuffix("; " + advice(executor.plan.split, skips=executor.job.quarantine is not None))

@@ -1,0 +1,43 @@
+"""`pipegen bench`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, quiet_tensorflow, say
+
+
+def bench(
+    spec: SpecFile,
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default what fits in ten seconds.")] = None,
+    model_ms: Annotated[float, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")] = 50,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Measure the pipeline alone: images a second, time to the first batch, and what a model would wait for it.
+
+    The first batch stands apart, since it pays for compiling, and a few more go by before the clock starts. A model whose
+    step takes --model-ms waits for the rest of a batch's time; the next batch is made while it computes.
+
+    Examples:
+      pipegen bench flowers.pipegen.yaml
+      pipegen bench flowers.pipegen.yaml --model-ms 120 --steps 200
+    """
+    loaded = load_spec(spec, sets)
+    chosen = choose_split(loaded.plans, split)
+    quiet_tensorflow()
+    from pipegen.cli.measure import measure
+    from pipegen.pipeline import build
+
+    with progress("listing") as listed:
+        pipe = build(loaded, progress=listed)
+    with progress("batches", steps) as tick:
+        figures = measure(pipe, chosen, steps, tick)
+    if output_format == "json":
+        say(json.dumps(figures.as_json(model_ms), indent=2))
+    else:
+        say(figures.as_text(model_ms))

@@ -1,0 +1,135 @@
+"""`validate --data`: lists the data of a spec, decodes files of it, and turns what cannot be read into findings."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.cli.common import note, progress, quiet_tensorflow, write_text
+from pipegen.cli.failures import CannotRun
+from pipegen.compilation import Spec, plans_with_data
+from pipegen.data.places import argument
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.ignore import suppressed
+
+if TYPE_CHECKING:
+    from pipegen.backend.probe import Damaged
+    from pipegen.compilation import Inspection
+    from pipegen.data.manifest import Manifest
+    from pipegen.data.places import Locate
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.models import PipelineSpec
+
+SAMPLE = 200
+"""Files of each split that `--data` decodes."""
+_SHOWN = 20
+_HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
+_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`.\n"
+
+
+@dataclass(frozen=True)
+class DataRequest:
+    """What `--data` asks for.
+
+    Attributes:
+        sample: How many files of each split to decode; `None` for all.
+        write_exclude: Where to write the keys of the unreadable ones.
+    """
+
+    sample: int | None
+    write_exclude: str | None
+
+
+def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagnostic], str]:
+    """List and decode the data of a spec without errors.
+
+    Returns:
+        Every finding, those about the spec's text included, and a few words on what was looked at.
+    """
+    from pipegen.data.collect import collect
+    from pipegen.errors import SpecError
+
+    loaded, model = inspection.loaded, inspection.loaded.spec
+    assert model is not None  # noqa: S101 - the caller has seen to it
+    with progress("listing") as listed:
+        collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
+    seen = list(collected.diagnostics.items)
+    manifest, about = collected.manifest, ""
+    if manifest is not None:
+        try:
+            damaged, decoded = _decode(Spec(model, loaded, inspection.plans, inspection.diagnostics), manifest, request.sample)
+        except SpecError as error:
+            return _merge(inspection, [*seen, *error.diagnostics]), about
+        seen += _findings(model, loaded.locate.label, damaged)
+        if request.write_exclude is not None:
+            _write_exclude(request.write_exclude, manifest, damaged)
+        about = f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} files decoded"
+    return _merge(inspection, seen), about
+
+
+def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
+    """The spec without `errors.exclude` where that names the very list that is yet to be written."""
+    listed, target = model.errors.exclude, request.write_exclude
+    if listed is None or target is None or os.path.exists(listed) or os.path.abspath(target) != os.path.abspath(listed):
+        return model
+    return model.model_copy(update={"errors": model.errors.model_copy(update={"exclude": None})})
+
+
+def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Damaged], int]:
+    """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
+    quiet_tensorflow()
+    from pipegen.backend.probe import probe, probing_engine, spread
+
+    locate = spec.loaded.locate.label
+    engine = probing_engine(spec.model, plans_with_data(spec, manifest), manifest, locate)
+    wanted = {split: spread(manifest.num_examples(split), sample) for split in manifest.splits}
+    total, done = sum(map(len, wanted.values())), 0
+    damaged: list[Damaged] = []
+    with progress("decoding", total) as tick:
+        for split, records in wanted.items():
+            damaged.extend(probe(engine, split, records, locate, lambda n, before=done: tick(before + n)))
+            done += len(records)
+    return damaged, total
+
+
+def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:
+    """One finding for each of the first unreadable files, and one for the rest."""
+    label = locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
+    found = [make("PG406", f"{d.problem} (split `{d.split}`)", label, help=_HELP if i == 0 else ()) for i, d in enumerate(damaged[:_SHOWN])]
+    rest = damaged[_SHOWN:]
+    if rest:
+        per_split = {split: sum(d.split == split for d in rest) for split in dict.fromkeys(d.split for d in rest)}
+        counted = ", ".join(f"{n:,} in split `{split}`" for split, n in per_split.items())
+        found.append(make("PG406", f"{len(rest):,} more {'file' if len(rest) == 1 else 'files'} cannot be read: {counted}", label))
+    return found
+
+
+def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged]) -> None:
+    known = set(manifest.excluded)
+    if os.path.exists(file) and not _is_list(file, known):
+        raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
+    keys = sorted(known | {d.key for d in damaged})
+    write_text(file, _HEADER + "".join(f"{key}\n" for key in keys))
+    note(f"wrote {len(keys):,} {'file' if len(keys) == 1 else 'files'} to {file}; `errors: {{exclude: {file}}}` leaves them out")
+
+
+def _is_list(file: str, known: set[str]) -> bool:
+    """Whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read().splitlines()
+    except OSError:
+        return False
+    return lines[:1] == [_HEADER.rstrip()] or {line for line in lines if line and not line.startswith("#")} <= known
+
+
+def _merge(inspection: Inspection, seen: list[Diagnostic]) -> list[Diagnostic]:
+    """Findings about text and data together; an ignore comment is idle only if it silences neither."""
+    kept, idle = suppressed(seen, inspection.loaded.texts)
+    idle_places = {d.span for d in idle}
+    merged = Diagnostics()
+    merged.extend(d for d in inspection.diagnostics.items if d.code != "PG511" or d.span in idle_places)
+    merged.extend(kept)
+    return merged.sorted()

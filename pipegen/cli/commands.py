@@ -1,0 +1,74 @@
+"""The commands, put together. Each imports what it needs when it runs: `validate` must start in a blink."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pipegen.cli.bench import bench
+from pipegen.cli.explain import explain
+from pipegen.cli.failures import tell
+from pipegen.cli.init import init
+from pipegen.cli.ops import ops
+from pipegen.cli.options import OptionalValues, help_text
+from pipegen.cli.preview import preview
+from pipegen.cli.rule import rule
+from pipegen.cli.schema import schema
+from pipegen.cli.show import show
+from pipegen.cli.validate import validate
+from pipegen.cli.version import version
+
+_USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+"""The base of what Typer says about bad usage; where it lives depends on the version of Typer."""
+
+
+class Commands(TyperGroup):
+    """The group of commands, which turns what they raise into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except (typer.Exit, typer.Abort):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, _USAGE):
+                raise
+            raise typer.Exit(tell(error)) from None
+        return result
+
+
+def _pipegen(
+    ctx: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """A compiler from a YAML spec to an optimised tf.data pipeline.
+
+    First steps with a folder of images:
+
+      pipegen init photos/                          write a spec for it
+      pipegen preview photos.pipegen.yaml           look at what the model will see
+      pipegen validate photos.pipegen.yaml --data   check the spec and the files
+      pipegen explain photos.pipegen.yaml           read the compiled plan
+    """
+    if show_version:
+        from pipegen import __version__
+
+        typer.echo(f"pipegen {__version__}")
+    elif ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,  # plain help: importing rich would cost more than validating a spec
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.callback(invoke_without_command=True, help=help_text(_pipegen))(_pipegen)
+for command in (init, validate, show, explain, preview, bench, ops, rule, schema, version):
+    app.command(cls=OptionalValues, help=help_text(command))(command)

@@ -1,0 +1,160 @@
+"""What the commands share: options, loading a spec, printing, progress."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from pipegen.cli.failures import CannotRun, code_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pipegen.compilation import Inspection, Spec
+    from pipegen.diagnostics.diagnostic import Diagnostic
+
+STDIN = "<stdin>"
+_READ = 2**20 + 1
+"""Bytes taken from standard input: one more than a spec may have, so that the loader sees that it is too large."""
+
+SpecFile = Annotated[str, typer.Argument(metavar="SPEC", help="The spec, such as flowers.pipegen.yaml; `-` reads standard input.")]
+Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Give a param of the spec a value; may be repeated.")]
+
+
+def parse_sets(given: Iterable[str]) -> dict[str, str]:
+    """The values of `--set NAME=VALUE`, as texts.
+
+    Raises:
+        BadParameter: If one is no pair.
+    """
+    values: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as size=192", param_hint="'--set'")
+        values[name.strip()] = value
+    return values
+
+
+def examine(file: str, sets: Iterable[str]) -> Inspection:
+    """Load and check a spec file, or standard input for `-`."""
+    from pipegen.compilation import inspect
+
+    params = parse_sets(sets)
+    if file == "-":
+        return inspect(STDIN, params=params, params_from="--set", text=sys.stdin.buffer.read(_READ))
+    return inspect(file, params=params, params_from="--set")
+
+
+def load_spec(file: str, sets: Iterable[str]) -> Spec:
+    """A spec without errors; one with errors ends the command, after its findings."""
+    from pipegen.compilation import Spec
+
+    found = examine(file, sets)
+    if found.loaded.spec is None or found.diagnostics.has_errors:
+        print_findings(found.diagnostics.sorted(), found.loaded.texts, to=sys.stderr)
+        raise typer.Exit(code_of(found.diagnostics.items))
+    return Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
+
+
+def choose_split(names: Iterable[str], split: str | None) -> str:
+    """The split asked for; by default `train`, or the first where there is none.
+
+    Raises:
+        CannotRun: If there is no such split.
+    """
+    known = list(names)
+    if split is None:
+        return "train" if "train" in known else known[0]
+    if split not in known:
+        from pipegen.diagnostics.suggest import closest
+
+        near = closest(split, known)
+        hint = f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}"
+        raise CannotRun(f"there is no split `{split}`", hint)
+    return split
+
+
+def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | None = None, *, to: TextIO | None = None) -> None:
+    """Findings for people, with a line that counts them."""
+    from pipegen.diagnostics.text import render_text
+
+    stream = to if to is not None else sys.stdout
+    width = shutil.get_terminal_size().columns if is_terminal(stream) else None
+    stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
+
+
+def say(text: str = "") -> None:
+    """A line of output."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """A line beside the output, on standard error."""
+    sys.stderr.write(text + "\n")
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person looks at a stream."""
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def bold(text: str) -> str:
+    """Bold text, where standard output shows it."""
+    return f"\x1b[1m{text}\x1b[0m" if wants_colour(sys.stdout) else text
+
+
+@contextmanager
+def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error while something long runs; nothing unless that is a terminal.
+
+    Args:
+        title: What runs.
+        total: How many there are to do, where that is known.
+
+    Yields:
+        To be called with how many are done.
+    """
+    if not is_terminal(sys.stderr):
+        yield lambda _done: None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = [bars.TextColumn("{task.description}"), bars.MofNCompleteColumn()]
+    columns[1:1] = [bars.BarColumn()] if total else [bars.SpinnerColumn()]
+    columns += [bars.TimeRemainingColumn()] if total else []
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def quiet_tensorflow() -> None:
+    """Keep TensorFlow's start-up remarks off the terminal, unless the user has asked for a level."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def write_text(file: str, text: str) -> None:
+    """Write a text file.
+
+    Raises:
+        CannotRun: If that does not work.
+    """
+    try:
+        with open(file, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise CannotRun(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error

@@ -1,0 +1,38 @@
+"""`pipegen explain`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, say
+
+
+def explain(
+    spec: SpecFile,
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="Only this split; by default every one.")] = None,
+    before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Print the compiled plan: its nodes, the type of every edge, and what each pass did and why.
+
+    No data is read, so sizes that depend on it are left open.
+
+    Examples:
+      pipegen explain flowers.pipegen.yaml
+      pipegen explain flowers.pipegen.yaml --split train --before
+    """
+    from pipegen.compilation import optimise
+    from pipegen.explanation import explain_json, explain_text
+
+    loaded = load_spec(spec, sets)
+    chosen = list(loaded.plans) if split is None else [choose_split(loaded.plans, split)]
+    compiled = {name: optimise(loaded.model, loaded.plans[name]) for name in chosen}
+    if output_format == "json":
+        say(json.dumps(explain_json(loaded.model, compiled), indent=2, ensure_ascii=False))
+    else:
+        sys.stdout.write(explain_text(loaded.model, compiled, before=before))

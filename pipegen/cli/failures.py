@@ -1,0 +1,105 @@
+"""What becomes of an exception: a message that says whose fault it is, and an exit code. Frames only when asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+
+OK, FOUND, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+"""Exit codes: no errors; errors in the spec or the data; could not run; Ctrl-C; whoever read the output has left."""
+
+TRACEBACK = "PIPEGEN_TRACEBACK"
+
+
+class CannotRun(Exception):
+    """Something outside the spec stands in the way, such as a missing file.
+
+    Attributes:
+        message: What it is.
+        help: What to do about it, a line each.
+    """
+
+    def __init__(self, message: str, *help_: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help_
+
+
+def code_of(findings: Sequence[Diagnostic], *, strict: bool = False) -> int:
+    """The exit code that findings lead to; a spec that is not there could not be looked at."""
+    from pipegen.diagnostics.diagnostic import Severity
+
+    if any(d.code == "PG005" for d in findings):
+        return FAILED
+    bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+    return FOUND if any(d.severity in bad for d in findings) else OK
+
+
+def tell(error: BaseException) -> int:
+    """Say on standard error what went wrong; the result is the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return interrupted()
+    if isinstance(error, BrokenPipeError):
+        return pipe_closed()
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    from pipegen.errors import InternalError, PipegenError, SpecError
+
+    if isinstance(error, SpecError):
+        from pipegen.cli.common import print_findings
+
+        print_findings(error.diagnostics, to=sys.stderr)
+        return code_of(error.diagnostics)
+    if isinstance(error, CannotRun):
+        return _say(error.message, error.help, FAILED)
+    if isinstance(error, PipegenError) and not isinstance(error, InternalError):
+        return _say(str(error), (), FOUND)
+    missing = _missing_library(error)
+    if missing is not None:
+        return _say(f"this command needs {missing}, which is not installed here", (f"pip install {missing.lower()}",), FAILED)
+    return _internal(error)
+
+
+def interrupted() -> int:
+    """Ctrl-C, in one line."""
+    sys.stderr.write("\ninterrupted\n")
+    return INTERRUPTED
+
+
+def pipe_closed() -> int:
+    """Silence: nobody reads any more, and Python must not find that out once again when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (OSError, ValueError, AttributeError):
+            continue
+    return PIPE_CLOSED
+
+
+def _say(message: str, help_: Sequence[str], code: int) -> int:
+    sys.stderr.write(f"pipegen: {message}\n")
+    for line in help_:
+        sys.stderr.write(f"  {line}\n")
+    return code
+
+
+def _missing_library(error: BaseException) -> str | None:
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    return {"tensorflow": "TensorFlow", "keras": "Keras", "numpy": "NumPy", "PIL": "Pillow"}.get((name or "").partition(".")[0])
+
+
+def _internal(error: BaseException) -> int:
+    what = str(error).strip() or "no message"
+    help_ = (
+        "This is a mistake in pipegen, not in your spec. Please report it where pipegen comes from, with the spec,",
+        f"the output of `pipegen version`, and that of this command once more with {TRACEBACK}=1 set.",
+    )
+    return _say(f"internal error: {type(error).__name__}: {what}", help_, FAILED)

@@ -1,0 +1,75 @@
+"""`pipegen init`."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Annotated
+
+import typer
+
+from pipegen.cli.common import note, progress, say
+from pipegen.cli.failures import CannotRun
+from pipegen.cli.files import SUFFIX
+
+_LATER = {
+    ".npz": "arrays", ".npy": "arrays", ".csv": "tables", ".tsv": "tables", ".parquet": "tables",
+    ".tfrecord": "TFRecords", ".h5": "HDF5 files", ".hdf5": "HDF5 files",
+}  # fmt: skip
+
+
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of images: one sub-folder per class, train and validation, or flat.")],
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")] = None,
+) -> None:
+    """Look at a folder of images and write a first spec for it.
+
+    It finds out whether the folder has classes, splits or neither, notes what it found as comments, and never writes over
+    a file.
+
+    Examples:
+      pipegen init flowers/
+      pipegen init ~/data/flowers -o flowers.pipegen.yaml
+    """
+    _check_folder(folder)
+    target = output or f"{_name_of(folder)}{SUFFIX}"
+    if os.path.lexists(target):
+        raise CannotRun(f"{target} exists already, and is left alone", f"choose another name: `pipegen init {folder} -o OTHER{SUFFIX}`")
+    from pipegen.cli.first_spec import first_spec
+    from pipegen.cli.survey import survey
+
+    with progress("looking at files") as seen:
+        found = survey(folder, seen)
+    _write_new(target, first_spec(found, os.path.dirname(target) or "."))
+    say(f"wrote {target}: {found.summary()}")
+    if not target.endswith(SUFFIX):
+        note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; name this one when you validate it")
+    say("next:")
+    say(f"  pipegen preview {target}            # look at what the model will see")
+    say(f"  pipegen validate {target} --data    # check the spec and a sample of the files")
+    say("  pipegen schema > pipegen.schema.json  # for completion in your editor, beside the spec")
+
+
+def _check_folder(folder: str) -> None:
+    extension = os.path.splitext(folder)[1].lower()
+    if os.path.isdir(folder):
+        return
+    if extension in _LATER:
+        raise CannotRun(f"{folder}: pipegen does not read {_LATER[extension]} yet", "for now, point `init` at a folder of images")
+    if os.path.exists(folder):
+        raise CannotRun(f"{folder} is no folder", "`pipegen init` looks at a folder of images")
+    raise CannotRun(f"there is no folder {folder}")
+
+
+def _name_of(folder: str) -> str:
+    name = os.path.basename(os.path.abspath(folder))
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "pipeline"
+
+
+def _write_new(target: str, text: str) -> None:
+    """Create a file; one that appears meanwhile is left alone too."""
+    try:
+        with open(target, "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise CannotRun(f"cannot write {target}: {(error.strerror or str(error)).lower()}") from error

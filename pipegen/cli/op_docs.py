@@ -1,0 +1,109 @@
+"""The documentation of steps and sources, read off their classes: the table, a page each, and the README's table."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from pipegen.cli.common import bold
+from pipegen.ops.base import ColourTransform, CropTransform, DecodeTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.docs import field_docs
+from pipegen.ops.registry import sources, transforms
+from pipegen.spec.expect import describe, field_type
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Model
+    from pipegen.ops.sources.base import Source
+
+_WIDTH = 100
+_FAMILIES = {
+    DecodeTransform: "decode",
+    CropTransform: "crop",
+    GeometricTransform: "geometric",
+    ColourTransform: "colour",
+    PointwiseTransform: "pointwise",
+}
+_COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
+"""Arguments that many steps share; they stand last on a page."""
+
+
+def all_ops() -> dict[str, type[Any]]:
+    """Every source and step by name, sources first."""
+    return {**sources(), **transforms()}
+
+
+def family(op: type[Model]) -> str:
+    """How an op composes with its neighbours, in a word."""
+    if not issubclass(op, Transform):
+        return "source"
+    return next((name for base, name in _FAMILIES.items() if issubclass(op, base)), "element")
+
+
+def summary(op: type[Model]) -> str:
+    """The first sentence of an op's documentation."""
+    text = " ".join(inspect.cleandoc(op.__doc__ or "").partition("\n\n")[0].split())
+    head, stop, _ = text.partition(". ")
+    return (head + "." if stop else text).removesuffix(".")
+
+
+def op_table() -> str:
+    """Every op, a line each."""
+    known = all_ops()
+    width = max(map(len, known))
+    rows = [f"{name:<{width}}  {family(op):<9}  {summary(op)}" for name, op in known.items()]
+    return "\n".join([bold(f"{'name':<{width}}  {'family':<9}  what it does"), *rows])
+
+
+def readme_table() -> str:
+    """The steps and sources as a Markdown table."""
+    rows = [f"| `{name}` | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
+    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows]) + "\n"
+
+
+def op_page(op: type[Transform] | type[Source]) -> str:
+    """All about one op: what it does, its arguments, and worked examples."""
+    title = f"{op.op}  ({'source' if not issubclass(op, Transform) else f'step, {family(op)}' + (', random' if op.random else '')})"
+    lines = [bold(title), "", *_wrapped(inspect.cleandoc(op.__doc__ or ""), 0), "", bold("arguments"), *_arguments(op)]
+    examples = getattr(op, "examples", ())
+    if examples:
+        lines += ["", bold("examples")]
+        for example in examples:
+            lines += [f"  - {example.yaml}", f"      {example.given}  →  {example.then}"]
+    return "\n".join(lines)
+
+
+def _arguments(op: type[Transform] | type[Source]) -> list[str]:
+    if hasattr(op, "from_yaml"):
+        return ["  SPLIT: SOURCE", *_wrapped("The source of each split, under the split's name.", 6)]
+    docs = field_docs(op)
+    own = [n for n in op.model_fields if n not in _COMMON]
+    lines: list[str] = []
+    for name in [*own, *(n for n in _COMMON if n in op.model_fields)]:
+        info = op.model_fields[name]
+        default = "required" if info.is_required() else f"default {_shown(info.get_default(call_default_factory=True))}"
+        if default == "default null":
+            default = "optional"
+        lines.append(f"  {bold(name)}: {describe(field_type(op, name))}; {default}")
+        lines += _wrapped(docs.get(name, ""), 6)
+    return lines or ["  none"]
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Paragraphs, filled; lists and specs keep their lines."""
+    lines: list[str] = []
+    for i, paragraph in enumerate(text.split("\n\n")):
+        if i:
+            lines.append("")
+        verbatim = any(line.startswith((" ", "- ", "|")) for line in paragraph.splitlines())
+        pad = " " * indent
+        filled = paragraph.splitlines() if verbatim else textwrap.wrap(" ".join(paragraph.split()), _WIDTH - indent, break_on_hyphens=False)
+        lines += [pad + line for line in filled]
+    return lines

@@ -1,0 +1,39 @@
+"""`pipegen ops`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipegen.cli.common import say
+from pipegen.cli.failures import CannotRun
+
+
+def _complete(incomplete: str) -> list[tuple[str, str]]:
+    from pipegen.cli.op_docs import all_ops, summary
+
+    return [(name, summary(cls)) for name, cls in all_ops().items() if name.startswith(incomplete)]
+
+
+def ops(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A step or a source, such as random_flip.", autocompletion=_complete)] = None,
+) -> None:
+    """List the steps and sources, or explain one: its arguments, their defaults, and examples.
+
+    Examples:
+      pipegen ops                    every step and source in one table
+      pipegen ops random_rotation
+    """
+    from pipegen.cli.op_docs import all_ops, op_page, op_table
+
+    if name is None:
+        say(op_table())
+        return
+    known = all_ops()
+    if name not in known:
+        from pipegen.diagnostics.suggest import closest
+
+        near = closest(name, known)
+        raise CannotRun(f"there is no step or source `{name}`", f"did you mean `{near}`?" if near else "`pipegen ops` lists them all")
+    say(op_page(known[name]))

@@ -1,0 +1,35 @@
+"""What Typer does not do by itself: options that may stand alone or have a value, and help texts with examples."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KEEP_LINES = "\b"
+"""Stands before a paragraph that is not to be filled."""
+
+
+def help_text(command: Callable[..., None]) -> str:
+    """The docstring of a command as its help; paragraphs with indented lines, such as examples, keep their lines."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(f"{_KEEP_LINES}\n{p}" if "\n  " in f"\n{p}" else p for p in paragraphs)
+
+
+class OptionalValues(TyperCommand):
+    """A command whose options in `alone` get a value of their own when they stand alone.
+
+    Click would take the next argument, so that `--data flowers.pipegen.yaml` would lose the file.
+    """
+
+    alone: ClassVar[dict[str, str]] = {"--data": "sample"}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the values out, then parse as ever."""
+        end = args.index("--") if "--" in args else len(args)
+        written = [f"{arg}={self.alone[arg]}" if arg in self.alone else arg for arg in args[:end]]
+        return super().parse_args(ctx, written + args[end:])

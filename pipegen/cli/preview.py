@@ -1,0 +1,48 @@
+"""`pipegen preview`."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, quiet_tensorflow, say
+from pipegen.cli.failures import CannotRun
+
+
+def preview(
+    spec: SpecFile,
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to show; by default train.")] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many originals, spread over the split.")] = 6,
+    draws: Annotated[int, typer.Option("--draws", min=1, max=50, help="Augmented versions of each, from as many epochs.")] = 5,
+    epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")] = None,
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Write a contact sheet: originals beside several augmented draws, with class names.
+
+    It shows what the model will see, before a minute of training is spent: too much rotation, a flip that turns letters
+    round, an object that is cropped away.
+
+    Examples:
+      pipegen preview flowers.pipegen.yaml
+      pipegen preview flowers.pipegen.yaml --rows 10 --draws 8 -o sheet.png
+      pipegen preview flowers.pipegen.yaml --split validation
+    """
+    if output is not None and not output.lower().endswith(".png"):
+        raise CannotRun(f"the contact sheet is a PNG, and {output} is not named so", "use `-o FILE.png`")
+    loaded = load_spec(spec, sets)
+    chosen = choose_split(loaded.plans, split)
+    quiet_tensorflow()
+    from pipegen.pipeline import build
+
+    with progress("listing") as listed:
+        pipe = build(loaded, progress=listed)
+    sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch)
+    target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")
+    try:
+        sheet.save(target, "PNG")
+    except OSError as error:
+        raise CannotRun(f"cannot write {target}: {(error.strerror or str(error)).lower()}") from error
+    say(f"wrote {target}: {min(rows, pipe.num_examples(chosen))} of {pipe.num_examples(chosen):,} examples of split {chosen}")

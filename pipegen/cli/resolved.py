@@ -1,0 +1,133 @@
+"""The resolved spec as YAML and as JSON, each value with the place that it came from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.source_map import format_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.compilation import Spec
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
+
+_WIDEST = 72
+"""Comments are aligned no further right than this column."""
+
+Line = tuple[str, str]
+"""A line of YAML, and the comment that follows it."""
+
+
+def resolved_json(spec: Spec) -> dict[str, Any]:
+    """The resolved spec as plain values; `origins` says for each leaf where it came from."""
+    values = plain_spec(spec.model)
+    origin = spec.loaded.locate.origin
+    origins = {format_path(path): origin(path) for path, _ in _leaves(values, ())}
+    return {"version": 1, "spec_hash": spec.hash, "spec": values, "origins": origins}
+
+
+def resolved_yaml(spec: Spec) -> str:
+    """The resolved spec as YAML that loads to the same spec."""
+    lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
+    for key, value in plain_spec(spec.model).items():
+        lines += _entry(key, value, (key,), 0, _Origins(spec))
+    width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
+    return "".join(f"{f'{text:<{width}}  # {comment}' if comment else text}\n" for text, comment in lines)
+
+
+def plain_spec(model: PipelineSpec) -> dict[str, Any]:
+    """A spec in the shape that a file has; params are put in already."""
+    values: dict[str, Any] = {}
+    for key in type(model).model_fields:
+        value = getattr(model, key)
+        if key == "source":
+            values[key] = {value.op: value.model_dump(mode="json")}
+        elif key == "transforms":
+            values[key] = [{step.op: step.model_dump(mode="json")} for step in value]
+        elif key == "epoch" and value == "pass":
+            values[key] = None
+        elif key != "params":
+            values[key] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    return values
+
+
+def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, (*path, i))
+    else:
+        yield path, value
+
+
+class _Origins:
+    """Comments: where a value came from, and what stands for one that was left out."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
+        self.random = [step.random for step in spec.model.transforms]
+        self.splits = spec.model.split_names()
+        self.labelled = spec.model.source.has_labels()
+
+    def unset(self, path: KeyPath) -> str | None:
+        """What is meant where nothing is said, in the words of a spec; `None` where nothing is done."""
+        if path[:1] == ("transforms",) and path[-1] == "when" and len(path) == 4:
+            return "train" if self.random[int(path[1])] else "all"
+        if path == ("batch", "remainder"):
+            return "drop for train, keep elsewhere"
+        if path == ("epoch",):
+            return "one pass over the data"
+        if path == ("splits", "parts"):
+            return f"everything is {' and '.join(self.splits)}"
+        return None
+
+
+def _params(spec: Spec) -> list[Line]:
+    """The params as comments: their values stand where they are used."""
+    locate = spec.loaded.locate
+    used = {name: path for path, names in locate.params.items() for name in names}
+    lines = []
+    for name in spec.model.params:
+        if name in used:
+            lines.append((f"# param {name}, from {locate.origin(used[name])}", ""))
+    return lines
+
+
+def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:
+    """A key with its value, on as many lines as that needs."""
+    pad = " " * indent
+    start = f"{lead or pad}{key}:"
+    if value is None or value == {}:
+        meant = origins.unset(path)
+        return [(f"{pad}# {key}: {meant}", "default")] if meant and not lead else []
+    if isinstance(value, dict):
+        inner = [line for k, v in value.items() for line in _entry(k, v, (*path, k), indent + 2, origins)]
+        left = [k for k, v in value.items() if v in (None, {}) and origins.unset((*path, k)) is None]
+        if left:
+            inner.append((f"{pad}  # not set: {', '.join(left)}", ""))
+        live = any(not text.lstrip().startswith("#") for text, _ in inner)
+        return [(start if live else f"{start} {{}}", ""), *inner]
+    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        lines: list[Line] = [(start, "")]
+        for i, item in enumerate(value):
+            ((name, arguments),) = item.items()
+            lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
+        return lines
+    return [(f"{start} {_inline(value)}", origins.origin(path))]
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_inline(v) for v in value)}]"
+    if isinstance(value, str):
+        text = value.replace("$", "$$")
+        if "\n" in text or "\\" in text:
+            return json.dumps(text)
+        return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
+    return json.dumps(value)

@@ -1,0 +1,34 @@
+"""`pipegen show`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import Sets, SpecFile, load_spec, say
+
+
+def show(
+    spec: SpecFile,
+    output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", help="How to print it.")] = "yaml",
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Print the resolved spec: every default filled in, and where each value came from.
+
+    What is printed is a spec again. The hash identifies what the pipeline means; a run can only be resumed under the
+    same one.
+
+    Examples:
+      pipegen show flowers.pipegen.yaml
+      pipegen show flowers.pipegen.yaml --set size=192
+      pipegen show flowers.pipegen.yaml --format json
+    """
+    from pipegen.cli.resolved import resolved_json, resolved_yaml
+
+    loaded = load_spec(spec, sets)
+    if output_format == "json":
+        say(json.dumps(resolved_json(loaded), indent=2, ensure_ascii=False))
+    else:
+        say(resolved_yaml(loaded).rstrip())

@@ -1,0 +1,140 @@
+"""`pipegen validate`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import STDIN, Sets, examine, print_findings, say
+from pipegen.cli.failures import code_of
+
+if TYPE_CHECKING:
+    from pipegen.cli.checking import DataRequest
+    from pipegen.compilation import Inspection
+    from pipegen.diagnostics.diagnostic import Diagnostic
+
+Format = Literal["text", "json", "github", "sarif"]
+
+
+@dataclass
+class Report:
+    """What was found in all specs of one run."""
+
+    findings: dict[Diagnostic, None] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    fine: list[str] = field(default_factory=list)
+
+    def add(self, file: str, inspection: Inspection, findings: list[Diagnostic], about_data: str = "") -> None:
+        """Take in one spec; a finding in a base that several specs extend counts once."""
+        self.texts.update(inspection.loaded.texts)
+        self.findings.update(dict.fromkeys(findings))
+        if not findings:
+            self.fine.append(f"{STDIN if file == '-' else file}: fine ({_describe(inspection)}{about_data})")
+
+
+def validate(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILES|FOLDERS|-]...", help="Specs, folders to search for *.pipegen.yaml, or `-`. Default: the working directory."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="[=all|=N]", help="Also list the data and decode a sample of 200 files of each split (=N: of N; =all: all)."),
+    ] = None,
+    write_exclude: Annotated[
+        str | None, typer.Option("--write-exclude", metavar="FILE", help="Write the unreadable files to FILE, for `errors: {exclude: FILE}`.")
+    ] = None,
+    output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what has a certain fix, say what changed, and look again.")] = False,
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Check specs: structure, shapes, value ranges, splits. Reads no data unless asked.
+
+    Every finding names the place and the way out. Exit code 0: no errors; 1: errors; 2: could not run.
+
+    Examples:
+      pipegen validate                               every *.pipegen.yaml below the working directory
+      pipegen validate flowers.pipegen.yaml --fix    mend what can be mended
+      pipegen validate specs/ --format github        annotations in a pull request
+      pipegen validate flowers.pipegen.yaml --data=all --write-exclude damaged.txt
+    """
+    from pipegen.cli.files import spec_files
+
+    names = spec_files(files or [])
+    request = _data_request(data, write_exclude, names)
+    report = Report()
+    for name in names:
+        if fix:
+            from pipegen.cli.fixing import fix_spec
+
+            fix_spec(name, sets)
+        inspection = examine(name, sets)
+        findings, about_data = inspection.diagnostics.sorted(), ""
+        if request is not None and inspection.loaded.spec is not None and not inspection.diagnostics.has_errors:
+            from pipegen.cli.checking import check_data
+
+            findings, about_data = check_data(inspection, request)
+        report.add(name, inspection, findings, about_data)
+    _print(report, output_format)
+    raise typer.Exit(code_of(list(report.findings), strict=strict))
+
+
+def _data_request(data: str | None, write_exclude: str | None, names: list[str]) -> DataRequest | None:
+    if data is None:
+        if write_exclude is not None:
+            raise typer.BadParameter("it needs `--data` or `--data=all`, which finds the unreadable files", param_hint="'--write-exclude'")
+        return None
+    if write_exclude is not None and len(names) > 1:
+        raise typer.BadParameter(f"one file can serve one spec, and there are {len(names)}", param_hint="'--write-exclude'")
+    from pipegen.cli.checking import SAMPLE, DataRequest
+
+    if data == "all":
+        return DataRequest(None, write_exclude)
+    if data == "sample":
+        return DataRequest(SAMPLE, write_exclude)
+    if not data.isascii() or not data.isdigit() or int(data) < 1:
+        raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
+    return DataRequest(int(data), write_exclude)
+
+
+def _print(report: Report, output_format: Format) -> None:
+    findings = list(report.findings)
+    if output_format == "text":
+        for line in report.fine:
+            say(line)
+        if findings and report.fine:
+            say()
+        print_findings(findings, report.texts)
+    elif output_format == "json":
+        from pipegen.diagnostics.machine import render_json
+
+        say(render_json(findings))
+    elif output_format == "github":
+        from pipegen.diagnostics.machine import render_github
+
+        sys.stdout.write(render_github(findings))
+    else:
+        from pipegen import __version__
+        from pipegen.diagnostics.sarif import render_sarif
+
+        say(render_sarif(findings, version=__version__))
+
+
+def _describe(inspection: Inspection) -> str:
+    """A spec in a few words: `2 splits, 6 steps, images 224×224×3 float32`."""
+    spec = inspection.loaded.spec
+    steps = len(spec.transforms) if spec is not None else 0
+    parts = [_count(len(inspection.plans), "split"), _count(steps, "step")]
+    plan = next(iter(inspection.plans.values()), None)
+    image = next((t for _, t in plan.out.items() if t.kind == "image"), None) if plan is not None else None
+    if image is not None:
+        parts.append(f"images {'×'.join('?' if d is None else str(d) for d in image.shape)} {image.dtype}")
+    return ", ".join(parts)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

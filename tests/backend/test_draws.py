@@ -1,0 +1,107 @@
+"""Draws depend on seed, epoch, example and step id, and on nothing else: other steps, the split or the order move none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from pipes import GEOMETRY, RESIZE, Identify, pipeline, same, stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tf
+
+Array = np.ndarray[Any, Any]
+
+
+def draws_of(pipe: Any, step_id: str, epoch: int = 0, split: str = "train") -> Array:
+    """What one step draws for each record of a split: `(records, numbers)`."""
+    import tensorflow as tf
+
+    executor = pipe._engine.executor(split)
+    record = tf.range(len(executor.job.records), dtype=tf.int64)
+    drawn = executor.draws(executor.tensors, record, tf.zeros_like(record) + epoch).numpy()
+    ref = next(r for r in executor.plan.index.draws if r.id == step_id)
+    return drawn[:, ref.start : ref.start + ref.num_draws]
+
+
+@pytest.fixture(scope="module")
+def plain(photo_folder: Path) -> Any:
+    return pipeline(photo_folder, transforms=[*GEOMETRY, {"random_brightness": {"factor": 0.2}}])
+
+
+@pytest.mark.smoke
+def test_every_draw_differs(plain: Any) -> None:
+    drawn = np.concatenate([draws_of(plain, step, e) for step in ("random_flip", "random_rotation") for e in range(5)], axis=None)
+    assert len(np.unique(drawn)) == len(drawn)
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("extra", ["random_hue", "random_contrast", "random_shear"])
+def test_inserting_a_step_leaves_the_others_alone(plain: Any, photo_folder: Path, extra: str) -> None:
+    arguments = {"factor": 0.2} if extra == "random_contrast" else {"degrees": 5}
+    more = pipeline(photo_folder, transforms=[*GEOMETRY[:2], {extra: arguments}, *GEOMETRY[2:], {"random_brightness": {"factor": 0.2}}])
+    for step in ("random_flip", "random_rotation", "random_zoom", "random_brightness"):
+        np.testing.assert_array_equal(draws_of(plain, step, 3), draws_of(more, step, 3))
+
+
+def test_a_second_step_of_a_name_draws_for_itself(photo_folder: Path) -> None:
+    turn = {"random_rotation": {"degrees": 5}}
+    pipe = pipeline(photo_folder, transforms=[RESIZE, turn, "random_flip", turn])
+    first, second = draws_of(pipe, "random_rotation"), draws_of(pipe, "random_rotation#2")
+    assert not np.any(first == second)
+    np.testing.assert_array_equal(first, draws_of(pipeline(photo_folder, transforms=[RESIZE, turn]), "random_rotation"))
+
+
+def test_an_explicit_id_keeps_the_draws_when_steps_change_places(photo_folder: Path) -> None:
+    a, b = {"random_rotation": {"degrees": 5, "id": "tilt"}}, {"random_rotation": {"degrees": 90, "id": "turn"}}
+    one = pipeline(photo_folder, transforms=[RESIZE, a, "random_flip", b])
+    other = pipeline(photo_folder, transforms=[RESIZE, b, "random_flip", a])
+    for step in ("tilt", "turn"):
+        np.testing.assert_array_equal(draws_of(one, step, 2), draws_of(other, step, 2))
+
+
+def test_the_seed_moves_order_and_draws_but_no_file(photo_folder: Path) -> None:
+    pipes = [pipeline(photo_folder, seed=seed) for seed in (0, 1, 2**40)]
+    for split in ("train", "validation"):
+        assert len({p.files(split) for p in pipes}) == 1, "the split has a seed of its own"
+    drawn = [draws_of(p, "random_rotation") for p in pipes]
+    assert not np.any(drawn[0] == drawn[1])
+    assert not np.any(drawn[0] == drawn[2])
+    ids = Identify(photo_folder)
+    orders = [ids(stream(pipeline(photo_folder, seed=s, transforms=[RESIZE]).dataset("train"))[0]) for s in (0, 1, 2**40)]
+    assert len({tuple(o) for o in orders}) == 3
+
+
+def test_the_split_s_own_seed_moves_files(photo_folder: Path) -> None:
+    parts = {"train": 0.75, "validation": 0.25}
+    one, other = (pipeline(photo_folder, splits={"parts": parts, "seed": s}) for s in (0, 1))
+    assert one.files("validation") != other.files("validation")
+
+
+def test_an_example_is_the_same_in_whatever_split_of_the_data(photo_folder: Path) -> None:
+    """A record's draws follow its path, not its place in the list."""
+    all_of_it = pipeline(photo_folder, splits={"parts": {}})
+    part = pipeline(photo_folder)
+    at = {file: i for i, file in enumerate(all_of_it.files("train"))}
+    rows = [at[file] for file in part.files("train")]
+    assert rows != list(range(len(rows)))
+    np.testing.assert_array_equal(draws_of(all_of_it, "random_rotation", 4)[rows], draws_of(part, "random_rotation", 4))
+
+
+def test_epochs_augment_anew(plain: Any) -> None:
+    assert not np.any(draws_of(plain, "random_rotation", 0) == draws_of(plain, "random_rotation", 1))
+
+
+def test_a_moved_folder_changes_nothing(photo_folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    moved = shutil.copytree(photo_folder, tmp_path / "elsewhere")
+    one, other = pipeline(photo_folder), pipeline(moved)
+    assert one.fingerprint == other.fingerprint
+    assert one.spec_hash == other.spec_hash
+    same(stream(one.dataset("train", epoch=1)), stream(other.dataset("train", epoch=1)))

@@ -1,0 +1,53 @@
+"""The manifest and the hashes that identify data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipegen.data import manifest as module
+from pipegen.data.fingerprint import encode, example_id, fingerprint
+from pipegen.data.manifest import Manifest
+from pipegen.errors import InternalError
+from pipegen.ops.sources.base import Listing
+
+LISTING = Listing("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (0, 0, 1), ("a", "b"), (10, 20, 60))
+MANIFEST = Manifest(LISTING, {"train": (0, 2), "validation": (1,)}, "image_folder")
+
+
+def test_what_a_split_holds() -> None:
+    assert MANIFEST.splits == ("train", "validation")
+    assert MANIFEST.keys("train") == ("a/1.jpg", "b/1.jpg")
+    assert MANIFEST.files("train") == ("/data/a/1.jpg", "/data/b/1.jpg")
+    assert MANIFEST.labels("train") == (0, 1)
+    assert MANIFEST.num_examples("validation") == 1
+    assert (MANIFEST.mean_bytes(), MANIFEST.mean_bytes("train")) == (30.0, 35.0)
+    assert MANIFEST.class_names == ("a", "b")
+
+
+def test_example_ids_depend_on_source_and_key_alone() -> None:
+    assert MANIFEST.ids("train") == (example_id("image_folder", "a/1.jpg"), example_id("image_folder", "b/1.jpg"))
+    assert MANIFEST.ids("train") == Manifest(replace(LISTING, root="/elsewhere"), MANIFEST.members, "image_folder").ids("train")
+    assert example_id("by_split", "a/1.jpg") != example_id("image_folder", "a/1.jpg")
+    assert example_id("image_folder", "a/1.jpg") == 5610056537229920753  # frozen: another value would change every augmentation
+
+
+def test_two_records_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "example_id", lambda _, key: len(key))
+    with pytest.raises(InternalError, match=r"'a/1.jpg' and 'a/2.jpg'"):
+        Manifest(LISTING, MANIFEST.members, "image_folder").all_ids  # noqa: B018
+
+
+def test_the_fingerprint_follows_names_and_sizes_and_not_the_place() -> None:
+    print_ = MANIFEST.fingerprint
+    assert print_ == fingerprint(replace(LISTING, root="/elsewhere"))
+    reordered = Listing("/data", LISTING.keys[::-1], LISTING.labels, ("b", "a"), LISTING.sizes[::-1])
+    assert print_ == fingerprint(reordered)
+    assert print_ != fingerprint(replace(LISTING, sizes=(10, 20, 61)))
+    assert print_ != fingerprint(replace(LISTING, keys=("a/1.jpg", "a/2.jpg", "b/3.jpg")))
+
+
+def test_names_that_are_no_utf8_have_bytes_of_their_own() -> None:
+    assert encode("caf\u00e9.jpg") == "caf\u00e9.jpg".encode()
+    assert encode("\udcff.jpg") != encode("\udcfe.jpg")

@@ -1,0 +1,101 @@
+"""Specs, plans and records for tests, without files: what `build` does, step by step and in memory."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.plan.check import Checked, check
+from pipegen.spec.load import load
+
+if TYPE_CHECKING:
+    from pipegen.backend.records import Records
+    from pipegen.passes import Compiled
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+
+DEFAULTS: dict[str, Any] = {
+    "pipegen": 1,
+    "source": {"image_folder": {"path": "photos/"}},
+    "splits": {"parts": {"train": 0.75, "validation": 0.25}},
+    "batch": {"size": 8},
+}
+"""What a test does not care about."""
+
+
+def load_spec(text: str | dict[str, Any] = "", **sections: Any) -> PipelineSpec:
+    """A spec from YAML or sections, over `DEFAULTS`."""
+    own = (yaml.safe_load(text) or {}) if isinstance(text, str) else text
+    loaded = load({**DEFAULTS, **own, **sections}, env={})
+    assert loaded.spec is not None, [d.message for d in loaded.diagnostics.items]
+    return loaded.spec
+
+
+def checked(text: str | dict[str, Any] = "", *, classes: int | None = None, **sections: Any) -> Checked:
+    """The plans of every split and the findings of the plan phase."""
+    own = (yaml.safe_load(text) or {}) if isinstance(text, str) else text
+    loaded = load({**DEFAULTS, **own, **sections}, env={})
+    assert loaded.spec is not None, [d.message for d in loaded.diagnostics.items]
+    return check(loaded.spec, loaded.locate.label, classes=classes)
+
+
+def built(text: str | dict[str, Any] = "", *, split: str = "train", classes: int | None = None, **sections: Any) -> Plan:
+    """The plan of one split as built."""
+    found = checked(text, classes=classes, **sections)
+    assert split in found.plans, [f"{d.code} {d.message}" for d in found.diagnostics.items]
+    return found.plans[split]
+
+
+def compiled(plan: Plan, spec: PipelineSpec, *, num_examples: int | None = None, ram_budget: int | None = None) -> Compiled:
+    """The plan after every pass, with a record of each."""
+    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget))
+
+
+@cache
+def photos(count: int = 21, height: int = 90, width: int = 130, form: str = "JPEG") -> tuple[bytes, ...]:
+    """Encoded images of several sizes that are smooth in places and busy in others."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    made = []
+    for number in range(count):
+        rng = np.random.default_rng(number)
+        h, w = height + 3 * (number % 5), width + 7 * (number % 3)
+        y, x = np.mgrid[:h, :w]
+        waves = [127 + 120 * np.sin(x / (3 + 2 * c + number % 4) + y / (9 - 2 * c) + number) for c in range(3)]
+        image = np.stack(waves, -1)
+        image[h // 3 : h // 2] = rng.integers(0, 256, image[h // 3 : h // 2].shape)
+        stream = io.BytesIO()
+        Image.fromarray(np.clip(image, 0, 255).astype(np.uint8)).save(stream, form, quality=90)
+        made.append(stream.getvalue())
+    return tuple(made)
+
+
+def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
+    """Records in memory, labelled in stored order."""
+    from pipegen.backend.records import Records
+
+    n = len(contents)
+    ids = [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(n)]
+    return Records([f"photo-{i}.jpg" for i in range(n)], ids, [i * classes // n for i in range(n)], sum(map(len, contents)) / n, contents)
+
+
+def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int, int] = (0, 1), epochs: int = 1, first: int = 0) -> list[Any]:
+    """The batches of some epochs as NumPy arrays."""
+    import tensorflow as tf
+
+    from pipegen.backend.execute import Executor, Job
+    from pipegen.backend.options import make_options
+
+    executor = Executor(Job(plan, spec, data, shard))
+    out = []
+    for epoch in range(epochs):
+        head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(first, tf.int64)))
+        ds = executor.batches(head).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
+        out += [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in ds]
+    return out
