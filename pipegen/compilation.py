@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
 from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.passes.place_cache import cached_bytes
 from pipegen.plan.check import check
+from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.spec_hash import spec_hash
+from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled
+    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
     from pipegen.spec.models import PipelineSpec
@@ -97,7 +102,10 @@ def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
 
 
 def load(
-    source: str | Path | Mapping[str, Any] | Spec, *, params: Mapping[str, object] | None = None, runtime: Mapping[str, object] | None = None
+    source: str | Path | Mapping[str, Any] | Spec,
+    *,
+    params: Mapping[str, object] | None = None,
+    runtime: Mapping[str, object] | None = None,
 ) -> Spec:
     """Load and check a spec. No data is read, and TensorFlow is not imported.
 
@@ -149,3 +157,19 @@ def optimise(spec: PipelineSpec, plan: Plan, *, num_examples: int | None = None,
     """Run every pass over a plan."""
     replaces = spec.errors.skip is not None and plan.split == "train"
     return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, replaces))
+
+
+def check_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> None:
+    """Refuse a memory cache that was asked for and does not fit.
+
+    Raises:
+        SpecError: `PG410`.
+    """
+    node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
+    if node is None or spec.runtime.cache != "memory":
+        return
+    need = cached_bytes(node.out) * num_examples
+    if need > budget:
+        message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget is {format_bytes(budget)}"
+        help_ = ("use `cache: auto`, which caches what fits, or raise `ram_budget`",)
+        raise SpecError([make("PG410", message, locate(("runtime", "cache")), help=help_)])

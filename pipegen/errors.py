@@ -1,11 +1,11 @@
 """The exceptions that pipegen raises.
 
-    PipegenError
-     ├── SpecError       the spec or its data is wrong; holds the findings
-     ├── DataError       a record could not be read while the pipeline ran; names the file
-     ├── ModelMismatchError  a model does not fit what the pipeline gives
-     ├── StateError      a saved state does not fit this pipeline
-     └── InternalError   pipegen itself is wrong; never the user's mistake
+PipegenError
+ ├── SpecError       the spec or its data is wrong; holds the findings
+ ├── DataError       a record could not be read while the pipeline ran; names the file
+ ├── ModelMismatchError  a model does not fit what the pipeline gives
+ ├── StateError      a saved state does not fit this pipeline
+ └── InternalError   pipegen itself is wrong; never the user's mistake
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OpError(Exception):
         help: What to do about it.
     """
 
-    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | None = None) -> None:  # noqa: A002
+    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compilation import Spec, collect_data, load, optimise, plans_with_data
+from pipegen.compilation import Spec, check_cache, collect_data, load, optimise, plans_with_data
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import explain_text
 from pipegen.state import make_state, position_from
@@ -78,7 +78,10 @@ class Pipeline:
             self._require(split)
             model = self.spec.model
             count = self._manifest.num_examples(split)
-            self._compiled[split] = optimise(model, self._plans[split], num_examples=count, ram_budget=ram_budget(model.runtime))
+            budget = ram_budget(model.runtime)
+            compiled = optimise(model, self._plans[split], num_examples=count, ram_budget=budget)
+            check_cache(model, compiled.plan, count, budget, self.spec.loaded.locate.label)
+            self._compiled[split] = compiled
         return self._compiled[split]
 
     def _require(self, split: str) -> None:
@@ -322,5 +325,3 @@ def _describe(spec: Any) -> str:
         return "(" + ", ".join(_describe(v) for v in spec) + ")"
     dims = "×".join("?" if d is None else str(d) for d in spec.shape)
     return f"{spec.dtype.name} {dims}"
-
-

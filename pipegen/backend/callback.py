@@ -57,12 +57,12 @@ class ResumeCallback(keras.callbacks.Callback):
             self._offset = max(0, done - epoch * self._per_epoch())
             if self._offset >= self._per_epoch():
                 self._offset = 0
-                self._pipe._seek(*divmod(epoch * self._per_epoch(), steps))  # noqa: SLF001
+                self._pipe._seek(*divmod(epoch * self._per_epoch(), steps))
             elif done < epoch * self._per_epoch():
-                self._pipe._seek(*divmod(epoch * self._per_epoch(), steps))  # noqa: SLF001
+                self._pipe._seek(*divmod(epoch * self._per_epoch(), steps))
         else:
             self._offset = 0
-            self._pipe._seek(*divmod(epoch * self._per_epoch(), steps))  # noqa: SLF001
+            self._pipe._seek(*divmod(epoch * self._per_epoch(), steps))
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Save when it is time; end an epoch that was resumed in its middle where its data ends."""
@@ -91,7 +91,7 @@ class ResumeCallback(keras.callbacks.Callback):
     def _save(self, absolute: int) -> None:
         assert self._file is not None  # noqa: S101 - the callers have looked
         epoch, step = divmod(absolute, self._pipe.steps("train"))
-        state = self._pipe._state_at(epoch, step)  # noqa: SLF001
+        state = self._pipe._state_at(epoch, step)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
         partial.write_text(json.dumps(state))

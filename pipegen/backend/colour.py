@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import tensorflow as tf
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pipegen.ops.base import Arithmetic
     from pipegen.types import Interval
 
-ColourMatrix = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 """`A (..., out, in)`, `b (..., out)` and `m (..., out)` of `y = A x + b + m * mean`."""
 
 

@@ -92,7 +92,7 @@ class PipelineDataset(tf.data.Dataset):
         self._pipegen_commit = commit
         self._pipegen_plain = make(False)
         self._pipegen_derived: tf.data.Dataset | None = None
-        super().__init__(self._pipegen_plain._variant_tensor)  # noqa: SLF001 - how tf.data wraps a dataset
+        super().__init__(self._pipegen_plain._variant_tensor)
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
@@ -101,7 +101,7 @@ class PipelineDataset(tf.data.Dataset):
             guarded = self._pipegen_make(True)
             counted = guarded.apply(tf.data.experimental.assert_cardinality(self._pipegen_steps))
             self._pipegen_derived = counted.with_options(guarded.options())
-        return self._pipegen_derived._variant_tensor  # noqa: SLF001
+        return self._pipegen_derived._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_plain]
@@ -132,8 +132,8 @@ class _ExplainingIterator(Iterator[Any]):
 
     def __init__(self, dataset: PipelineDataset) -> None:
         self._dataset = dataset
-        self._epoch, self._step = dataset._pipegen_first()  # noqa: SLF001
-        self._inner = iter(dataset._pipegen_plain)  # noqa: SLF001
+        self._epoch, self._step = dataset._pipegen_first()
+        self._inner = iter(dataset._pipegen_plain)
 
     @property
     def element_spec(self) -> Any:
@@ -149,8 +149,8 @@ class _ExplainingIterator(Iterator[Any]):
         except StopIteration:
             raise
         except tf.errors.OpError as error:
-            raise self._dataset._pipegen_translate(error, self._epoch, self._step) from None  # noqa: SLF001
-        commit = self._dataset._pipegen_commit  # noqa: SLF001
+            raise self._dataset._pipegen_translate(error, self._epoch, self._step) from None
+        commit = self._dataset._pipegen_commit
         if commit is not None:
             commit(self._epoch, self._step)
         self._step += 1

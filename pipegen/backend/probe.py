@@ -56,7 +56,9 @@ def spread(count: int, sample: int | None) -> list[int]:
     return [i * count // taken for i in range(taken)]
 
 
-def probe(engine: Engine, split: str, records: Sequence[int], locate: Locate, progress: Callable[[int], None] | None = None) -> Iterator[Damaged]:
+def probe(
+    engine: Engine, split: str, records: Sequence[int], locate: Locate, progress: Callable[[int], None] | None = None
+) -> Iterator[Damaged]:
     """Read records through every step that works on single examples.
 
     Args:

@@ -6,12 +6,14 @@ vectors from the authors' Random123 library.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import tensorflow as tf
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
-Word = tf.Tensor
+Word: TypeAlias = tf.Tensor
 """A uint32 tensor."""
 
 

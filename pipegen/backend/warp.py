@@ -111,7 +111,14 @@ def read(image: tf.Tensor, located: Located, *, constant: float | None) -> tf.Te
 
 
 def warp(
-    image: tf.Tensor, fixed: tf.Tensor, *, size: tuple[int | tf.Tensor, int | tf.Tensor], fill: str, constant: float, interpolation: str, narrow: bool
+    image: tf.Tensor,
+    fixed: tf.Tensor,
+    *,
+    size: tuple[int | tf.Tensor, int | tf.Tensor],
+    fill: str,
+    constant: float,
+    interpolation: str,
+    narrow: bool,
 ) -> tf.Tensor:
     """`locate`, then `read`: resample `(n, height, width, channels)` through `fixed_matrix` matrices."""
     shape = tf.shape(image)

@@ -18,9 +18,9 @@ def bench(
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Measure the pipeline alone: images a second, time to the first batch, and what a model would wait for it.
+    """Measure images a second, and what a model would wait.
 
-    The first batch stands apart, since it pays for compiling, and a few more go by before the clock starts. A model whose
+    The pipeline runs alone. The first batch stands apart, since it pays for compiling, and a few more go by before the clock starts. A model whose
     step takes --model-ms waits for the rest of a batch's time; the next batch is made while it computes.
 
     Examples:

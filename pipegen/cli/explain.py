@@ -18,9 +18,9 @@ def explain(
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Print the compiled plan: its nodes, the type of every edge, and what each pass did and why.
+    """Print the compiled plan, and what each pass did and why.
 
-    No data is read, so sizes that depend on it are left open.
+    Every edge shows its type: dtype, shape and the values that can occur. No data is read, so sizes that depend on it are left open.
 
     Examples:
       pipegen explain flowers.pipegen.yaml

@@ -42,10 +42,15 @@ def family(op: type[Model]) -> str:
 
 
 def summary(op: type[Model]) -> str:
-    """The first sentence of an op's documentation."""
+    """The first sentence of an op's documentation, up to its colon."""
     text = " ".join(inspect.cleandoc(op.__doc__ or "").partition("\n\n")[0].split())
-    head, stop, _ = text.partition(". ")
-    return (head + "." if stop else text).removesuffix(".")
+    return text.partition(". ")[0].partition(": ")[0].removesuffix(".")
+
+
+def argument_names(op: type[Model]) -> list[str]:
+    """An op's arguments, its own before those that many steps share."""
+    own = [name for name in op.model_fields if name not in _COMMON]
+    return own + [name for name in _COMMON if name in op.model_fields]
 
 
 def op_table() -> str:
@@ -78,9 +83,8 @@ def _arguments(op: type[Transform] | type[Source]) -> list[str]:
     if hasattr(op, "from_yaml"):
         return ["  SPLIT: SOURCE", *_wrapped("The source of each split, under the split's name.", 6)]
     docs = field_docs(op)
-    own = [n for n in op.model_fields if n not in _COMMON]
     lines: list[str] = []
-    for name in [*own, *(n for n in _COMMON if n in op.model_fields)]:
+    for name in argument_names(op):
         info = op.model_fields[name]
         default = "required" if info.is_required() else f"default {_shown(info.get_default(call_default_factory=True))}"
         if default == "default null":

@@ -17,9 +17,9 @@ def _complete(incomplete: str) -> list[tuple[str, str]]:
 
 
 def ops(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A step or a source, such as random_flip.", autocompletion=_complete)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A step or a source, such as random_flip.", autocompletion=_complete)] = None,
 ) -> None:
-    """List the steps and sources, or explain one: its arguments, their defaults, and examples.
+    """List the steps and sources, or explain one.
 
     Examples:
       pipegen ops                    every step and source in one table

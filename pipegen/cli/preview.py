@@ -20,7 +20,7 @@ def preview(
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")] = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Write a contact sheet: originals beside several augmented draws, with class names.
+    """Write a contact sheet: originals beside augmented draws.
 
     It shows what the model will see, before a minute of training is spent: too much rotation, a flip that turns letters
     round, an object that is cropped away.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from pipegen.cli.op_docs import argument_names
 from pipegen.spec.scalars import needs_quotes, quoted
 from pipegen.spec.source_map import format_path
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipegen.compilation import Spec
+    from pipegen.ops.base import Transform
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
 
@@ -32,9 +36,10 @@ def resolved_json(spec: Spec) -> dict[str, Any]:
 
 def resolved_yaml(spec: Spec) -> str:
     """The resolved spec as YAML that loads to the same spec."""
+    origins = _Origins(spec)
     lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
     for key, value in plain_spec(spec.model).items():
-        lines += _entry(key, value, (key,), 0, _Origins(spec))
+        lines += _entry(key, value, (key,), 0, origins)
     width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
     return "".join(f"{f'{text:<{width}}  # {comment}' if comment else text}\n" for text, comment in lines)
 
@@ -47,12 +52,34 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
         if key == "source":
             values[key] = {value.op: value.model_dump(mode="json")}
         elif key == "transforms":
-            values[key] = [{step.op: step.model_dump(mode="json")} for step in value]
+            values[key] = [{step.op: _arguments(step)} for step in value]
         elif key == "epoch" and value == "pass":
             values[key] = None
         elif key != "params":
             values[key] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
     return values
+
+
+def _arguments(step: Transform) -> dict[str, Any]:
+    values = step.model_dump(mode="json")
+    return {name: values[name] for name in argument_names(type(step))}
+
+
+def _rejected_defaults(step: Transform) -> set[str]:
+    """Arguments whose defaults must not be written out, since they go with another argument that is not used."""
+    values = step.model_dump(mode="json", exclude_none=True)
+    given = {name: values[name] for name in step.model_fields_set if name in values}
+    if _valid(step, values):
+        return set()
+    return {name for name in values if name not in given and not _valid(step, {**given, name: values[name]})}
+
+
+def _valid(step: Transform, values: dict[str, Any]) -> bool:
+    try:
+        type(step).model_validate(values)
+    except ValidationError:
+        return False
+    return True
 
 
 def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
@@ -73,7 +100,7 @@ class _Origins:
         self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
         self.random = [step.random for step in spec.model.transforms]
         self.splits = spec.model.split_names()
-        self.labelled = spec.model.source.has_labels()
+        self.unwritten = {("transforms", i, step.op, name) for i, step in enumerate(spec.model.transforms) for name in _rejected_defaults(step)}
 
     def unset(self, path: KeyPath) -> str | None:
         """What is meant where nothing is said, in the words of a spec; `None` where nothing is done."""
@@ -103,6 +130,8 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
     """A key with its value, on as many lines as that needs."""
     pad = " " * indent
     start = f"{lead or pad}{key}:"
+    if path in origins.unwritten:
+        return [(f"{pad}# {key}: {_words(value)}", "default, and without effect here")]
     if value is None or value == {}:
         meant = origins.unset(path)
         return [(f"{pad}# {key}: {meant}", "default")] if meant and not lead else []
@@ -120,6 +149,12 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
             lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
         return lines
     return [(f"{start} {_inline(value)}", origins.origin(path))]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_words(v)}" for k, v in value.items()) + "}"
+    return _inline(value)
 
 
 def _inline(value: Any) -> str:

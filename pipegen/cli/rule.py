@@ -20,9 +20,11 @@ def _complete(incomplete: str) -> list[tuple[str, str]]:
 
 
 def rule(
-    code: Annotated[str | None, typer.Argument(metavar="[CODE]", help="A code such as PG214, or its name.", autocompletion=_complete)] = None,
+    code: Annotated[str | None, typer.Argument(metavar="CODE", help="A code such as PG214, or its name.", autocompletion=_complete)] = None,
 ) -> None:
-    """Explain a finding: what it says, why it matters, a spec that has it and the same spec mended.
+    """List the findings, or explain one.
+
+    A page says what is found, why it matters, and shows a spec that has it and the same spec mended.
 
     Examples:
       pipegen rule            every code in one table

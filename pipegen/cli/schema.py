@@ -17,11 +17,13 @@ _END = "<!-- end of ops table -->"
 
 
 def schema(
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="With --write or --check: another file for the schema.")] = None,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="With --write or --check: another file for the schema.")] = None,
     write: Annotated[bool, typer.Option("--write", help=f"Renew {_SCHEMA}, and the table of ops in {_README}.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 when one of them is out of date.")] = False,
 ) -> None:
-    """Print the JSON Schema of specs, from which editors complete and check as one types.
+    """Print the JSON Schema of specs, for editors.
+
+    From it they complete, explain and check as one types.
 
     Keep it beside your specs, and begin each spec with
     `# yaml-language-server: $schema=pipegen.schema.json`.

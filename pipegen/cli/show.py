@@ -15,7 +15,7 @@ def show(
     output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", help="How to print it.")] = "yaml",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Print the resolved spec: every default filled in, and where each value came from.
+    """Print a spec with every default, and where each value came from.
 
     What is printed is a spec again. The hash identifies what the pipeline means; a run can only be resumed under the
     same one.

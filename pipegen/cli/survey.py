@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.cli.failures import CannotRun
@@ -26,7 +27,7 @@ _SAMPLE = 200
 Layout = Literal["classes", "splits", "flat"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sample:
     """The headers of some files.
 
@@ -99,31 +100,35 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
         CannotRun: If it holds no image that pipegen reads.
     """
     folder = _enter(folder)
-    scan = Scan(os.path.abspath(folder))
-    names, _, loose = scan.level("")
-    full = [name for name in names if scan.tree(name)]
+    full, loose = _level(folder)
     parts = _split_folders(full)
-    remarks: list[str] = []
     if "train" in parts and len(parts) > 1:
-        return _with_splits(folder, parts, progress, remarks)
-    if full:
-        if loose:
-            remarks.append(f"{len(loose):,} images lie beside the class folders and belong to no class, so they are not used")
-        return _survey(folder, "classes", _list(ImageFolder(path=os.path.abspath(folder)), folder, progress), {}, remarks)
-    listing = _list(ImageFolder(path=os.path.abspath(folder), labels="none"), folder, progress)
-    return _survey(folder, "flat", listing, {}, remarks)
+        return _with_splits(folder, parts, progress)
+    if len(full) > 1:
+        remarks = [f"{loose:,} images lie beside the class folders; they belong to no class and are not used"] if loose else []
+        return _with_classes(folder, progress, remarks)
+    listing = _list(folder, progress, labels="none")
+    return Survey(folder, "flat", False, {}, listing, _sample(listing))
 
 
 def _enter(folder: str) -> str:
     """Go down while there is nothing but one folder with folders of images in it, as archives are packed."""
     for _ in range(3):
-        scan = Scan(os.path.abspath(folder))
-        names, _, loose = scan.level("")
-        full = [name for name in names if scan.tree(name)]
-        if loose or len(full) != 1 or not any(scan.tree(inner) for inner in scan.level(full[0])[0]):
+        full, loose = _level(folder)
+        if loose or len(full) != 1 or not _level(os.path.join(folder, full[0]))[0]:
             return folder
         folder = os.path.join(folder, full[0])
     return folder
+
+
+def _level(folder: str) -> tuple[list[str], int]:
+    """The folders directly in a folder that hold images at any depth, and how many images lie beside them."""
+    scan = Scan(os.path.abspath(folder))
+    try:
+        names, _, loose = scan.level("")
+        return [name for name in names if scan.tree(name)], len(loose)
+    except OpError as error:
+        raise CannotRun(error.message) from error
 
 
 def _split_folders(names: list[str]) -> dict[str, str]:
@@ -136,21 +141,45 @@ def _split_folders(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], None] | None, remarks: list[str]) -> Survey:
-    """Splits by folder. Those whose images lie in no class folder are left out where the training images have classes."""
-    scan = Scan(os.path.abspath(folder))
-    labelled = {split: any(scan.tree(inner) for inner in scan.level(name)[0]) for split, name in parts.items()}
+def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], None] | None) -> Survey:
+    """Splits by folder. Those without class folders are left out where the training images have classes."""
+    remarks: list[str] = []
+    labelled = {split: bool(_level(os.path.join(folder, name))[0]) for split, name in parts.items()}
     for split in [s for s in parts if labelled["train"] and not labelled[s]]:
-        remarks.append(f"{parts.pop(split)}/ has no class folders: those are for `pipe.predict_on({os.path.join(folder, split)!r})`")
-    source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled["train"] else "none")
-    try:
-        listing = source.list_parts(scan_base(folder), parts, progress)
-    except OpError as error:
-        raise _nothing(folder, error) from error
-    if not labelled["train"]:
-        return _survey(folder, "splits", listing, parts, remarks)
+        remarks.append(f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is")
     if len(parts) == 1:
-        remarks.append("there is no validation folder, so a share of the training images is set aside")
-        inner = os.path.join(folder, parts["train"])
-        return _survey(inner, "classes", _list(ImageFolder(path=os.path.abspath(inner)), inner, progress), {}, remarks)
-    return _survey(folder, "splits", listing, parts, remarks)
+        remarks.append("no other folder is named like a split and has classes, so a part of the training images is set aside")
+        return _with_classes(os.path.join(folder, parts["train"]), progress, remarks)
+    source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled["train"] else "none")
+    listing = source.list_parts(Path.cwd(), parts, progress)
+    return Survey(folder, "splits", labelled["train"], parts, listing, _sample(listing), tuple(remarks))
+
+
+def _with_classes(folder: str, progress: Callable[[int], None] | None, remarks: list[str]) -> Survey:
+    listing = _list(folder, progress, labels="folder")
+    return Survey(folder, "classes", True, {}, listing, _sample(listing), tuple(remarks))
+
+
+def _list(folder: str, progress: Callable[[int], None] | None, labels: Literal["folder", "none"]) -> Listing:
+    try:
+        return ImageFolder(path=os.path.abspath(folder), labels=labels).list(Path.cwd(), progress)
+    except OpError as error:
+        raise CannotRun(error.message, *([error.help] if error.help else [])) from error
+
+
+def _sample(listing: Listing) -> Sample:
+    """The headers of files spread over a listing."""
+    from PIL import Image
+
+    sample = Sample()
+    count = len(listing.keys)
+    taken = min(_SAMPLE, count)
+    for i in (k * count // taken for k in range(taken)):
+        try:
+            with Image.open(listing.path(i)) as image:
+                sample.formats[image.format or "unknown"] += 1
+                sample.sizes.append(image.size)
+                sample.gray += image.mode in ("1", "L", "LA", "I", "I;16", "F")
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            sample.unreadable.append(listing.keys[i])
+    return sample

@@ -38,7 +38,7 @@ class Report:
 def validate(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILES|FOLDERS|-]...", help="Specs, folders to search for *.pipegen.yaml, or `-`. Default: the working directory."),
+        typer.Argument(metavar="FILES|FOLDERS|-", help="Specs, folders to search for *.pipegen.yaml, or `-`. Default: the working directory."),
     ] = None,
     data: Annotated[
         str | None,
@@ -52,7 +52,7 @@ def validate(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what has a certain fix, say what changed, and look again.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Check specs: structure, shapes, value ranges, splits. Reads no data unless asked.
+    """Check specs; read no data unless asked.
 
     Every finding names the place and the way out. Exit code 0: no errors; 1: errors; 2: could not run.
 

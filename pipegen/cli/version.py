@@ -8,7 +8,7 @@ _LIBRARIES = (("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "ten
 
 
 def version() -> None:
-    """Print the versions of pipegen, Python and TensorFlow, for a report.
+    """Print the versions of pipegen, Python and TensorFlow.
 
     Example:
       pipegen version

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+    from pipegen.plan.nodes import Plan
 
 
 def defer_cast(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -40,6 +40,8 @@ class Builder:
         self.type = source_type
         self.nodes: list[Node] = []
         self.findings: list[Diagnostic] = []
+        self.ordinary: set[Diagnostic] = set()
+        """Findings about random steps, which run on the training split as a matter of course."""
         self.poisoned: set[str] = set()
         self.segment: _Geometric | _Colour | None = None
         self.held: dict[str, s.Decode] = {}
@@ -82,15 +84,23 @@ class Builder:
         step = ref.step
         if step.feature is not None:
             if step.feature not in self.type:
-                self._report(ref, OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=f"features: {', '.join(self.type)}"))
+                self._report(
+                    ref,
+                    OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=f"features: {', '.join(self.type)}"),
+                )
                 return []
             return [step.feature]
+        if isinstance(step, DecodeTransform):
+            return [f for f, t in self.type.items() if t.kind in ("encoded", "image")]
         return [f for f, t in self.type.items() if t.kind in step.kinds or t.kind == "encoded"]
 
     def _report(self, ref: StepRef, error: OpError) -> None:
         path: Path = (*ref.path, error.field) if error.field else ref.path
         label = self.locate(path, key=error.field is None)
-        self.findings.append(make(error.code, error.message, label, help=(error.help,) if error.help else ()))
+        finding = make(error.code, error.message, label, help=(error.help,) if error.help else ())
+        self.findings.append(finding)
+        if ref.step.random and ref.step.when is None:
+            self.ordinary.add(finding)
 
     def _step(self, ref: StepRef, feature: str, following: StepRef | None) -> None:
         if feature in self.poisoned:
@@ -151,11 +161,20 @@ class Builder:
                 self._close()
                 self._emit(s.Crop(feature, ref), feature, y)
                 return
-            if isinstance(seg, _Geometric) and seg.feature == feature and not alone and not seg.closed and mode is not None and not seg.alone:
+            if (
+                isinstance(seg, _Geometric)
+                and seg.feature == feature
+                and not alone
+                and not seg.closed
+                and mode is not None
+                and not seg.alone
+            ):
                 self._fill_lint(ref, seg)
             self._close()
         self._emit(s.Compose(feature, ref, (x.height, x.width), not joins), feature, y)
-        segment = self.segment if joins and isinstance(self.segment, _Geometric) else _Geometric(feature, mode or ("reflect", "bilinear"), alone)
+        segment = (
+            self.segment if joins and isinstance(self.segment, _Geometric) else _Geometric(feature, mode or ("reflect", "bilinear"), alone)
+        )
         segment.out = y
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
@@ -163,7 +182,12 @@ class Builder:
     def _fill_lint(self, ref: StepRef, seg: _Geometric) -> None:
         field = "fill" if getattr(ref.step, "fill", None) != seg.mode[0] else "interpolation"
         message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
-        self._report(ref, OpError("PG502", message, field=field, help="give the steps of one run the same `fill` and `interpolation`, or write `exact: true`"))
+        self._report(
+            ref,
+            OpError(
+                "PG502", message, field=field, help="give the steps of one run the same `fill` and `interpolation`, or write `exact: true`"
+            ),
+        )
 
     def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
         seg = self.segment

@@ -11,6 +11,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.errors import OpError
 from pipegen.plan.build import Builder
 from pipegen.plan.lints import lint_recipe
+from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -41,6 +42,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None) -> 
     source = _source_type(spec, classes)
     plans: dict[str, Plan] = {}
     per_split: dict[str, list[Diagnostic]] = {}
+    ordinary: set[Diagnostic] = set()
     for split in spec.split_names():
         builder = Builder(spec, split, locate, source)
         try:
@@ -49,9 +51,11 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None) -> 
             builder.findings.append(make(error.code, error.message, locate(("transforms",))))
             plan = None
         per_split[split] = builder.findings
+        ordinary |= builder.ordinary
         if plan is not None:
             plans[split] = plan
-    diagnostics.extend(_merge(per_split))
+    diagnostics.extend(_merge(per_split, ordinary))
+    diagnostics.extend(_shares(spec, locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
     diagnostics.extend(lint_recipe(spec, locate))
@@ -65,21 +69,38 @@ def _source_type(spec: PipelineSpec, classes: int | None) -> ElementType:
     return type_
 
 
-def _merge(per_split: dict[str, list[Diagnostic]]) -> list[Diagnostic]:
-    """One finding for what several splits share; what only some have names them."""
+def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:
+    """One finding for what several splits share; what only some have names them, unless that goes without saying.
+
+    A random step and its evaluation form can fail in the same way at the same place: the first finding stands for both.
+    """
     where: dict[Diagnostic, list[str]] = {}
+    first_at: dict[tuple[str, str], Diagnostic] = {}
     for split, findings in per_split.items():
         for finding in findings:
-            splits = where.setdefault(finding, [])
+            place = (finding.code, finding.labels[0].path if finding.labels else "")
+            same = first_at.setdefault(place, finding) if finding.code != "PG201" else finding
+            splits = where.setdefault(same, [])
             if split not in splits:
                 splits.append(split)
-    merged = []
-    for finding, splits in where.items():
-        if len(splits) < len(per_split) and not any(f"`{s}`" in finding.message for s in splits):
+    merged: list[Diagnostic] = []
+    for original, splits in where.items():
+        finding = original
+        if len(splits) < len(per_split) and finding not in ordinary and not any(f"`{s}`" in finding.message for s in splits):
             named = " and ".join(f"`{s}`" for s in splits)
             finding = replace(finding, message=f"{finding.message} (in split {named})")
         merged.append(finding)
     return _join_unbatchable(merged)
+
+
+def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+    """Whether the global batch divides among the hosts that the spec names."""
+    shard = spec.runtime.shard
+    if not isinstance(shard, ShardIndex) or spec.batch.size % shard.count == 0:
+        return []
+    message = f"a global batch of {spec.batch.size} does not divide among {shard.count} hosts"
+    labels = (locate(("batch", "size")), locate(("runtime", "shard", "count"), "hosts"))
+    return [make("PG412", message, *labels, help=(f"use a multiple of {shard.count}",))]
 
 
 def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
@@ -96,7 +117,7 @@ def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
 
 def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     """DESIGN rule 3: every split gives the model the same element type."""
-    reference: tuple[str, dict[str, tuple[object, ...]]] | None = None
+    reference: tuple[str, dict[str, tuple[str, tuple[int | None, ...]]]] | None = None
     for split, plan in plans.items():
         types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if t.kind == "image"}
         if reference is None:

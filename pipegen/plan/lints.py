@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from pipegen.plan.build import Locate
     from pipegen.plan.stages import StepRef
     from pipegen.spec.models import PipelineSpec
-    from pipegen.types import FeatureType
 
 
 def lint_recipe(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     """Every lint about the order and the use of steps."""
-    return [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_walk(spec, locate)]
+    return [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *_walk(spec, locate)]
 
 
 def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
@@ -55,6 +54,20 @@ def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     return []
 
 
+def _padded(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+    padded = [s for s in spec.split_names() if s != "train" and spec.batch.remainder_for(s) == "pad"]
+    if not padded:
+        return []
+    return [
+        make(
+            "PG512",
+            f"split `{'`, `'.join(padded)}` is padded with examples of weight 0, which plain `metrics=` count and `weighted_metrics=` do not",
+            locate(("batch", "remainder")),
+            help=("compile the model with `weighted_metrics=`, and use `pipe.trim` on predictions",),
+        )
+    ]
+
+
 def _walk(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     """Follow the training recipe's types and look at neighbours."""
     found: list[Diagnostic] = []
@@ -64,11 +77,19 @@ def _walk(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
         return found
     arithmetic: StepRef | None = None
     resized: StepRef | None = None
-    for ref in _with_decoder(spec, split, type_):
+    for ref in _with_decoder(spec, split):
         traits = ref.step.traits(type_)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and gives nothing"
-            found.append(make("PG504", message, locate(ref.path, key=True), locate(arithmetic.path, "floats from here", key=True), help=("put it before",)))
+            found.append(
+                make(
+                    "PG504",
+                    message,
+                    locate(ref.path, key=True),
+                    locate(arithmetic.path, "floats from here", key=True),
+                    help=("put it before",),
+                )
+            )
             arithmetic = None
         if traits.family is Family.POINTWISE:
             arithmetic = ref
@@ -84,7 +105,7 @@ def _walk(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     return found
 
 
-def _with_decoder(spec: PipelineSpec, split: str, type_: FeatureType) -> list[StepRef]:
+def _with_decoder(spec: PipelineSpec, split: str) -> list[StepRef]:
     from pipegen.ops.registry import default_decoder
     from pipegen.plan.stages import StepRef
 

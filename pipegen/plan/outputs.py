@@ -59,7 +59,9 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             _feature(plan, name, type_[name], split, locate)
     for name in out.encode:
         if name not in wanted or (name in type_ and type_[name].kind != "label"):
-            plan.findings.append(make("PG218", f"`{name}` is no label of the output, so it cannot be encoded", locate(("output", "encode", name), key=True)))
+            plan.findings.append(
+                make("PG218", f"`{name}` is no label of the output, so it cannot be encoded", locate(("output", "encode", name), key=True))
+            )
             plan.failed = True
     return plan
 

@@ -36,7 +36,12 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         entry: dict[str, Any] = {"node": type(node).__name__.lower(), "text": _node(node), "type": _types(node)}
         if isinstance(node, (Element, Kernel)):
             entry["stages"] = [
-                {"stage": type(stage).__name__, "text": _stage(stage), "feature": stage.feature, "steps": [_ref_json(r) for r in s.refs(stage)]}
+                {
+                    "stage": type(stage).__name__,
+                    "text": _stage(stage),
+                    "feature": stage.feature,
+                    "steps": [_ref_json(r) for r in s.refs(stage)],
+                }
                 for stage in node.stages
             ]
         nodes.append(entry)
@@ -45,26 +50,45 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 def _types(node: Node) -> dict[str, Any]:
     return {
-        name: {"kind": t.kind, "dtype": t.dtype, "shape": list(t.shape), "interval": [t.interval.low, t.interval.high] if t.interval else None}
+        name: {
+            "kind": t.kind,
+            "dtype": t.dtype,
+            "shape": list(t.shape),
+            "interval": [t.interval.low, t.interval.high] if t.interval else None,
+        }
         for name, t in node.out.items()
     } | ({"batch": node.out.batch} if node.out.batch is not None else {})
 
 
 def _ref_json(ref: StepRef) -> dict[str, Any]:
-    return {"op": ref.step.op, "id": ref.id, "path": list(ref.path), "arguments": step_kwargs(ref.step), "draws": [ref.start, ref.start + ref.num_draws]}
+    return {
+        "op": ref.step.op,
+        "id": ref.id,
+        "path": list(ref.path),
+        "arguments": step_kwargs(ref.step),
+        "draws": [ref.start, ref.start + ref.num_draws],
+    }
 
 
 def _node(node: Node) -> str:
     match node:
         case Index():
-            order = {"stored": "stored order", "global": "global shuffle", "window": f"shuffle in windows of {format_bytes(node.window_bytes or 0)}"}[node.order]
+            order = {
+                "stored": "stored order",
+                "global": "global shuffle",
+                "window": f"shuffle in windows of {format_bytes(node.window_bytes or 0)}",
+            }[node.order]
             shard = ", this host's block" if node.shard else ""
             draws = f", {node.num_draws} draws for each example" if node.num_draws else ""
             return f"index    split {node.split}, {order}{shard}{draws}"
         case Read():
             return "read     stored bytes"
         case Shuffle():
-            return f"shuffle  {node.order}, holding every example" if node.window_bytes is None else f"shuffle  windows of {format_bytes(node.window_bytes)}"
+            return (
+                f"shuffle  {node.order}, holding every example"
+                if node.window_bytes is None
+                else f"shuffle  windows of {format_bytes(node.window_bytes)}"
+            )
         case Shard():
             return "shard    this host's block of each global batch"
         case Element():
@@ -125,7 +149,7 @@ def _fill(fill: object) -> str:
     return fill if isinstance(fill, str) else f"constant {getattr(fill, 'constant', 0):g}"
 
 
-def _stage(stage: Stage) -> str:
+def _stage(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a closed set
     feature = stage.feature
     match stage:
         case s.Decode():

@@ -195,4 +195,3 @@ def refs(stage: Stage) -> tuple[StepRef, ...]:
 def is_random(stage: Stage) -> bool:
     """Whether the stage reads the example's draws."""
     return any(r.num_draws for r in refs(stage))
-

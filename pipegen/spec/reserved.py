@@ -17,6 +17,7 @@ KEYS: dict[KeyPath, str] = {
     ("tests",): "assertions on shapes, ranges and counts",
     ("stages",): "progressive resizing",
     ("runtime", "service"): "the tf.data service",
+    ("runtime", "cache", "disk"): "a cache in a folder",
     ("splits", "method", "column"): "splits named by a column of a table",
 }
 """Keys, with what they will hold."""

@@ -145,14 +145,12 @@ def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> di
 
 def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
     for path, reading in tree.odd_keys.items():
-        if not path:
-            continue
-        schedule = len(path) > 3 and path[0] == "transforms"
-        described = path[0] == "source" and not SOURCE_KEYS.isdisjoint(path)
+        schedule = len(path) > 3 and path[:1] == ("transforms",)
+        described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
         if schedule or described or any(path[: len(r)] == r for r in reserved):
             continue
         here = place.at(*path)
-        key = path[-1]
+        key = next(reversed(path))
         label = here.label(key=True)
         if any(d.primary == label for d in place.out):
             continue

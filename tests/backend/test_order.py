@@ -38,11 +38,18 @@ def step_of(o: Any, epoch: int, step: int) -> tuple[Array, Array]:
 
 
 def epoch_of(o: Any, epoch: int) -> list[Array]:
-    return [step_of(o, epoch, step)[0] for step in range(o.steps)]
+    """The records of each batch of an epoch."""
+    import tensorflow as tf
+
+    steps = tf.range(o.steps, dtype=tf.int64)
+    low, high = (edge.numpy() for edge in o.block(steps))
+    slots = np.concatenate([step * o.batch + np.arange(a, b) for step, (a, b) in enumerate(zip(low, high, strict=True))])
+    cycle, position, _ = o.at(tf.constant(epoch, tf.int64), tf.constant(slots, tf.int64))
+    return np.split(o.records(cycle, position).numpy(), np.cumsum(high - low)[:-1])
 
 
 @pytest.mark.smoke
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(n=st.integers(1, 3000), seed=st.integers(0, 2**63 - 1), cycle=st.integers(0, 2**40))
 def test_an_epoch_is_a_permutation(n: int, seed: int, cycle: int) -> None:
     assert sorted(one_pass(order(n, seed=seed), cycle)) == list(range(n))
@@ -80,8 +87,8 @@ def test_every_record_comes_first_about_equally_often() -> None:
 
 
 def test_another_seed_is_another_order() -> None:
-    orders = {one_pass(order(40, seed=seed), 3).tobytes() for seed in [*range(50), 2**32, 2**32 + 1, 2**62]}
-    assert len(orders) == 53
+    orders = {one_pass(order(40, seed=seed), 3).tobytes() for seed in [*range(20), 2**32, 2**32 + 1, 2**62]}
+    assert len(orders) == 23
 
 
 def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
@@ -96,7 +103,7 @@ def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
     for n in (43, 1000, 65_536):
         assert shuffled(n, [1, 2, 3]) == shuffled(n, [0xABCDEF01, 0x12345602, 0xFFFFFF03])
         assert len({shuffled(n, key) for key in ([1, 2, 3], [2, 2, 3], [1, 3, 3], [1, 2, 4])}) == 4
-    assert shuffled(65_537, [1, 2, 3]) != shuffled(65_537, [0xABCDEF01, 0x12345602, 0xFFFFFF03])
+    assert shuffled(131_072, [1, 2, 3]) != shuffled(131_072, [0x101, 2, 3])
 
 
 def test_low_bytes_of_keys_never_repeat() -> None:
@@ -117,7 +124,7 @@ def test_stored_order_is_the_source_s() -> None:
     assert [list(b) for b in epoch_of(o, 7)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(n=st.integers(2, 200), window=st.integers(1, 60), seed=st.integers(0, 2**63 - 1), cycle=st.integers(0, 9999))
 def test_a_window_shuffle_stays_in_its_windows(n: int, window: int, seed: int, cycle: int) -> None:
     shuffled = one_pass(order(n, kind="window", window=window, seed=seed), cycle)
@@ -131,20 +138,27 @@ def test_windows_differ_from_each_other_and_from_epoch_to_epoch() -> None:
     assert not np.array_equal(first, second)
     inside = first.reshape(6, 20) % 20
     assert len({row.tobytes() for row in inside}) == 6
-    assert len({one_pass(order(26, kind="window", window=13, seed=1), c).tobytes() for c in range(300)}) == 300
+    import tensorflow as tf
+
+    epochs, n = 300, 26
+    cycle, position = tf.repeat(tf.range(epochs, dtype=tf.int64), n), tf.tile(tf.range(n, dtype=tf.int64), [epochs])
+    orders = order(n, kind="window", window=13, seed=1).records(cycle, position).numpy().reshape(epochs, 2, 13)
+    assert len({row.tobytes() for row in orders[:, 0]}) == epochs
+    assert len({row.tobytes() for row in orders[:, 1]}) == epochs
 
 
-@settings(max_examples=20)
-@given(n=st.integers(3, 50), batch=st.integers(1, 9), steps=st.integers(1, 12), epochs=st.integers(1, 6))
+@settings(max_examples=15)
+@given(n=st.integers(3, 50), batch=st.integers(1, 9), steps=st.integers(1, 12), epochs=st.integers(1, 5))
 def test_an_epoch_of_steps_goes_on_through_the_permutation(n: int, batch: int, steps: int, epochs: int) -> None:
     o = order(n, batch, epoch_steps=steps, remainder="drop", seed=6)
     assert o.steps == steps
     served = np.concatenate([b for e in range(epochs) for b in epoch_of(o, e)])
-    passes = np.concatenate([one_pass(o, c) for c in range(len(served) // n + 1)])
+    whole = order(n, n, remainder="drop", seed=6)
+    passes = np.concatenate([epoch_of(whole, c)[0] for c in range(-(-len(served) // n))])
     np.testing.assert_array_equal(served, passes[: len(served)])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     n=st.integers(4, 60),
     local=st.integers(1, 4),
@@ -158,7 +172,10 @@ def test_shards_are_disjoint_and_make_up_the_global_batch(n: int, local: int, co
     whole = order(n, local * count, **own)
     hosts = [order(n, local * count, shard=(i, count), **own) for i in range(count)]
     assert {h.steps for h in hosts} == {whole.steps}
-    for step in range(whole.steps):
+    for a, *shares in zip(epoch_of(whole, 2), *(epoch_of(h, 2) for h in hosts), strict=True):
+        np.testing.assert_array_equal(np.concatenate(shares), a)
+    if whole.steps:
+        step = whole.steps - 1
         records, weights = step_of(whole, 2, step)
         shares = [step_of(h, 2, step) for h in hosts]
         np.testing.assert_array_equal(np.concatenate([r for r, _ in shares]), records)

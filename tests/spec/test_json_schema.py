@@ -22,7 +22,7 @@ GOOD = [
     HEAD + "shuffle: {window: 1GiB}\nepoch: {steps: 10}\nbatch: {size: 3, remainder: {train: keep, test: pad}}\n",
     HEAD + "splits: {parts: {train: 10, test: 0.5}, method: hash, group: {path: '(.*)/'}, folds: {count: 5, fold: 0}}\n",
     HEAD + "output: {x: [image], y: ~, dtype: uint8, channels: first}\nerrors: {decode: {skip: {report: a.jsonl}}, exclude: b.txt}\n",
-    HEAD + "runtime: {cache: {disk: /x}, shard: {index: 0, count: 2}, prefetch: {device: auto}, threads: 3, jit: never}\n",
+    HEAD + "runtime: {cache: memory, shard: {index: 0, count: 2}, prefetch: {device: auto}, threads: 3, jit: never}\n",
     HEAD + "transforms: [{random_rotation: {degrees: [-5, 20], fill: {constant: 0}, when: [train, test]}}]\n",
     "pipegen: 1\nsource: {by_split: {train: {image_folder: {path: a}}, test: {image_folder: {path: b}}}}\n",
     "params: {n: {type: int, default: 3}, b: {type: bool, default: true}}\n"

@@ -75,10 +75,12 @@ def test_the_mapping_is_left_alone() -> None:
 
 
 def test_runtime_from_python_is_laid_over() -> None:
-    loaded = load({**GOOD, "runtime": {"threads": 2, "cache": {"disk": "/x"}}}, env={}, runtime={"cache": {"disk": "y"}, "jit": "never"})
+    own = {"threads": 2, "prefetch": {"device": "GPU:0"}, "shard": {"index": 0, "count": 2}}
+    loaded = load({**GOOD, "runtime": own}, env={}, runtime={"prefetch": {"device": "auto"}, "shard": "none", "jit": "never"})
     assert loaded.spec is not None
     runtime = loaded.spec.runtime
-    assert (runtime.threads, runtime.cache.disk, runtime.jit) == (2, str(Path.cwd() / "y"), "never")  # type: ignore[union-attr]
+    assert (runtime.threads, runtime.shard, runtime.jit) == (2, "none", "never")
+    assert runtime.prefetch.device == "auto"  # type: ignore[union-attr]
 
 
 def test_origins() -> None:

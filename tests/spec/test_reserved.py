@@ -96,6 +96,7 @@ def test_tasks_of_later_waves_are_not_yet(task: str) -> None:
         ("tests: {1: 2}", 1),
         ("stages: []", 1),
         ("runtime: {service: grpc://x, cache: none}", 1),
+        ("runtime: {cache: {disk: /ssd/cache}, jit: never}", 1),
         ("splits: {method: {column: part}, parts: {train: a, validation: b}}", 1),
         ("splits: {group: patient}", 1),
         ("transforms: [{random_rotation: {degrees: {linear: {from: 0, to: 20, epochs: [0, 20]}}}}]", 1),

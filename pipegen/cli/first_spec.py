@@ -1,0 +1,121 @@
+"""The text of a first spec: few lines that run, and what was found as comments."""
+
+from __future__ import annotations
+
+import os
+from statistics import median
+from typing import TYPE_CHECKING
+
+from pipegen.spec.scalars import needs_quotes, quoted
+
+if TYPE_CHECKING:
+    from pipegen.cli.survey import Sample, Survey
+
+_SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
+_SMALL = 256
+"""Images that are all of one size no larger than this keep it."""
+_BATCH = 32
+_CLASSES_SHOWN = 12
+
+
+def first_spec(found: Survey, spec_folder: str) -> str:
+    """Write a spec for what was found.
+
+    Args:
+        found: What lies in the folder.
+        spec_folder: Where the spec will stand; its path is relative to that.
+    """
+    lines = ["# yaml-language-server: $schema=pipegen.schema.json", *(f"# {line}" for line in _comments(found)), "pipegen: 1"]
+    labels = "" if found.labelled else ", labels: none"
+    lines.append(f"source: {{image_folder: {{path: {_text(_relative(found.folder, spec_folder))}{labels}}}}}")
+    lines += _splits(found)
+    lines += ["transforms:", f"  - resize: {{size: {_size(found.sample)}}}"]
+    if found.layout != "flat":
+        lines += [
+            "  - random_flip  # left and right; take it out where that matters, as in text",
+            "  - random_rotation: {degrees: 10}",
+            "  - random_brightness: {factor: 0.2}",
+        ]
+    lines.append("  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}")
+    lines.append(f"batch: {{size: {_batch(found)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _comments(found: Survey) -> list[str]:
+    lines = [f"`pipegen init` found {found.summary()}."]
+    counts = found.class_counts
+    if counts:
+        shown = [f"{_plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
+        more = len(counts) - len(shown)
+        lines.append(f"Classes: {', '.join(shown)}{f' and {more:,} more' if more else ''}")
+    if found.layout == "splits":
+        parts = found.listing.parts or ()
+        lines.append(f"Splits: {', '.join(f'{split} {parts.count(split):,}' for split in found.parts)}")
+    lines += _about_sample(found.sample)
+    lines += [_plain(remark) for remark in found.remarks]
+    return lines
+
+
+def _about_sample(sample: Sample) -> list[str]:
+    looked = len(sample.sizes) + len(sample.unreadable)
+    lines = []
+    if sample.sizes:
+        widths, heights = zip(*sample.sizes, strict=True)
+        formats = ", ".join(name for name, _ in sample.formats.most_common())
+        across = _range(widths)
+        lines.append(f"Of {looked:,} looked at: {formats}; {across} pixels wide, {_range(heights)} high")
+        if sample.gray == len(sample.sizes):
+            lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps them so")
+    if sample.unreadable:
+        lines.append(f"{len(sample.unreadable):,} cannot be read, such as {_plain(sample.unreadable[0])}; `pipegen validate SPEC --data=all` names all")
+    return lines
+
+
+def _range(values: tuple[int, ...]) -> str:
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _splits(found: Survey) -> list[str]:
+    if found.layout == "flat":
+        return []
+    if found.layout == "splits":
+        return [f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {_text(name)}' for split, name in found.parts.items())}}}}}"]
+    return ["splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}"]
+
+
+def _size(sample: Sample) -> str:
+    """What to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
+    distinct = set(sample.sizes)
+    if len(distinct) == 1:
+        ((width, height),) = distinct
+        if max(width, height) <= _SMALL:
+            return str(width) if width == height else f"[{height}, {width}]"
+    shorter = median(min(size) for size in sample.sizes) if sample.sizes else _SIZES[-1]
+    return str(max((size for size in _SIZES if size <= shorter), default=_SIZES[0]))
+
+
+def _batch(found: Survey) -> int:
+    """A usual batch, or a smaller one that leaves small data some steps."""
+    size = _BATCH
+    while size > 1 and found.layout != "flat" and found.train_count < 2 * size:
+        size //= 2
+    return size
+
+
+def _relative(folder: str, spec_folder: str) -> str:
+    """The folder as the spec names it: relative where it is near, with `$` doubled."""
+    absolute = os.path.abspath(folder)
+    relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
+    chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
+    return chosen.replace(os.sep, "/") + "/"
+
+
+def _text(text: str) -> str:
+    text = text.replace("$", "$$")
+    return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
+
+
+def _plain(text: str) -> str:
+    """A name on one line of a comment."""
+    return "".join(c if c.isprintable() else "?" for c in text)

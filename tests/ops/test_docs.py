@@ -1,0 +1,23 @@
+"""The strings below fields are read without importing anything heavy, inherited ones too."""
+
+from __future__ import annotations
+
+from pipegen.ops.docs import field_docs
+from pipegen.ops.registry import sources, transforms
+from pipegen.spec.models import Batch, PipelineSpec
+
+
+def test_own_and_inherited_fields() -> None:
+    docs = field_docs(transforms()["random_flip"])
+    assert docs["axis"].startswith("Which way")
+    assert docs["when"].startswith("Which splits it runs on")
+    assert docs["probability"].startswith("The share of examples that is mirrored")  # its own, not the family's
+
+
+def test_every_field_of_every_section_and_source_has_some() -> None:
+    for model in (PipelineSpec, Batch, *sources().values()):
+        assert set(field_docs(model)) == set(model.model_fields)
+
+
+def test_line_breaks_stay_and_indentation_goes() -> None:
+    assert field_docs(Batch)["remainder"].splitlines()[1].startswith("0. One word")
