@@ -23,7 +23,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="photographs, one sub-folder of JPEGs per class (`python -m benchmarks.make_photos`)")
     parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES), help="what to measure (default: all)")
     names = [s.name for s in SYSTEMS]
-    parser.add_argument("--systems", nargs="+", choices=names, metavar="SYSTEM", help=f"whom to measure (default: all of {', '.join(names)})")
+    listed = ", ".join(names)
+    parser.add_argument("--systems", nargs="+", choices=names, metavar="SYSTEM", help=f"whom to measure (default: all of {listed})")
     parser.add_argument("--repeats", type=int, default=3, help="interleaved turns of each system (default: 3)")
     parser.add_argument("--images", type=int, default=1920, help="images in a turn (default: 1920)")
     parser.add_argument("--seconds", type=float, default=15.0, help="a turn ends after so many seconds in any case (default: 15)")

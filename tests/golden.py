@@ -1,6 +1,7 @@
 """Golden cases: Markdown files whose fenced blocks are inputs and expected outputs, so that they read as documentation.
 
 A block's info string names it: a kind, then words (`plan before`) and `key=value` settings (`plan built split=train`).
+`yaml` starts a case; `yaml NAME` is a further input of it: a file that stands beside.
 `--update-golden` writes the outputs anew into the same place; prose and inputs stay as they are.
 """
 
@@ -64,7 +65,7 @@ def check(path: Path, produce: Callable[[Case, Block], str], *, update: bool) ->
     text = path.read_text(encoding="utf-8")
     everything = cases(text)
     assert everything, f"{path.name} holds no case"
-    wanted = iter([produce(case, block) for case in everything for block in case.blocks[1:]])
+    wanted = iter([produce(case, block) for case in everything for block in case.blocks if block.info.split()[0] != "yaml"])
 
     def renewed(match: re.Match[str]) -> str:
         if match[1].split()[0] == "yaml":

@@ -85,17 +85,39 @@ def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
     return Records([f"photo-{i}.jpg" for i in range(n)], ids, [i * classes // n for i in range(n)], sum(map(len, contents)) / n, contents)
 
 
-def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int, int] = (0, 1), epochs: int = 1, first: int = 0) -> list[Any]:
-    """The batches of some epochs as NumPy arrays."""
+def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
+    """Every feature at the end of a plan, one row a record in stored order, as NumPy arrays.
+
+    It runs the executor's functions one by one and eagerly, which shows the numbers without a dataset around them.
+    """
+    import tensorflow as tf
+
+    from pipegen.backend.execute import Executor, Job
+    from pipegen.plan.nodes import Batch, Element, Kernel, Read
+
+    x = Executor(Job(plan, spec, data))
+    record = tf.range(len(data), dtype=tf.int64)
+    draws = x.draws(x.tensors, record, tf.zeros_like(record))
+    compute = x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))])
+    rows = [compute(r, d) for r, d in zip(record, draws, strict=True)]
+    features = {name: tf.stack([row[name] for row in rows]) for name in rows[0]} | {"@draws": draws}
+    entry = plan.batch.out
+    for node in plan.nodes[plan.nodes.index(plan.batch) :]:
+        if isinstance(node, Kernel):
+            features = x.kernel(node, entry)(features)
+        entry = node.out
+    assert any(isinstance(n, Batch) for n in plan.nodes)
+    return {name: features[name].numpy() for name, _ in plan.out.items()}
+
+
+def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int, int] = (0, 1), epochs: int = 1) -> list[Any]:
+    """The batches of some epochs as NumPy arrays, through the dataset."""
     import tensorflow as tf
 
     from pipegen.backend.execute import Executor, Job
     from pipegen.backend.options import make_options
 
     executor = Executor(Job(plan, spec, data, shard))
-    out = []
-    for epoch in range(epochs):
-        head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(first, tf.int64)))
-        ds = executor.batches(head).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
-        out += [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in ds]
-    return out
+    heads = tf.data.Dataset.from_tensor_slices((tf.range(epochs, dtype=tf.int64), tf.zeros([epochs], tf.int64)))
+    ds = executor.batches(heads).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
+    return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in ds]

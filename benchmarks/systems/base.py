@@ -66,6 +66,6 @@ class System(ABC):
             UnavailableError: If this system cannot run the recipe here.
         """
 
-    def warm_up_images(self, photos: Photos) -> int:  # noqa: ARG002 (for systems that fill a cache)
+    def warm_up_images(self, photos: Photos) -> int:
         """Images to hand over before timing starts, beyond the usual."""
         return 0

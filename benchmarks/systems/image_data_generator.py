@@ -22,11 +22,9 @@ class ImageDataGeneratorSystem(System):
     name: ClassVar[str] = "ImageDataGenerator"
 
     def note(self, recipe: Recipe) -> str:
-        """See the base class."""
         return "one thread; Pillow's bilinear resize, which antialiases" if isinstance(recipe, Geometric) else ""
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """See the base class."""
         if not isinstance(recipe, Geometric):
             raise UnavailableError("it has no random resized crop")
         try:

@@ -27,7 +27,6 @@ class _Limit(System):
         """Pixels of one file."""
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """See the base class."""
         import tensorflow as tf
 
         def load(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -43,12 +42,10 @@ class DecodeOnly(_Limit):
 
     name: ClassVar[str] = "limit: decode"
 
-    def note(self, recipe: Recipe) -> str:  # noqa: ARG002
-        """See the base class."""
+    def note(self, recipe: Recipe) -> str:
         return "whole images at full size; nothing else"
 
-    def decode(self, encoded: tf.Tensor, recipe: Recipe) -> tf.Tensor:  # noqa: ARG002
-        """See the base class."""
+    def decode(self, encoded: tf.Tensor, recipe: Recipe) -> tf.Tensor:
         import tensorflow as tf
 
         return tf.io.decode_jpeg(encoded, 3, dct_method="INTEGER_FAST", fancy_upscaling=False)
@@ -59,18 +56,15 @@ class DecodeAndCropOnly(_Limit):
 
     name: ClassVar[str] = "limit: decode and crop"
 
-    def note(self, recipe: Recipe) -> str:  # noqa: ARG002
-        """See the base class."""
+    def note(self, recipe: Recipe) -> str:
         return "random windows at full size; nothing else"
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """See the base class."""
         if isinstance(recipe, Geometric):
             raise UnavailableError("the recipe does not crop")
         return super().batches(recipe, photos)
 
     def decode(self, encoded: tf.Tensor, recipe: Recipe) -> tf.Tensor:
-        """See the base class."""
         import tensorflow as tf
 
         assert isinstance(recipe, ImageNet)

@@ -27,12 +27,10 @@ class PipegenSystem(System):
         """Nothing is built until it is asked for."""
         self._built: dict[tuple[Recipe, str], tf.data.Dataset] = {}
 
-    def note(self, recipe: Recipe) -> str:  # noqa: ARG002
-        """See the base class."""
+    def note(self, recipe: Recipe) -> str:
         return ""
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """See the base class."""
         import pipegen
 
         key = (recipe, str(photos.root))
@@ -47,12 +45,10 @@ class PipegenCached(PipegenSystem):
     name: ClassVar[str] = "pipegen, warm cache"
     cache: ClassVar[str] = "memory"
 
-    def note(self, recipe: Recipe) -> str:  # noqa: ARG002
-        """See the base class."""
+    def note(self, recipe: Recipe) -> str:
         return "resized images from memory: less work than the other rows"
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """See the base class."""
         if isinstance(recipe, ImageNet):
             raise UnavailableError("the crop is random, so there is nothing of a fixed shape to keep")
         return super().batches(recipe, photos)

@@ -25,13 +25,11 @@ class TfDataTutorial(System):
     name: ClassVar[str] = "tf.data tutorial"
 
     def note(self, recipe: Recipe) -> str:
-        """See the base class."""
         if isinstance(recipe, Geometric):
             return "Keras layers in map: four resamplings, brightness adds, zoom draws one factor, shear one way"
         return "decodes whole images, then crops"
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """See the base class."""
         if isinstance(recipe, Geometric):
             return iter(_geometric(recipe, photos))
         if isinstance(recipe, ImageNet):

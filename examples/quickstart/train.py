@@ -1,6 +1,6 @@
 """Train a small network on the quickstart's photographs, evaluate it, and name the subjects of unlabelled files.
 
-    python examples/quickstart/train.py [--epochs 10] [--size 96]
+Run it from any folder: `python examples/quickstart/train.py`; `--help` lists what can be changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def build_model(input_shape: tuple[int, ...], num_classes: int, steps: int) -> k
         stack += [layers.Conv2D(filters, 3, strides=2, padding="same", activation="relu"), layers.BatchNormalization(momentum=0.9)]
     stack += [layers.GlobalAveragePooling2D(), layers.Dropout(0.2), layers.Dense(num_classes, activation="softmax")]
     model = keras.Sequential(stack)
-    model.compile(keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(3e-3, steps)), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    optimizer = keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(3e-3, steps))
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 

@@ -35,11 +35,11 @@ class MemoryCache:
 
         def miss() -> tf.Tensor:
             features = compute()
-            at = record[None, None]
-            stored = [self._kept[name].scatter_nd_update(at, features[name][None]) for name in self.features]
-            with tf.control_dependencies([v if isinstance(v, tf.Tensor) else v.handle for v in stored]):
-                marked = self._filled.scatter_nd_update(at, tf.ones([1], tf.bool))
-            with tf.control_dependencies([marked if isinstance(marked, tf.Tensor) else marked.handle]):
+            stored = [_write(self._kept[name], record, features[name]) for name in self.features]
+            # Marked only once every value is in place: a record that fails must not look filled.
+            with tf.control_dependencies(stored):
+                marked = _write(self._filled, record, tf.constant(True))
+            with tf.control_dependencies([marked]):
                 return tf.identity(record)
 
         return tf.cond(self._filled.sparse_read(record), lambda: tf.identity(record), miss)
@@ -47,6 +47,11 @@ class MemoryCache:
     def gather(self, record: tf.Tensor) -> Features:
         """The features of records `(n,)`."""
         return {name: self._kept[name].sparse_read(record) for name in self.features}
+
+
+def _write(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
+    """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
+    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])
 
 
 def _uninitialised(shape: list[int | None], dtype: str) -> tf.Variable:

@@ -84,7 +84,7 @@ def advice(split: str, *, skips: bool) -> str:
     """What a user can do about a damaged record of a split."""
     if split == "train" and not skips:
         return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record in its place"
-    return "list it in a file and set `errors: {exclude: FILE}`, which `pipegen validate --data=all` writes"
+    return "list it in a file and set `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"
 
 
 def _advice(executor: Executor) -> str:

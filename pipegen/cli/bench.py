@@ -7,21 +7,26 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, quiet_tensorflow, say
+from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, say, start_tensorflow
 
 
 def bench(
     spec: SpecFile,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default what fits in ten seconds.")] = None,
-    model_ms: Annotated[float, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")] = 50,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default what fits in ten seconds.")
+    ] = None,
+    model_ms: Annotated[
+        float, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")
+    ] = 50,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Measure images a second, and what a model would wait.
 
-    The pipeline runs alone. The first batch stands apart, since it pays for compiling, and a few more go by before the clock starts. A model whose
-    step takes --model-ms waits for the rest of a batch's time; the next batch is made while it computes.
+    The pipeline runs alone. The first batch stands apart, since it pays for compiling, and a few more go by before the
+    clock starts. A model whose step takes --model-ms waits for the rest of a batch's time, since the next batch is made
+    while it computes.
 
     Examples:
       pipegen bench flowers.pipegen.yaml
@@ -29,7 +34,7 @@ def bench(
     """
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    quiet_tensorflow()
+    start_tensorflow()
     from pipegen.cli.measure import measure
     from pipegen.pipeline import build
 

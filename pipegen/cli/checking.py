@@ -6,15 +6,17 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.cli.common import note, progress, quiet_tensorflow, write_text
+from pipegen.cli.common import note, progress, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
 from pipegen.compilation import Spec, plans_with_data
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipegen.backend.probe import Damaged
     from pipegen.compilation import Inspection
     from pipegen.data.manifest import Manifest
@@ -55,18 +57,19 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
     assert model is not None  # noqa: S101 - the caller has seen to it
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
-    seen = list(collected.diagnostics.items)
-    manifest, about = collected.manifest, ""
-    if manifest is not None:
-        try:
-            damaged, decoded = _decode(Spec(model, loaded, inspection.plans, inspection.diagnostics), manifest, request.sample)
-        except SpecError as error:
-            return _merge(inspection, [*seen, *error.diagnostics]), about
-        seen += _findings(model, loaded.locate.label, damaged)
-        if request.write_exclude is not None:
-            _write_exclude(request.write_exclude, manifest, damaged)
-        about = f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} files decoded"
-    return _merge(inspection, seen), about
+    manifest, seen, about = collected.dealt, list(collected.diagnostics.items), ""
+    if manifest is None or any(d.severity is Severity.ERROR and d.code != "PG406" for d in seen):
+        return _merge(inspection, seen), about
+    # Empty files were found by their size; decoding them names each one.
+    seen = [d for d in seen if d.code != "PG406"]
+    try:
+        damaged, decoded = _decode(Spec(model, loaded, inspection.plans, inspection.diagnostics), manifest, request.sample)
+    except SpecError as error:
+        return _merge(inspection, [*seen, *error.diagnostics]), about
+    seen += _findings(model, loaded.locate.label, damaged)
+    if request.write_exclude is not None:
+        _write_exclude(request.write_exclude, manifest, damaged, loaded.base)
+    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} files decoded"
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
@@ -79,12 +82,12 @@ def _without_missing_list(model: PipelineSpec, request: DataRequest) -> Pipeline
 
 def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
-    quiet_tensorflow()
+    start_tensorflow()
     from pipegen.backend.probe import probe, probing_engine, spread
 
     locate = spec.loaded.locate.label
     engine = probing_engine(spec.model, plans_with_data(spec, manifest), manifest, locate)
-    wanted = {split: spread(manifest.num_examples(split), sample) for split in manifest.splits}
+    wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
     total, done = sum(map(len, wanted.values())), 0
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
@@ -94,10 +97,18 @@ def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Da
     return damaged, total
 
 
+def _empty_files(manifest: Manifest, split: str) -> list[int]:
+    """The records of a split that have 0 bytes."""
+    return [record for record, i in enumerate(manifest.members[split]) if manifest.listing.sizes[i] == 0]
+
+
 def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:
     """One finding for each of the first unreadable files, and one for the rest."""
     label = locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
-    found = [make("PG406", f"{d.problem} (split `{d.split}`)", label, help=_HELP if i == 0 else ()) for i, d in enumerate(damaged[:_SHOWN])]
+    found = [
+        make("PG406", f"{d.problem.rstrip('.')} (split `{d.split}`)", label, help=_HELP if i == 0 else ())
+        for i, d in enumerate(damaged[:_SHOWN])
+    ]
     rest = damaged[_SHOWN:]
     if rest:
         per_split = {split: sum(d.split == split for d in rest) for split in dict.fromkeys(d.split for d in rest)}
@@ -106,13 +117,14 @@ def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> li
     return found
 
 
-def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged]) -> None:
+def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged], base: Path) -> None:
     known = set(manifest.excluded)
     if os.path.exists(file) and not _is_list(file, known):
         raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
     keys = sorted(known | {d.key for d in damaged})
     write_text(file, _HEADER + "".join(f"{key}\n" for key in keys))
-    note(f"wrote {len(keys):,} {'file' if len(keys) == 1 else 'files'} to {file}; `errors: {{exclude: {file}}}` leaves them out")
+    named = os.path.relpath(file, base).replace(os.sep, "/")
+    note(f"wrote {len(keys):,} {'name' if len(keys) == 1 else 'names'} to {file}; `errors: {{exclude: {named}}}` leaves them out")
 
 
 def _is_list(file: str, known: set[str]) -> bool:

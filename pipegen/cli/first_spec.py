@@ -62,12 +62,12 @@ def _about_sample(sample: Sample) -> list[str]:
     if sample.sizes:
         widths, heights = zip(*sample.sizes, strict=True)
         formats = ", ".join(name for name, _ in sample.formats.most_common())
-        across = _range(widths)
-        lines.append(f"Of {looked:,} looked at: {formats}; {across} pixels wide, {_range(heights)} high")
+        lines.append(f"Of {looked:,} looked at: {formats}; {_range(widths)} pixels wide, {_range(heights)} high")
         if sample.gray == len(sample.sizes):
             lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps them so")
     if sample.unreadable:
-        lines.append(f"{len(sample.unreadable):,} cannot be read, such as {_plain(sample.unreadable[0])}; `pipegen validate SPEC --data=all` names all")
+        which = f"{len(sample.unreadable):,} cannot be read, such as {_plain(sample.unreadable[0])}"
+        lines.append(f"{which}; `pipegen validate SPEC --data=all` names all")
     return lines
 
 

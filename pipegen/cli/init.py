@@ -19,8 +19,12 @@ _LATER = {
 
 
 def init(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of images: one sub-folder per class, train and validation, or flat.")],
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")] = None,
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A folder of images: one sub-folder per class, train and validation, or flat.")
+    ],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
+    ] = None,
 ) -> None:
     """Look at a folder of images and write a first spec for it.
 

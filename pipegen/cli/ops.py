@@ -17,7 +17,9 @@ def _complete(incomplete: str) -> list[tuple[str, str]]:
 
 
 def ops(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A step or a source, such as random_flip.", autocompletion=_complete)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A step or a source, such as random_flip.", autocompletion=_complete)
+    ] = None,
 ) -> None:
     """List the steps and sources, or explain one.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, quiet_tensorflow, say
+from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
 
 
@@ -17,7 +17,9 @@ def preview(
     rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many originals, spread over the split.")] = 6,
     draws: Annotated[int, typer.Option("--draws", min=1, max=50, help="Augmented versions of each, from as many epochs.")] = 5,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")
+    ] = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Write a contact sheet: originals beside augmented draws.
@@ -34,7 +36,7 @@ def preview(
         raise CannotRun(f"the contact sheet is a PNG, and {output} is not named so", "use `-o FILE.png`")
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    quiet_tensorflow()
+    start_tensorflow()
     from pipegen.pipeline import build
 
     with progress("listing") as listed:

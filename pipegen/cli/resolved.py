@@ -100,7 +100,8 @@ class _Origins:
         self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
         self.random = [step.random for step in spec.model.transforms]
         self.splits = spec.model.split_names()
-        self.unwritten = {("transforms", i, step.op, name) for i, step in enumerate(spec.model.transforms) for name in _rejected_defaults(step)}
+        steps = enumerate(spec.model.transforms)
+        self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
 
     def unset(self, path: KeyPath) -> str | None:
         """What is meant where nothing is said, in the words of a spec; `None` where nothing is done."""
@@ -119,11 +120,7 @@ def _params(spec: Spec) -> list[Line]:
     """The params as comments: their values stand where they are used."""
     locate = spec.loaded.locate
     used = {name: path for path, names in locate.params.items() for name in names}
-    lines = []
-    for name in spec.model.params:
-        if name in used:
-            lines.append((f"# param {name}, from {locate.origin(used[name])}", ""))
-    return lines
+    return [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
 
 
 def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:

@@ -145,8 +145,8 @@ def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], N
     """Splits by folder. Those without class folders are left out where the training images have classes."""
     remarks: list[str] = []
     labelled = {split: bool(_level(os.path.join(folder, name))[0]) for split, name in parts.items()}
-    for split in [s for s in parts if labelled["train"] and not labelled[s]]:
-        remarks.append(f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is")
+    bare = [split for split in parts if labelled["train"] and not labelled[split]]
+    remarks += [f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is" for split in bare]
     if len(parts) == 1:
         remarks.append("no other folder is named like a split and has classes, so a part of the training images is set aside")
         return _with_classes(os.path.join(folder, parts["train"]), progress, remarks)

@@ -38,14 +38,19 @@ class Report:
 def validate(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILES|FOLDERS|-", help="Specs, folders to search for *.pipegen.yaml, or `-`. Default: the working directory."),
+        typer.Argument(
+            metavar="FILES|FOLDERS|-", help="Specs, folders to search for *.pipegen.yaml, or `-`. Default: the working directory."
+        ),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option("--data", metavar="[=all|=N]", help="Also list the data and decode a sample of 200 files of each split (=N: of N; =all: all)."),
+        typer.Option(
+            "--data", metavar="[=all|=N]", help="Also list the data and decode a sample of 200 files of each split (=N: of N; =all: all)."
+        ),
     ] = None,
     write_exclude: Annotated[
-        str | None, typer.Option("--write-exclude", metavar="FILE", help="Write the unreadable files to FILE, for `errors: {exclude: FILE}`.")
+        str | None,
+        typer.Option("--write-exclude", metavar="FILE", help="Write the unreadable files to FILE, for `errors: {exclude: FILE}`."),
     ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pipegen.cli.common import say
 
-_LIBRARIES = (("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")), ("Keras", ("keras",)), ("pydantic", ("pydantic",)))
+_LIBRARIES = (
+    ("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")),
+    ("Keras", ("keras",)),
+    ("pydantic", ("pydantic",)),
+)
 
 
 def version() -> None:

@@ -90,7 +90,10 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     total = sum(fractions.values(), Fraction(0))
     if total > 1 + SLACK:
         message = f"the fractions sum to {float(total):g}, which is more than all the data"
-        yield make("PG301", message, locate(_PARTS), help=_lower(fractions, total))
+        whole = locate(_PARTS)
+        each = [locate((*_PARTS, name), f"{float(size):g} from here") for name, size in fractions.items()]
+        elsewhere = [label for label in each if label.span and whole.span and label.span.file != whole.span.file]
+        yield make("PG301", message, whole, *elsewhere, help=_lower(fractions, total))
     if counts and method in ("hash", "keras"):
         message = f"`method: {method}` needs fractions, and `{counts[0]}` is a count of {parts[counts[0]]}"
         yield make("PG301", message, locate((*_PARTS, counts[0])), help="`method: random` deals out exact counts")
@@ -161,7 +164,8 @@ def _folds(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     if folds is not None and folds.fold >= folds.count:
         message = f"there is no fold {folds.fold}: with `count: {folds.count}` the folds are 0 to {folds.count - 1}"
         yield make("PG303", message, locate(("splits", "folds", "fold")), locate(("splits", "folds", "count"), "the count"))
-    if folds is not None and sum(s for s in spec.splits.parts.values() if isinstance(s, float)) >= 1:
+    sized = {"train", "validation"} & set(spec.splits.parts)
+    if folds is not None and not sized and sum(s for s in spec.splits.parts.values() if isinstance(s, float)) >= 1:
         message = "`parts` takes all the data, so nothing is left for the folds"
         yield make("PG301", message, locate(_PARTS), help="lower the fractions to a sum below 1")
 

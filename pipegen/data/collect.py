@@ -34,10 +34,12 @@ class Collected:
     Attributes:
         manifest: The records and their splits, or `None` when an error stands in the way.
         diagnostics: Every finding.
+        dealt: The same manifest, also when the errors came after the splits were dealt out, for a closer look at the files.
     """
 
     manifest: Manifest | None
     diagnostics: Diagnostics
+    dealt: Manifest | None = None
 
 
 def collect(
@@ -79,7 +81,7 @@ def collect(
         return Collected(None, diagnostics)
     manifest = Manifest(listing, members, spec.source.op, tuple(sorted(excluded)))
     diagnostics.extend(judge(spec, manifest, where))
-    return Collected(None if diagnostics.has_errors else manifest, diagnostics)
+    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None) -> Listing:

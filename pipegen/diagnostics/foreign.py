@@ -138,6 +138,7 @@ _ARGUMENTS = {
     "splits": ("when",),
     "name": ("id",),
     "orientation": ("exif",),
+    "imagenet": ("torch",),
     # choices
     "mirror": ("reflect",),
     "symmetric": ("reflect",),
@@ -171,6 +172,7 @@ _ARGUMENTS = {
     "channelslast": ("last",),
     "channelsfirst": ("first",),
     "ram": ("memory",),
+    "autotune": ("auto",),
     "inmemory": ("memory",),
     "true": ("global", "auto", "always"),
     "false": ("none", "never"),

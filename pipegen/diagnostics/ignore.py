@@ -106,6 +106,8 @@ def _unused(comment: _Comment) -> Diagnostic:
         return make("PG511", message, Label(comment.span), help=help_)
     listed = ", ".join(idle)
     message = f"nothing is found here that `ignore[{listed}]` would silence"
+    if set(idle) <= comment.refused:
+        message = f"`ignore[{listed}]` stands at an error, which cannot be silenced"
     return make("PG511", message, Label(comment.span), help=tuple(_reasons(idle, comment.refused)), fix=_removal(comment, idle))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import tensorflow as tf
 
 _HEAD = 64
@@ -24,10 +26,18 @@ def decode_other(contents: tf.Tensor, channels: int) -> tf.Tensor:
     import tensorflow as tf
 
     head = _head(contents)
-    readers = [lambda: _read(contents, 3), lambda: _bmp(contents, head), lambda: _webp(contents), lambda: _unknown(contents)]
-    if channels == 1:  # libpng makes gray by itself; the others know colour only
-        readers = [lambda reader=reader: luma(reader()) for reader in readers]
-    image = tf.switch_case(_kind(head), [lambda: _png(contents, head, channels), *readers])
+    colour: list[Callable[[], tf.Tensor]] = [
+        lambda: _read(contents, 3),
+        lambda: _bmp(contents, head),
+        lambda: _webp(contents),
+        lambda: _unknown(contents),
+    ]
+
+    def as_asked(read: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
+        return read if channels == 3 else lambda: luma(read())
+
+    # libpng makes gray by itself; the others know colour only.
+    image = tf.switch_case(_kind(head), [lambda: _png(contents, head, channels), *map(as_asked, colour)])
     image.set_shape([None, None, channels])
     return image
 

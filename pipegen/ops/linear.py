@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     import tensorflow as tf
 
-    Scalar = float | tf.Tensor
+    Scalar: TypeAlias = float | tf.Tensor
 
 LUMA = (0.299, 0.587, 0.114)
 """The weights of red, green and blue in luma (ITU-R BT.601)."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import tensorflow as tf
 
-    Side = int | tf.Tensor
+    Side: TypeAlias = int | tf.Tensor
 
 Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
 """How pixels are weighted: `nearest` copies one (as Pillow chooses it), `bilinear`, `bicubic` (Keys), `area` averages

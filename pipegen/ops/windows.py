@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import tensorflow as tf
 
-    Whole = int | tf.Tensor
+    Whole: TypeAlias = int | tf.Tensor
 
 
 def pick(u: tf.Tensor, most: tf.Tensor) -> tf.Tensor:

@@ -14,7 +14,7 @@ from pipegen.errors import InternalError, OpError
 from pipegen.ops.base import CropTransform, DecodeTransform, Family, GeometricTransform, PointwiseTransform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Plan, Read, Shard, Shuffle
-from pipegen.plan.outputs import infer_output
+from pipegen.plan.outputs import infer_output, meant_feature
 from pipegen.plan.recipe import recipe
 from pipegen.spec.models import WindowShuffle
 
@@ -84,10 +84,8 @@ class Builder:
         step = ref.step
         if step.feature is not None:
             if step.feature not in self.type:
-                self._report(
-                    ref,
-                    OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=f"features: {', '.join(self.type)}"),
-                )
+                help_ = meant_feature(step.feature, self.type)
+                self._report(ref, OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=help_))
                 return []
             return [step.feature]
         if isinstance(step, DecodeTransform):
@@ -95,8 +93,8 @@ class Builder:
         return [f for f, t in self.type.items() if t.kind in step.kinds or t.kind == "encoded"]
 
     def _report(self, ref: StepRef, error: OpError) -> None:
-        path: Path = (*ref.path, error.field) if error.field else ref.path
-        label = self.locate(path, key=error.field is None)
+        field = "feature" if error.code == "PG203" and ref.step.feature is not None else error.field
+        label = self.locate((*ref.path, field) if field else ref.path, key=field is None)
         finding = make(error.code, error.message, label, help=(error.help,) if error.help else ())
         self.findings.append(finding)
         if ref.step.random and ref.step.when is None:

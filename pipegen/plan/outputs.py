@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
 from pipegen.plan import stages as s
+from pipegen.plan.recipe import runs_on, step_path
 from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.plan.build import Locate
     from pipegen.plan.stages import Stage
@@ -50,38 +54,31 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
         if name in poisoned:
             plan.failed = True
         elif name not in type_:
-            help_ = f"features: {', '.join(type_)}"
+            help_ = meant_feature(name, type_)
             if name == "label" and not spec.source.has_labels():
                 help_ = "the source has no labels (`labels: none`), so leave `y` out"
             plan.findings.append(make("PG217", f"there is no feature `{name}` to output", locate(("output", key)), help=(help_,)))
             plan.failed = True
         else:
-            _feature(plan, name, type_[name], split, locate)
+            _feature(plan, name, type_[name], split, spec, locate)
     for name in out.encode:
         if name not in wanted or (name in type_ and type_[name].kind != "label"):
-            plan.findings.append(
-                make("PG218", f"`{name}` is no label of the output, so it cannot be encoded", locate(("output", "encode", name), key=True))
-            )
+            near = closest(name, [f for f in wanted if f in type_ and type_[f].kind == "label"])
+            message = f"`{name}` is no label of the output, so it cannot be encoded"
+            help_ = f"did you mean `{near}`?" if near else "only labels are encoded"
+            plan.findings.append(make("PG218", message, locate(("output", "encode", name), key=True), help=help_))
             plan.failed = True
     return plan
 
 
-def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, locate: Locate) -> None:
+def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: PipelineSpec, locate: Locate) -> None:
     if x.kind == "label":
         _label(plan, name, x, locate)
         return
     if x.kind != "image":
         return
     if not x.is_static:
-        size = "×".join("?" if d is None else str(d) for d in x.shape)
-        plan.findings.append(
-            make(
-                "PG201",
-                f"images of split `{split}` have no fixed size ({size}), so they cannot be stacked into a batch",
-                locate(("transforms",), key=True),
-                help=("add `- resize: {size: 224}` or another step that fixes the size, for this split too",),
-            )
-        )
+        plan.findings.append(_unbatchable(spec, split, x, locate))
         plan.failed = True
         return
     dtype = plan.output.dtype
@@ -104,6 +101,29 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, locate: Lo
     if plan.output.channels == "first":
         h, w, c = x.shape
         plan.stages.append((name, s.ChannelsFirst(name), x.with_(shape=(c, h, w))))
+
+
+def _unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
+    size = "×".join("?" if d is None else str(d) for d in x.shape)
+    message = f"images of split `{split}` have no fixed size ({size}), so they cannot be stacked into a batch"
+    steps = list(enumerate(spec.transforms))
+    half = [(*step_path(i, t), "shorter_side") for i, t in steps if runs_on(t, split) and getattr(t, "shorter_side", None) is not None]
+    if half:
+        help_ = "the other side still varies: add `- center_crop: {size: 224}` after it, or give `resize` a `size`"
+        return make("PG201", message, locate(half[-1], "fixes one side only"), help=help_)
+    idle = [(*step_path(i, t), "when") for i, t in steps if not runs_on(t, split) and t.when and getattr(t, "size", None) is not None]
+    if idle:
+        labels = (locate(path, "this does not run there") for path in idle)
+        help_ = "remove its `when`, or add a step that fixes the size on the other splits"
+        return make("PG201", message, locate(("transforms",), key=True), *labels, help=help_)
+    return make("PG201", message, locate(("transforms",), key=True), help="add `- resize: {size: 224}`, or another step that fixes the size")
+
+
+def meant_feature(name: str, known: Iterable[str]) -> str:
+    """Help for the name of a feature that does not exist."""
+    known = list(known)
+    near = closest(name, known)
+    return f"did you mean `{near}`?" if near else f"the features are {' and '.join(f'`{k}`' for k in known)}"
 
 
 def _fits_bytes(x: FeatureType) -> bool:

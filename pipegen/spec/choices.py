@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,16 +114,24 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
         place.add(_several(value, what, example, known, place))
         return None
     ((name, given),) = value.items()
+    if isinstance(given, dict):
+        return name, given
+    if name not in _classes(what):
+        return name, {}
     if given is None:
         place.add(_hanging(name, what, place))
-    elif not isinstance(given, dict):
-        keys = arguments(_classes(what)[name])[:1] if name in _classes(what) else []
-        help_ = (f"write `{name}: {{{keys[0]}: {given}}}`" if keys and isinstance(given, (int, float, str)) else f"such as `{example}`",)
-        message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
-        place.add(make("PG112", message, place.at(name).label(), help=help_))
     else:
-        return name, given
+        message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
+        place.add(make("PG112", message, place.at(name).label(), help=_as_map(name, given, arguments(_classes(what)[name]), example)))
     return None
+
+
+def _as_map(name: str, given: Any, known: list[str], example: str) -> str:
+    """How bare arguments were probably meant."""
+    glued = re.fullmatch(r"(\w+):(\S.*)", given) if isinstance(given, str) else None
+    if glued is not None and glued[1] in known:
+        return f"put a space after the colon: `{glued[1]}: {glued[2]}`"
+    return f"write `{name}: {{{known[0]}: {given}}}`" if known and isinstance(given, (int, float, str)) else f"such as `{example}`"
 
 
 def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str], place: Place) -> Diagnostic:
@@ -153,11 +162,17 @@ def _unknown(what: str, name: str, known: Iterable[str], place: Place) -> Diagno
     near = closest(name, known)
     listed = "`pipegen ops` lists every step" if what == "step" else f"sources are {one_of(known, 'and')}"
     fix = None
+    help_ = [f"did you mean `{near}`?"] if near else [listed]
     span = place.locate.span(place.at(name).path, key=True)
-    if near and is_slip(name, near) and span is not None and place.path not in place.locate.params:
-        fix = Fix(f"write `{near}`", (Edit(span, near),))
-    help_ = (f"did you mean `{near}`?",) if near else (listed,)
-    return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
+    if near and not is_slip(name, near) and (cls := _classes(what).get(near)) is not None and getattr(cls, "examples", ()):
+        help_.append(f"for example `{cls.examples[0].yaml}`")
+    elif near and span is not None and place.path not in place.locate.params:
+        fix = Fix(f"write `{near}`", (Edit(span, near),)) if is_slip(name, near) else None
+    if name.startswith("$"):
+        help_ = [f"a param stands for a value; it cannot name a {what}"]
+    elif what == "source" and not near and ("/" in name or "." in name):
+        help_.append(f"for a folder of images, write `image_folder: {{path: {name}}}`")
+    return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 
 def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) -> Diagnostic:

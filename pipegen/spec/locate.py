@@ -56,10 +56,17 @@ class Locator:
         if self._origin_outside(path) is not None:
             return None
         known = self.spans.known(path)
-        if key and known in self.spans.keys:
+        if key and known in self.spans.keys and not self._names_itself(path, known):
             return self.spans.keys[known]
         # The document itself is no helpful place: its first line stands for it.
         return self.spans.values.get(known)
+
+    def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
+        """Whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
+        try:
+            return len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
+        except KeyError:
+            return False
 
     def origin(self, path: tuple[str | int, ...]) -> str:
         """Where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""

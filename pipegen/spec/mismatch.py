@@ -13,7 +13,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.sources.base import Source
-from pipegen.spec.expect import accepts, describe, field_type, with_arguments, words_of
+from pipegen.spec.expect import accepts, describe, field_type, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
 from pipegen.spec.traps import bool_trap, number_trap, quoted_number
@@ -46,15 +46,32 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
     code = "PG105" if _same_kind(annotation, value) else "PG104"
     help_: list[str] = []
     fix = None
-    if isinstance(value, str) and (near := closest(value, words_of(annotation))):
-        help_, fix = [f"did you mean `{near}`?"], replacement(place, near) if is_slip(value, near) else None
+    word = json.dumps(value) if isinstance(value, bool) else value
+    if isinstance(word, str) and (near := closest(word, words_of(annotation))):
+        help_, fix = [f"did you mean `{near}`?"], replacement(place, near) if is_slip(word, near) else None
     elif isinstance(value, str) and (form := with_arguments(annotation, value)):
         help_ = [f"`{value}` takes arguments: `{form}`"]
     elif value is None:
         help_ = ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
+    elif place.path[:2] == ("splits", "parts") and isinstance(value, float):
+        help_ = ["a fraction is below 1, and a whole number counts examples"]
     elif isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
         help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)))
+    elif (form := _as_first(annotation, value)) is not None:
+        help_ = [f"write `{place.path[-1]}: {form}`"]
+    elif isinstance(value, dict) and list(value) == ["a map"]:
+        help_ = ["a param is written `$name`"]
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
+
+
+def _as_first(annotation: Any, value: Any) -> str | None:
+    """A bare value as the first key of the map that is due, where it fits there: `batch: 64`."""
+    s = shape(annotation)
+    if s.kind != "model" or isinstance(value, dict) or not s.annotation.model_fields:
+        return None
+    first = next(iter(s.annotation.model_fields))
+    fits = isinstance(value, (int, float, str)) and _valid(field_type(s.annotation, first), value)
+    return f"{{{first}: {value}}}" if fits else None
 
 
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
@@ -83,10 +100,11 @@ def unknown_key(key: str, near: str | None, message: str, listed: str, place: Pl
     if key.isdigit():
         help_.append("a decimal number has a point: `1.5`")
     elif ":" in key and near is None:
-        help_.append("perhaps a space is missing after the colon")
+        help_.append(f"put a space after the colon: `{key.replace(':', ': ', 1)}`")
     fix = None
     if near is not None and is_slip(key, near) and (span := here.locate.spans.keys.get(here.path)) is not None:
         fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),))
+        return make("PG102", message, here.label(key=True), help=tuple(help_), fix=fix)
     return make("PG102", message, here.label(key=True), help=(*help_, listed), fix=fix)
 
 
@@ -98,8 +116,15 @@ def bad_key(place: Place) -> Diagnostic:
 
 def rejected(message: str, place: Place) -> Diagnostic:
     """The finding for a value that a rule of its own rejects."""
+    name = name_of(place.path)
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
-    text = message if f"`{last}" in message or not last else f"{name_of(place.path)}: {message}"
+    if message.startswith("give "):
+        step = place.path[:3] if place.path[:1] == ("transforms",) else place.path
+        text = f"{name_of(step)}: {message}"
+    elif message.startswith(f"`{last}` "):
+        text = name + message.removeprefix(f"`{last}`")
+    else:
+        text = message if message.startswith("`") else f"{name}: {message}"
     return make("PG105", text, *labels(place), help=provenance(place))
 
 

@@ -49,7 +49,7 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     values |= _sections(raw, place, reserved)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
-    elif not tree.partial:
+    elif not tree.partial and not any(closest(key, ["source"]) for key in raw if key not in PipelineSpec.model_fields):
         help_ = ("a folder of images is `source: {image_folder: {path: photos/}}`",)
         out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
     if "transforms" in raw:

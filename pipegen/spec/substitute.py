@@ -30,6 +30,8 @@ class Substitution:
         locate: Told which values came from a param.
         out: Where findings go.
         spoiled: The places that hold a reference without a value; what is wrong there is the param's fault.
+        used: The params that are referred to.
+        meant: The params that a misspelt reference probably means.
     """
 
     values: dict[str, Value]
@@ -37,6 +39,7 @@ class Substitution:
     out: Diagnostics
     spoiled: set[KeyPath] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
+    meant: set[str] = field(default_factory=set)
 
     def apply(self, tree: Tree) -> None:
         """Replace every reference outside the params themselves, and report params that nothing uses."""
@@ -44,7 +47,7 @@ class Substitution:
         if tree.partial:
             return
         for name in self.values:
-            if name not in self.used:
+            if name not in self.used | self.meant:
                 help_ = (f"write `${name}` where its value is wanted, or remove it",)
                 self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
 
@@ -96,6 +99,7 @@ class Substitution:
             return
         near = closest(name, list(self.values))
         if near:
+            self.meant.add(near)
             help_, fix = (f"did you mean `${near}`?", dollar), self._renamed(match, near, path)
         else:
             declared = f"declared are {one_of(self.values, 'and')}" if self.values else "declare it under `params`"

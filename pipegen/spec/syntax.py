@@ -89,6 +89,9 @@ def _bracket(p: _Place) -> Diagnostic | None:
         return make("PG002", f"`{opening}` is opened and never closed", p.opened("opened here"), help=(f"add the `{closing}`",))
     message = f"here `,` or `{closing}` is due"
     help_ = (f"perhaps the `{closing}` of an earlier line is missing, or a comma between two entries",)
+    first, last = (m.line if m is not None else 0 for m in (p.error.context_mark, p.error.problem_mark))
+    if any(re.search(r"(^|\s)//", p.line(number)) for number in range(first, last + 1)):
+        help_ = ("a comment begins with `#`, not with `//`",)
     return make("PG002", message, p.here("unexpected"), p.opened(f"in the `{opening}` opened here"), help=help_)
 
 
@@ -141,13 +144,15 @@ def _indentation(p: _Place) -> Diagnostic | None:
         return None
     found = _plain(p.problem.rpartition("found ")[2])
     if found in ("}", "]"):
-        return make("PG002", f"`{found}` closes nothing", p.here())
+        return make("PG002", f"`{found}` closes nothing", p.here(), help=(f"remove it, or open one with `{'{' if found == '}' else '['}`",))
     mark = p.error.problem_mark
     before = p.line(mark.line)[: mark.column].rstrip() if mark is not None else ""
     if before.endswith(("'", '"')):
         help_ = ("inside single quotes write '' for a quote, inside double quotes \\\"",)
         return make("PG002", "text goes on after the closing quote", p.here(), help=help_)
     help_ = ("keys of one map, and the dashes of one list, start in the same column",)
+    if "block collection" in p.context and mark is not None and not p.line(mark.line)[mark.column :].startswith("-"):
+        help_ = ("each entry of a list begins with a dash, in the column of the first: `- name`",)
     return make("PG002", "this line does not line up with those above it", p.here(), help=help_)
 
 

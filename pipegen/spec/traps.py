@@ -1,4 +1,4 @@
-"""What looks like a number or a yes in YAML and is text: `1/255`, `1_000`, `50%`, `yes`."""
+"""What looks like a number or a yes in YAML and is text: `1/255`, `4:3`, `1_000`, `50%`, `yes`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _FRACTION = re.compile(r"([-+]?\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?)")
 _UNDERSCORES = re.compile(r"[-+]?\d+(_\d+)+(\.\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 _COMMA = re.compile(r"[-+]?\d+,\d+")
+_RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
 _PERCENT = re.compile(r"([-+]?\d+(?:\.\d+)?) *%")
 _YES = frozenset({"yes", "on", "y", "true"})
 _NO = frozenset({"no", "off", "n", "false"})
@@ -20,7 +21,7 @@ def number_trap(text: str) -> tuple[int | float, str] | None:
     text = text.strip()
     if len(text) > 40:
         return None
-    if m := _FRACTION.fullmatch(text):
+    if m := _FRACTION.fullmatch(text) or _RATIO.fullmatch(text):
         return (float(m[1]) / float(m[2]), "YAML does not divide") if float(m[2]) else None
     if m := _PERCENT.fullmatch(text):
         return float(m[1]) / 100, "YAML has no per cent"

@@ -62,8 +62,7 @@ def test_a_large_set_is_permuted_too() -> None:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("n", [13, 16, 17, 33, 60])
-@pytest.mark.parametrize("seed", [0, 1, 17, 2**40 + 1])
+@pytest.mark.parametrize(("n", "seed"), [(13, 0), (16, 1), (17, 17), (43, 2**40 + 1), (60, 2**63 - 1)])
 def test_a_thousand_epochs_have_a_thousand_orders(n: int, seed: int) -> None:
     import tensorflow as tf
 
@@ -133,13 +132,13 @@ def test_a_window_shuffle_stays_in_its_windows(n: int, window: int, seed: int, c
 
 
 def test_windows_differ_from_each_other_and_from_epoch_to_epoch() -> None:
+    import tensorflow as tf
+
     o = order(120, kind="window", window=20, seed=4)
     first, second = one_pass(o, 0), one_pass(o, 1)
     assert not np.array_equal(first, second)
     inside = first.reshape(6, 20) % 20
     assert len({row.tobytes() for row in inside}) == 6
-    import tensorflow as tf
-
     epochs, n = 300, 26
     cycle, position = tf.repeat(tf.range(epochs, dtype=tf.int64), n), tf.tile(tf.range(n, dtype=tf.int64), [epochs])
     orders = order(n, kind="window", window=13, seed=1).records(cycle, position).numpy().reshape(epochs, 2, 13)

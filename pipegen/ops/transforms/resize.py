@@ -88,7 +88,7 @@ class Resize(ElementTransform):
             return height_width(self.size)
         if x.height is None or x.width is None or self.shorter_side is None:
             return None, None
-        return shorter_side_size(x.height, x.width, self.shorter_side)  # type: ignore[return-value]  # ints in, ints out
+        return shorter_side_size(x.height, x.width, self.shorter_side)
 
     def is_identity(self, x: FeatureType) -> bool:
         return x.height is not None and x.width is not None and self._output(x) == (x.height, x.width)
