@@ -9,8 +9,6 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
-from pipegen.passes import PASSES, PassContext, run_passes
-from pipegen.passes.place_cache import cached_bytes
 from pipegen.plan.check import check
 from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
@@ -155,6 +153,8 @@ def plans_with_data(spec: Spec, manifest: Manifest) -> dict[str, Plan]:
 
 def optimise(spec: PipelineSpec, plan: Plan, *, num_examples: int | None = None, ram_budget: int | None = None) -> Compiled:
     """Run every pass over a plan."""
+    from pipegen.passes import PASSES, PassContext, run_passes  # here, since `validate` starts quicker without them
+
     replaces = spec.errors.skip is not None and plan.split == "train"
     return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, replaces))
 
@@ -165,6 +165,8 @@ def check_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     Raises:
         SpecError: `PG410`.
     """
+    from pipegen.passes.place_cache import cached_bytes
+
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
     if node is None or spec.runtime.cache != "memory":
         return

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compilation import Spec, check_cache, collect_data, load, optimise, plans_with_data
-from pipegen.errors import ModelMismatchError
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.explanation import explain_text
 from pipegen.state import make_state, position_from
 
@@ -53,7 +54,7 @@ def build(
         SpecError: With every finding, when the spec or its data is wrong.
     """
     if data is not None:
-        raise NotImplementedError("in-memory sources (`data=`) come with the `arrays` source; use `image_folder` until then")
+        raise SpecError([make("PG190", "in-memory data (`data=`) comes with the `arrays` source", help=("use `image_folder` until then",))])
     loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
     manifest = collect_data(loaded, progress)
     return Pipeline(loaded, manifest, plans_with_data(loaded, manifest))

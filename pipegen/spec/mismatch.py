@@ -53,6 +53,8 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
         help_ = [f"`{value}` takes arguments: `{form}`"]
     elif value is None:
         help_ = ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
+    elif shape(annotation).kind == "literal" and len(words_of(annotation)) == 1 and not isinstance(value, (dict, list)):
+        help_ = [f"write `{words_of(annotation)[0]}`"]
     elif place.path[:2] == ("splits", "parts") and isinstance(value, float):
         help_ = ["a fraction is below 1, and a whole number counts examples"]
     elif isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):

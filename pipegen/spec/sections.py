@@ -180,7 +180,7 @@ def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
         if not same:
             message = f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
         help_ = ("steps with one id would draw the same random numbers: give one of them another `id`",)
-        place.out.add(make("PG216", message, b.label("this one"), a.label("and this one"), help=help_))
+        place.out.add(make("PG216", message, b.label("again here"), a.label("first here"), help=help_))
 
 
 def _parts(splits: Splits | None, place: Place) -> None:

@@ -92,7 +92,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("errors: {decode: {skip: {max_fraction: 2}}}", "`errors.decode.skip.max_fraction` is a number from 0 to 1, got `2`"),
         ("runtime: {cache: momory}", "`runtime.cache` is `auto`, `memory`, `none` or `{disk: DISK}`, got `momory`"),
         ("runtime: {shard: 3}", "`runtime.shard` is `auto`, `none` or `{index: N, count: N}`, got `3`"),
-        ("runtime: {shard: {index: 2, count: 2}}", "`index` counts from 0, so with `count: 2` it is at most 1, got 2"),
+        ("runtime: {shard: {index: 2, count: 2}}", "`runtime.shard.index` counts from 0, so with `count: 2` it is at most 1, got 2"),
         ("runtime: {prefetch: 2}", "`runtime.prefetch` is `auto`, `none` or `{device: DEVICE}`, got `2`"),
         ("runtime: {threads: 0}", "`runtime.threads` is `auto` or a whole number of 1 or more, got `0`"),
         ("runtime: [a]", "`runtime` is a map with `cache`, `shard`, `prefetch`, `threads`, `ram_budget` and `jit`, got a list of 1"),
@@ -102,7 +102,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ),
         ("transforms: [{resize: {size: [1, 2, 3]}}]", "`resize.size` is a pair of whole numbers from 1 to 32767, got a list of 3"),
         ("transforms: [{resize: {size: [1, x]}}]", "`resize.size[1]` is a whole number from 1 to 32767, got `x`"),
-        ("transforms: [{random_rotation: {degrees: [20, 10]}}]", "`degrees` is a range [low, high], but 20 is above 10"),
+        ("transforms: [{random_rotation: {degrees: [20, 10]}}]", "`random_rotation.degrees` is a range [low, high], but 20 is above 10"),
         (
             "transforms: [{random_rotation: {degrees: 5, fill: reflct}}]",
             "`random_rotation.fill` is `reflect`, `nearest`, `wrap` or `{constant: VALUE}`, got `reflct`",

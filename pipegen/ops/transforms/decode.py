@@ -22,7 +22,7 @@ class Decode(DecodeTransform):
     rather than cut to 8 bits.
 
     JPEG is decoded with the fast integer transform and plain upsampling of chroma, the quicker way; values differ from
-    Pillow's by half a level on average, more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would
+    Pillow's by a level on average, by more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would
     shrink is decoded at 1/2, 1/4 or 1/8 of its size, by as much as leaves both sides (of the image, or of a random
     crop's window) no smaller than that step needs; sides are rounded up, and a window grows to whole pixels.
     """

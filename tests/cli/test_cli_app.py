@@ -1,0 +1,180 @@
+"""The frame around the commands: help, exit codes, and what becomes of errors, Ctrl-C and closed pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_helpers import ROOT, Cli, Program
+
+COMMANDS = ("init", "validate", "show", "explain", "preview", "bench", "ops", "rule", "schema", "version")
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+def test_alone_it_prints_help(cli: Cli, args: tuple[str, ...]) -> None:
+    result = cli(*args)
+    assert result.exit_code == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself_with_an_example(cli: Cli, command: str) -> None:
+    result = cli(command, "--help")
+    assert result.exit_code == 0
+    assert f"    pipegen {command}" in result.stdout, "an example stands on a line of its own"
+
+
+def test_summaries_in_the_list_of_commands_are_whole_sentences(cli: Cli) -> None:
+    _, _, commands = cli("--help").stdout.partition("Commands:")
+    assert len(commands.splitlines()) > len(COMMANDS)
+    assert "..." not in commands
+
+
+def test_version_option(cli: Cli) -> None:
+    import pipegen
+
+    assert cli("--version").stdout == f"pipegen {pipegen.__version__}\n"
+
+
+@pytest.mark.parametrize("args", [("validat",), ("validate", "--formt", "json"), ("explain",), ("validate", "--format", "xml")])
+def test_bad_usage_is_2_and_no_traceback(cli: Cli, args: tuple[str, ...]) -> None:
+    result = cli(*args)
+    assert result.exit_code == 2
+    assert "Usage: pipegen" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_mistyped_command_is_named(cli: Cli) -> None:
+    assert "validate" in cli("validat").stderr
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_a_missing_spec_is_2(cli: Cli, command: str) -> None:
+    result = cli(command, "nowhere.yaml")
+    assert result.exit_code == 2
+    assert "there is no spec nowhere.yaml" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_wrong_spec_is_1_with_its_findings_on_stderr(cli: Cli, good: Path) -> None:
+    good.write_text(good.read_text().replace("random_flip", "random_flop"))
+    result = cli("explain", "good.pipegen.yaml")
+    assert result.exit_code == 1
+    assert "error[PG103]" in result.stderr
+    assert result.stdout == ""
+
+
+def test_an_internal_error_says_whose_fault_it_is(cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise RuntimeError("the flux is not compensated")
+
+    monkeypatch.setattr("pipegen.compilation.inspect", broken)
+    result = cli("validate", "good.pipegen.yaml")
+    assert result.exit_code == 2
+    assert "internal error: RuntimeError: the flux is not compensated" in result.stderr
+    assert "mistake in pipegen, not in your spec" in result.stderr
+    assert "Traceback" not in result.stderr
+    monkeypatch.setenv("PIPEGEN_TRACEBACK", "1")
+    assert "Traceback" in cli("validate", "good.pipegen.yaml").stderr
+
+
+def test_without_tensorflow_a_command_says_what_to_install(cli: Cli, good: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [m for m in sys.modules if m.startswith(("tensorflow", "pipegen.backend"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    result = cli("validate", "--data", "good.pipegen.yaml")
+    assert result.exit_code == 2
+    assert "needs TensorFlow" in result.stderr
+    assert "pip install tensorflow" in result.stderr
+
+
+def test_an_interrupt_is_130_and_one_line(cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_args: object, **_kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipegen.compilation.inspect", interrupt)
+    result = cli("validate", "good.pipegen.yaml")
+    assert result.exit_code == 130
+    assert result.stderr.split() == ["interrupted"]
+
+
+@pytest.mark.tf
+@pytest.mark.slow
+def test_ctrl_c_ends_a_running_bench(tmp_path: Path, good: Path, photos: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipegen", "bench", "good.pipegen.yaml", "--steps", "100000000"],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"} | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while "tensorflow" not in Path(f"/proc/{process.pid}/maps").read_text() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(6)
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert out == ""
+    assert err.split() == ["interrupted"]
+
+
+def test_a_closed_pipe_is_silent(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, "-m", "pipegen", "rule"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(write)
+    assert process.stderr == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_only_on_a_terminal_that_wants_it(tmp_path: Path, good: Path, env: dict[str, str], coloured: bool) -> None:
+    good.write_text(good.read_text().replace("random_flip", "random_flop"))
+    here, there = os.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": str(ROOT), "TERM": "xterm"} | env
+    subprocess.run([sys.executable, "-m", "pipegen", "validate"], cwd=tmp_path, env=environment, stdout=there, check=False)
+    os.close(there)
+    written = b""
+    while True:
+        try:
+            part = os.read(here, 65536)
+        except OSError:  # the other end is closed: all is read
+            break
+        if not part:
+            break
+        written += part
+    os.close(here)
+    assert b"PG103" in written
+    assert (b"\x1b[" in written) is coloured
+
+
+def test_output_that_the_terminal_cannot_show_is_no_error(program: Program, good: Path) -> None:
+    result = program("validate", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"})
+    assert result.returncode == 0
+    assert "16?16?3" in result.stdout
+
+
+def test_shell_completion_offers_ops_and_codes(program: Program) -> None:
+    asked = {"_PIPEGEN_COMPLETE": "complete_bash", "COMP_WORDS": "pipegen ops random_r", "COMP_CWORD": "2"}
+    assert "random_rotation" in program(env=asked).stdout
+    asked["COMP_WORDS"] = "pipegen rule PG21"
+    assert "PG214" in program(env=asked).stdout

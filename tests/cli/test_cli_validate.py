@@ -1,0 +1,159 @@
+"""`pipegen validate` without data: which specs, which format, which exit code, and `--fix`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_helpers import GOOD, Cli
+
+BAD = GOOD.replace("- random_flip", "- random_flip: {probabilty: 0.5}")
+UNWISE = GOOD.replace("random_flip", "random_rotation: {degrees: 0.3}")
+
+
+def test_a_fine_spec_is_described(cli: Cli, good: Path) -> None:
+    result = cli("validate", "good.pipegen.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == "good.pipegen.yaml: fine (2 splits, 2 steps, images 16×16×3 float32)\n"
+
+
+def test_every_spec_below_the_working_directory_by_default(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a.pipegen.yaml", "inner/b.pipegen.yaml", ".hidden/c.pipegen.yaml", "env/d.pipegen.yaml", "inner/other.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(GOOD)
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    lines = cli("validate").stdout.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["a.pipegen.yaml", "inner/b.pipegen.yaml"]
+    assert cli("validate", "inner").stdout.startswith("inner/b.pipegen.yaml: fine")
+
+
+def test_a_file_is_taken_whatever_its_name_and_once(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text(GOOD)
+    result = cli("validate", "spec.yaml", "spec.yaml")
+    assert result.stdout.count("fine") == 1
+
+
+def test_nothing_to_validate_is_2_with_a_way_out(cli: Cli) -> None:
+    result = cli("validate")
+    assert result.exit_code == 2
+    assert "there is no *.pipegen.yaml in or below the working directory" in result.stderr
+    assert "pipegen init" in result.stderr
+
+
+def test_a_missing_file_is_2_and_the_others_are_still_checked(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.pipegen.yaml").write_text(BAD)
+    result = cli("validate", "bad.pipegen.yaml", "bda.pipegen.yaml")
+    assert result.exit_code == 2
+    assert "error[PG102]" in result.stdout
+    assert "error[PG005]" in result.stdout
+    assert "did you mean `bad.pipegen.yaml`?" in result.stdout
+
+
+def test_findings_are_shown_in_place_and_counted(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.pipegen.yaml").write_text(BAD)
+    result = cli("validate", "bad.pipegen.yaml")
+    assert result.exit_code == 1
+    assert "--> bad.pipegen.yaml:6:19" in result.stdout
+    assert result.stdout.endswith("\n1 error\n")
+    assert result.stderr == ""
+
+
+def test_warnings_count_only_when_strict(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "unwise.pipegen.yaml").write_text(UNWISE)
+    result = cli("validate")
+    assert "warning[PG503]" in result.stdout
+    assert result.exit_code == 0
+    assert cli("validate", "--strict").exit_code == 1
+
+
+def test_standard_input(cli: Cli) -> None:
+    result = cli("validate", "-", stdin=GOOD)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("<stdin>: fine")
+    result = cli("validate", "-", stdin=BAD)
+    assert result.exit_code == 1
+    assert "--> <stdin>:6:19" in result.stdout
+    assert "probabilty" in result.stdout
+    assert "PG001" in cli("validate", "-", stdin=b"\xff\xfe\x00binary").stdout
+    assert "PG003" in cli("validate", "-", stdin="a: " + "x" * 2**21).stdout
+
+
+def test_json_is_one_document_for_all_specs(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.pipegen.yaml").write_text(BAD)
+    (tmp_path / "b.pipegen.yaml").write_text(UNWISE)
+    result = cli("validate", "--format", "json")
+    document = json.loads(result.stdout)
+    assert [(d["code"], d["labels"][0]["span"]["file"]) for d in document["diagnostics"]] == [
+        ("PG102", "a.pipegen.yaml"),
+        ("PG503", "b.pipegen.yaml"),
+    ]
+    assert document["summary"] == {"errors": 1, "warnings": 1, "infos": 0}
+    assert result.exit_code == 1
+
+
+def test_a_finding_in_a_shared_base_counts_once(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(UNWISE)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.pipegen.yaml").write_text("extends: base.yaml\n")
+    assert len(json.loads(cli("validate", "--format", "json").stdout)["diagnostics"]) == 1
+
+
+def test_github_and_sarif(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.pipegen.yaml").write_text(BAD)
+    assert cli("validate", "--format", "github").stdout.startswith("::error file=bad.pipegen.yaml,line=6,")
+    log = json.loads(cli("validate", "--format", "sarif").stdout)
+    assert log["version"] == "2.1.0"
+    assert [r["ruleId"] for r in log["runs"][0]["results"]] == ["PG102"]
+
+
+def test_set_gives_params_their_values(cli: Cli, tmp_path: Path) -> None:
+    text = GOOD.replace("size: 16", "size: $size").replace("source", "params: {size: {type: int, default: 16, max: 64}}\nsource")
+    (tmp_path / "knobs.pipegen.yaml").write_text(text)
+    assert "32×32×3" in cli("validate", "--set", "size=32").stdout
+    result = cli("validate", "--set", "size=128")
+    assert result.exit_code == 1
+    assert "--set size=128" in result.stdout
+    assert cli("validate", "--set", "size").exit_code == 2
+
+
+def test_fix_mends_the_file_and_says_what(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pipegen.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + BAD.replace("pipegen: 1\n", "").replace("\n", "\r\n").encode())
+    result = cli("validate", "--fix")
+    assert result.exit_code == 0, result.output
+    assert "fixed bad.pipegen.yaml:" in result.stderr
+    assert "rename `probabilty` to `probability`" in result.stderr
+    assert "bad.pipegen.yaml: fine" in result.stdout
+    text = path.read_bytes()
+    assert b"random_flip: {probability: 0.5}" in text
+    assert text.startswith(b"\xef\xbb\xbfpipegen: 1")
+    assert text.count(b"\r\n") >= BAD.count("\n") - 1, "line ends stay"
+
+
+def test_fix_leaves_what_has_no_certain_fix(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pipegen.yaml"
+    path.write_text(BAD.replace("size: 16", "size: huge"))
+    result = cli("validate", "--fix")
+    assert result.exit_code == 1
+    assert "size: huge" in path.read_text()
+    assert "probability" in path.read_text()
+    assert "PG102" not in result.stdout
+
+
+def test_fix_reaches_a_base(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(BAD)
+    (tmp_path / "a.pipegen.yaml").write_text("extends: base.yaml\n")
+    assert cli("validate", "--fix").exit_code == 0
+    assert "probability" in (tmp_path / "base.yaml").read_text()
+
+
+def test_standard_input_cannot_be_fixed(cli: Cli) -> None:
+    result = cli("validate", "--fix", "-", stdin=BAD)
+    assert result.exit_code == 2
+    assert "standard input" in result.stderr
+
+
+@pytest.mark.parametrize("args", [("--write-exclude", "x.txt"), ("--data=some",), ("--data=0",)])
+def test_data_options_that_make_no_sense(cli: Cli, good: Path, args: tuple[str, ...]) -> None:
+    assert cli("validate", *args).exit_code == 2

@@ -1,0 +1,111 @@
+"""The specs on the pages of the catalogue do what the pages say: the bad one yields the code and nothing else, the good one is clean."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipegen.compilation import Spec, check_cache, collect_data, inspect, optimise, plans_with_data
+from pipegen.data.collect import collect
+from pipegen.diagnostics.catalog import CODES, page
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.errors import SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipegen.diagnostics.catalog import Page, PageFile
+    from pipegen.diagnostics.diagnostic import Diagnostic
+
+DECODING = {"PG406", "PG414"}
+"""Found only by decoding files, which takes TensorFlow."""
+WITH_THE_CLASSES = {code for code in CODES if code.startswith("PG218")}
+SEVERITIES = {"PG403": {Severity.WARNING}}
+PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING else []) for code in CODES]
+
+
+def image(kind: str, size: tuple[int, int]) -> bytes:
+    """An encoded image of a kind that the catalogue names."""
+    from PIL import Image
+
+    gradient = Image.linear_gradient("L").resize(size)
+    if kind == "png16":
+        picture = gradient.convert("I;16")
+    else:
+        picture = Image.merge("RGB", (gradient, gradient.transpose(Image.Transpose.FLIP_TOP_BOTTOM), gradient))
+    stream = io.BytesIO()
+    picture.save(stream, {"jpeg": "JPEG", "webp": "WEBP"}.get(kind, "PNG"))
+    return stream.getvalue()
+
+
+def write(folder: Path, file: PageFile) -> None:
+    for name in file.paths():
+        target = folder / name
+        if file.kind == "dir":
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.kind == "text":
+            target.write_text(file.content, encoding="utf-8")
+        elif file.kind == "empty":
+            target.write_bytes(b"")
+        elif file.kind == "truncated":
+            whole = image("jpeg", (64, 48))
+            target.write_bytes(whole[: len(whole) // 2])
+        else:
+            assert file.size is not None
+            target.write_bytes(image(file.kind, file.size))
+
+
+def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
+    """Everything that is found about a spec, as far as the page's code asks for it."""
+    from pathlib import Path
+
+    for file in told.files:
+        write(Path(), file)
+    if content is not None:
+        Path("spec.yaml").write_bytes(content)
+    found = inspect("spec.yaml")
+    result = list(found.diagnostics)
+    if not told.files or found.loaded.spec is None or found.diagnostics.has_errors:
+        return result
+    spec = Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
+    collected = collect(spec.model, locate=found.loaded.locate, base=found.loaded.base)
+    result += [d for d in collected.diagnostics if d not in result]
+    if collected.manifest is None:
+        return result
+    try:
+        plans_with_data(spec, collected.manifest)
+        for split, plan in found.plans.items():
+            count = collected.manifest.num_examples(split)
+            budget = spec.model.runtime.ram_budget
+            fixed = budget if isinstance(budget, int) else 2**40
+            compiled = optimise(spec.model, plan, num_examples=count, ram_budget=fixed)
+            check_cache(spec.model, compiled.plan, count, fixed, found.loaded.locate.label)
+    except SpecError as error:
+        return [*result, *error.diagnostics]
+    if code in DECODING:
+        from pipegen.cli.checking import DataRequest, check_data
+
+        result, _ = check_data(found, DataRequest(None, None))
+    return result
+
+
+@pytest.mark.parametrize("code", PAGES)
+def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = page(code)
+    if told.needs:
+        pytest.skip(f"no spec can yield {code} before there are {told.needs}")
+    monkeypatch.delenv("FLOWERS", raising=False)
+    for name in ("bad", "good"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "bad")
+    bad = findings(code, told, told.bad_bytes)
+    assert {d.code for d in bad} == {code}, [(d.code, d.message) for d in bad]
+    assert {d.severity for d in bad} == SEVERITIES.get(code, {CODES[code].severity})
+    monkeypatch.chdir(tmp_path / "good")
+    good = findings(code, told, told.good.encode())
+    assert code not in {d.code for d in good}, [(d.code, d.message) for d in good]
+    assert not [(d.code, d.message) for d in good if d.severity is Severity.ERROR]

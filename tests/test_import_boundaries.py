@@ -1,0 +1,123 @@
+"""What works without TensorFlow, Keras and NumPy: importing pipegen, and every command that reads no data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+POISONED = ("tensorflow", "keras", "numpy")
+
+SPEC = """\
+pipegen: 1
+source: {image_folder: {path: flowers/}}
+splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}
+transforms:
+  - random_resized_crop: {size: 224}
+  - random_flip
+  - random_rotation: {degrees: 20}
+  - random_brightness: {factor: 0.2}
+  - normalize: {preset: resnet50}
+output: {encode: {label: one_hot}}
+"""
+
+RUN = f"""\
+import sys
+for name in {POISONED!r}:
+    sys.modules[name] = None  # importing it raises ModuleNotFoundError
+sys.argv[0] = "pipegen"
+from pipegen.cli.app import main
+main()
+"""
+
+
+def run(code: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *args],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("validate", "flowers.pipegen.yaml"), "fine (2 splits, 5 steps, images 224×224×3 float32)"),
+        (("validate", "--format", "sarif", "--strict"), '"version": "2.1.0"'),
+        (("explain", "flowers.pipegen.yaml", "--before"), "fuse_decode_crop"),
+        (("explain", "flowers.pipegen.yaml", "--format", "json"), '"passes"'),
+        (("show", "flowers.pipegen.yaml"), "spec_hash"),
+        (("show", "flowers.pipegen.yaml", "--format", "json"), '"origins"'),
+        (("schema",), '"$defs"'),
+        (("ops",), "random_rotation"),
+        (("ops", "random_rotation"), "degrees"),
+        (("rule",), "PG214"),
+        (("rule", "PG214"), "standardised-values"),
+        (("version",), "Python"),
+        (("--help",), "validate"),
+    ],
+    ids=" ".join,
+)
+def test_commands_without_array_libraries(tmp_path: Path, args: tuple[str, ...], expected: str) -> None:
+    (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
+    result = run(RUN, *args, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert expected in result.stdout
+
+
+def test_importing_pipegen_imports_none_of_them(tmp_path: Path) -> None:
+    names = ("tensorflow", "keras", "numpy", "PIL", "typer", "rich")
+    result = run(f"import sys, pipegen; print([n for n in {names!r} if n in sys.modules])", cwd=tmp_path)
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_loading_a_spec_in_python_imports_none_of_them(tmp_path: Path) -> None:
+    (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
+    code = f"""\
+import sys
+for name in {POISONED!r}:
+    sys.modules[name] = None
+import pipegen
+spec = pipegen.load("flowers.pipegen.yaml")
+print(len(spec.hash), pipegen.build.__name__, pipegen.SpecError.__name__)
+"""
+    result = run(code, cwd=tmp_path)
+    assert result.stdout.split() == ["64", "build", "SpecError"], result.stderr
+
+
+def test_listing_and_dealing_out_data_imports_none_of_them(tmp_path: Path) -> None:
+    for name in ("rose", "tulip"):
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        for i in range(40):
+            (tmp_path / "flowers" / name / f"{i}.jpg").write_bytes(b"\xff\xd8\xff")
+    (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
+    code = f"""\
+import sys
+for name in {POISONED!r}:
+    sys.modules[name] = None
+import pipegen
+from pipegen.compilation import collect_data
+print(collect_data(pipegen.load("flowers.pipegen.yaml")).num_examples("train"))
+"""
+    result = run(code, cwd=tmp_path)
+    assert result.stdout.split() == ["64"], result.stderr
+
+
+def test_validate_starts_without_a_terminal_library(tmp_path: Path) -> None:
+    (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
+    code = """\
+import atexit, sys
+atexit.register(lambda: print([n for n in ("rich", "PIL", "pipegen.passes", "pipegen.pipeline") if n in sys.modules]))
+from pipegen.cli.app import main
+main()
+"""
+    result = run(code, "validate", cwd=tmp_path)
+    assert result.stdout.splitlines()[-1] == "[]", "these cost time that `pipegen validate` does not have"

@@ -1,0 +1,72 @@
+"""The README is true: its specs are fine, its plan and its finding are what pipegen prints, its commands exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pipegen.compilation import inspect, optimise
+from pipegen.diagnostics.text import render_text
+from pipegen.plan.render import render_plan
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def block(text: str, tag: str) -> str:
+    """The fenced block that follows a comment."""
+    match = re.search(rf"<!-- {re.escape(tag)} -->\n```\w*\n(.*?)```", text, re.DOTALL)
+    assert match is not None, f"the README has no block after <!-- {tag} -->"
+    return match[1]
+
+
+def expected(text: str) -> dict[str, str]:
+    """What the generated blocks must hold."""
+    found = inspect("flowers.pipegen.yaml", text=block(text, "example: spec"))
+    assert not found.diagnostics.items
+    assert found.loaded.spec is not None
+    plan = render_plan(optimise(found.loaded.spec, found.plans["train"]).plan)
+    broken = block(text, "example: spec").replace("{degrees: 20}", "{degree: 20}")
+    mistake = inspect("flowers.pipegen.yaml", text=broken)
+    finding = render_text(mistake.diagnostics.sorted(), sources=mistake.loaded.texts)
+    return {"example: plan": plan, "example: findings": finding}
+
+
+def test_generated_blocks(update_golden: bool) -> None:
+    text = README.read_text(encoding="utf-8")
+    for tag, wanted in expected(text).items():
+        if update_golden:
+            text = text.replace(f"<!-- {tag} -->\n```text\n{block(text, tag)}```", f"<!-- {tag} -->\n```text\n{wanted.rstrip()}\n```")
+    if update_golden:
+        README.write_text(text, encoding="utf-8")
+    for tag, wanted in expected(text).items():
+        assert block(text, tag).rstrip() == wanted.rstrip(), f"{tag} is out of date: run pytest tests/test_readme.py --update-golden"
+
+
+def test_every_spec_is_fine() -> None:
+    text = README.read_text(encoding="utf-8")
+    specs = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "pipegen: 1" in b]
+    assert len(specs) >= 2
+    for spec in specs:
+        found = inspect("flowers.pipegen.yaml", text=spec)
+        assert not found.diagnostics.has_errors, render_text(found.diagnostics.sorted(), sources=found.loaded.texts)
+
+
+def test_commands_exist() -> None:
+    from pipegen.cli.commands import app
+
+    named = {shlex.split(line)[2] for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("$ pipegen ")}
+    assert named
+    assert named <= {c.callback.__name__ for c in app.registered_commands if c.callback is not None}
+
+
+@pytest.mark.parametrize("tag", ["ci: main", "ci: test"])
+def test_ci_finds_the_commands(tag: str) -> None:
+    assert "python -m p" in block(README.read_text(encoding="utf-8"), tag)
+
+
+def test_python_examples_parse() -> None:
+    for code in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL):
+        compile(code, "README.md", "exec")
