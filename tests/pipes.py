@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from pipegen.pipeline import Pipeline
 
@@ -72,6 +74,22 @@ def pipeline(folder: Path, runtime: Mapping[str, Any] | None = None, **own: Any)
     return pipegen.build(sections(folder, **own), runtime={"jit": "never", "cache": "none", **(runtime or {})})
 
 
+def shared(folder: Path, runtime: Mapping[str, Any] | None = None, **own: Any) -> Pipeline:
+    """The same, made once for all tests that ask for it, since tracing takes longest; read it with `epoch_of`."""
+    return _shared(str(folder), json.dumps(runtime), json.dumps(own))
+
+
+@cache
+def _shared(folder: str, runtime: str, own: str) -> Pipeline:
+    return pipeline(Path(folder), json.loads(runtime), **json.loads(own))
+
+
+def epoch_of(pipe: Pipeline, epoch: int, step: int = 0) -> tuple[Array, ...]:
+    """The stream of one training epoch from one step on, wherever the pipeline stands."""
+    pipe._seek(epoch, step)
+    return stream(pipe.train)
+
+
 def batches(dataset: Iterable[Any]) -> list[tuple[Array, ...]]:
     """Every batch of a dataset as a tuple of arrays."""
     import tensorflow as tf
@@ -102,8 +120,8 @@ class Identify:
 
     def __init__(self, folder: Path, split: str = "train", **own: Any) -> None:
         own = {**own, "transforms": [RESIZE], "shuffle": "none", "batch": {"size": 1}}
-        pipe = pipeline(folder, **own)
-        images = stream(pipe.dataset(split))[0]
+        pipe = shared(folder, **own)
+        images = stream(pipe[split])[0]
         self.names = {image.tobytes(): i for i, image in enumerate(images)}
         assert len(self.names) == pipe.num_examples(split), "each photograph must be like no other"
 

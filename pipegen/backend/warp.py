@@ -30,7 +30,7 @@ def fixed_matrix(matrix: tf.Tensor, interpolation: str) -> tf.Tensor:
 
 
 def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, int | None]) -> bool:
-    """Whether positions can be computed in 32 bits: coefficients up to 16 on images of this size."""
+    """Whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
     sides = [*canvas, *size]
     return all(s is not None and s <= 512 for s in sides)
 
@@ -60,14 +60,31 @@ def locate(
         size: Height and width of the output, in pixels.
         fill: `reflect`, `nearest`, `wrap` or `constant`: what lies outside.
         interpolation: `nearest` or `bilinear`.
-        narrow: Compute positions in 32 bits.
+        narrow: Compute positions in 32 bits where this batch's matrices allow it, as `fits_int32` says of the sizes.
     """
-    dtype = tf.int32 if narrow else tf.int64
-    if narrow:
-        limit = (1 << 20) - 1
-        scale, offset = tf.constant(limit, tf.int64), tf.constant(1 << 30, tf.int64)
-        bound = tf.stack([scale, scale, offset, scale, scale, offset])
-        fixed = tf.clip_by_value(fixed, -bound, bound)
+    index = tf.int16 if narrow else tf.int32
+
+    def positions(dtype: tf.DType) -> Located:
+        return _positions(fixed, dtype, index, canvas, size, fill, interpolation)
+
+    if not narrow:
+        return positions(tf.int64)
+    coefficient, offset = (1 << 20) - 1, 1 << 30  # their sums over 512 pixels stay below 2^31
+    bound = tf.constant([coefficient, coefficient, offset, coefficient, coefficient, offset], tf.int64)
+    fits = tf.reduce_all(tf.abs(fixed) <= bound)
+    return tf.cond(fits, lambda: positions(tf.int32), lambda: positions(tf.int64))
+
+
+def _positions(
+    fixed: tf.Tensor,
+    dtype: tf.DType,
+    index: tf.DType,
+    canvas: tuple[int | tf.Tensor, int | tf.Tensor],
+    size: tuple[int | tf.Tensor, int | tf.Tensor],
+    fill: str,
+    interpolation: str,
+) -> Located:
+    """`locate`, computed in `dtype`, its rows and columns given as `index`."""
     m = tf.cast(fixed, dtype)[:, :, None, None]
     xs = tf.range(tf.cast(size[1], dtype))[None, None, :]
     ys = tf.range(tf.cast(size[0], dtype))[None, :, None]
@@ -76,7 +93,6 @@ def locate(
     shift = tf.constant(16, dtype)
     column, row = tf.bitwise.right_shift(x, shift), tf.bitwise.right_shift(y, shift)
     height, width = tf.cast(canvas[0], dtype), tf.cast(canvas[1], dtype)
-    index = tf.int16 if narrow else tf.int32
 
     def inside(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         return tf.cast(_inside(i, n, fill), index)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pipegen.ops.base import Model
     from pipegen.ops.sources.base import Source
 
-_WIDTH = 100
+_WIDTH, _SUMMARY = 100, 78
+"""Columns of a page, and of a line of text in the table."""
 _FAMILIES = {
     DecodeTransform: "decode",
     CropTransform: "crop",
@@ -42,9 +43,9 @@ def family(op: type[Model]) -> str:
 
 
 def summary(op: type[Model]) -> str:
-    """The first sentence of an op's documentation, up to its colon."""
+    """The first sentence of an op's documentation, up to its colon or semicolon."""
     text = " ".join(inspect.cleandoc(op.__doc__ or "").partition("\n\n")[0].split())
-    return text.partition(". ")[0].partition(": ")[0].removesuffix(".")
+    return text.partition(". ")[0].partition("; ")[0].partition(": ")[0].removesuffix(".")
 
 
 def argument_names(op: type[Model]) -> list[str]:
@@ -57,7 +58,7 @@ def op_table() -> str:
     """Every op, a line each."""
     known = all_ops()
     width = max(map(len, known))
-    rows = [f"{name:<{width}}  {family(op):<9}  {summary(op)}" for name, op in known.items()]
+    rows = [f"{name:<{width}}  {family(op):<9}  {textwrap.shorten(summary(op), _SUMMARY, placeholder=' …')}" for name, op in known.items()]
     return "\n".join([bold(f"{'name':<{width}}  {'family':<9}  what it does"), *rows])
 
 

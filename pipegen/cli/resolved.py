@@ -57,6 +57,8 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
             values[key] = None
         elif key != "params":
             values[key] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    if not model.source.has_labels() and "y" not in model.output.model_fields_set:
+        values["output"]["y"] = None
     return values
 
 
@@ -111,6 +113,8 @@ class _Origins:
             return "drop for train, keep elsewhere"
         if path == ("epoch",):
             return "one pass over the data"
+        if path == ("output", "y"):
+            return "nothing, as there are no labels"
         if path == ("splits", "parts"):
             return f"everything is {' and '.join(self.splits)}"
         return None

@@ -104,10 +104,15 @@ class Diagnostics:
     """Collects the findings of one run, so that all are reported at once."""
 
     items: list[Diagnostic] = field(default_factory=list)
+    _seen: set[Diagnostic] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._seen.update(self.items)
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Record one finding; an exact repeat is dropped."""
-        if diagnostic not in self.items:
+        if diagnostic not in self._seen:
+            self._seen.add(diagnostic)
             self.items.append(diagnostic)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:

@@ -375,4 +375,6 @@ def is_standardised(x: FeatureType) -> bool:
 
 def step_kwargs(step: Transform) -> dict[str, Any]:
     """The arguments of a step that differ from their defaults, for printing."""
-    return step.model_dump(exclude_defaults=True, mode="json")
+    changed = step.model_dump(exclude_defaults=True, mode="json")
+    whole = step.model_dump(mode="json")
+    return {name: whole[name] for name in changed}  # a nested map keeps its defaults, or `{constant: 0}` would print as `{}`

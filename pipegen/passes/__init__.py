@@ -24,8 +24,8 @@ PASSES: tuple[Pass, ...] = (
     FUSE_DECODE_CROP,  # while decode and crop still stand side by side
     FUSE_GEOMETRY,  # closes segments, so that they can move as one
     FUSE_COLOUR,
-    FOLD_CONSTANTS,  # after identities between arithmetic are gone
     DEFER_CAST,  # needs whole segments, to see which only move pixels
+    FOLD_CONSTANTS,  # after identities are gone and casts deferred, which brings arithmetic together
     BATCH_EARLY,  # after the casts, so that bytes are stacked and not floats
     PLACE_CACHE,  # needs to see where examples get a fixed shape
     FORM_KERNELS,  # groups stages; nothing looks between them from here on

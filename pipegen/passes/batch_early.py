@@ -32,7 +32,7 @@ def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -
     if start == at:
         return plan
     moved = [m for m in items[start:at] if isinstance(m, Placed)]
-    note(f"{len(moved)} stages work on whole batches")
+    note(f"{len(moved)} stages work on whole batches" if len(moved) > 1 else "1 stage works on whole batches")
     axis = batch.out.batch
     early: list[Node | Placed] = [replace(batch, out=moved[0].before.with_batch(axis))]
     early += [Placed(m.stage, m.before.with_batch(axis), m.after.with_batch(axis)) for m in moved]

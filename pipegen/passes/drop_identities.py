@@ -6,6 +6,7 @@ dtype, and the resampling of a segment of which nothing is left.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass, Placed, pack, unpack
@@ -16,55 +17,36 @@ if TYPE_CHECKING:
 
     from pipegen.passes.base import PassContext
     from pipegen.plan.nodes import Node, Plan
-
-_OPENING = (s.Compose, s.ComposeColour)
-_CLOSING = (s.Resample, s.ApplyColour)
+    from pipegen.types import FeatureType
 
 
 def drop_identities(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
     """Remove stages that change nothing."""
     kept: list[Node | Placed] = []
-    reopened: set[str] = set()
+    emptied: set[str] = set()
+    pending: dict[str, FeatureType] = {}
     for item in unpack(plan):
         if not isinstance(item, Placed):
             kept.append(item)
             continue
         stage, feature = item.stage, item.stage.feature
-        identity = _is_identity(item)
-        if isinstance(stage, _OPENING):
-            opens = stage.opens or feature in reopened
-            if identity:
-                if opens:
-                    reopened.add(feature)
+        if isinstance(stage, (s.Compose, s.ComposeColour)):
+            x = item.before[feature] if stage.opens else pending[feature]
+            pending[feature] = stage.ref.step.infer(x)
+            opens = stage.opens or feature in emptied
+            if pending[feature] == x and stage.ref.step.is_identity(x):
+                emptied |= {feature} if opens else set()
                 note(f"`{stage.ref.id}` changes nothing")
                 continue
-            reopened.discard(feature)
-            stage = _with_opens(stage, opens)
-            kept.append(Placed(stage, item.before, item.after))
-        elif isinstance(stage, _CLOSING) and feature in reopened:
-            reopened.discard(feature)
-            if item.before[feature] != _entry(kept, feature, item):
-                kept.append(item)
-        elif identity:
-            note(f"{type(stage).__name__.lower()} of `{feature}` changes nothing")
+            emptied.discard(feature)
+            kept.append(Placed(replace(stage, opens=opens), item.before, item.after))
+        elif isinstance(stage, (s.Resample, s.ApplyColour)) and feature in emptied:
+            emptied.discard(feature)
+        elif _is_identity(item):
+            note(_said(stage))
         else:
             kept.append(item)
     return pack(plan, kept)
-
-
-def _with_opens(stage: s.Compose | s.ComposeColour, opens: bool) -> s.Compose | s.ComposeColour:
-    if isinstance(stage, s.Compose):
-        return s.Compose(stage.feature, stage.ref, stage.canvas, opens)
-    return s.ComposeColour(stage.feature, stage.ref, stage.channels, opens)
-
-
-def _entry(kept: list[Node | Placed], feature: str, item: Placed) -> object:
-    """The type of the feature as it now arrives."""
-    for earlier in reversed(kept):
-        out = earlier.after if isinstance(earlier, Placed) else earlier.out
-        if feature in out:
-            return out[feature]
-    return item.before[feature]
 
 
 def _is_identity(item: Placed) -> bool:
@@ -72,11 +54,12 @@ def _is_identity(item: Placed) -> bool:
     before, after = item.before[feature], item.after[feature]
     if isinstance(stage, s.Pointwise):
         return stage.arithmetic.is_identity(before) and before == after
-    if isinstance(stage, (s.Apply, s.Crop, s.Compose)):
-        return before == after and stage.ref.step.is_identity(before)
-    if isinstance(stage, s.ComposeColour):
-        return before.dtype == after.dtype and stage.ref.step.is_identity(before)
-    return False
+    return isinstance(stage, (s.Apply, s.Crop)) and before == after and stage.ref.step.is_identity(before)
+
+
+def _said(stage: s.Stage) -> str:
+    used = s.refs(stage)
+    return f"`{used[-1].id}` changes nothing" if used else f"arithmetic on `{stage.feature}` changes nothing"
 
 
 DROP_IDENTITIES = Pass("drop_identities", "E0", "what changes nothing costs nothing", drop_identities)

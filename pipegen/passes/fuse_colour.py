@@ -28,8 +28,8 @@ def fuse_colour(plan: Plan, context: PassContext, note: Callable[[str], None]) -
         elif isinstance(item, Placed) and isinstance(item.stage, s.ApplyColour):
             composed = [p.stage for p in pending if isinstance(p.stage, s.ComposeColour)]
             refs = tuple(c.ref for c in composed)
-            if len(refs) > 1:
-                note(f"{len(refs)} colour steps became one matrix on `{item.stage.feature}`")
+            what = f"{len(refs)} colour steps" if len(refs) > 1 else f"`{refs[0].id}`"
+            note(f"{what} became one matrix on `{item.stage.feature}`")
             colour = s.Colour(item.stage.feature, refs, composed[0].channels, item.stage.clip, item.stage.uses_mean)
             kept.append(Placed(colour, pending[0].before, item.after))
             pending = []

@@ -145,6 +145,11 @@ class Builder:
             raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
         self.nodes.append(Element(self.type, (stage,)))
 
+    def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
+        """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
+        self.nodes.append(Element(self.type.replace(**{stage.feature: entry}), (stage,)))
+        self.type = self.type.replace(**{stage.feature: y})
+
     def _geometric(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
         step = ref.step
         if isinstance(step, GeometricTransform):
@@ -169,10 +174,8 @@ class Builder:
             ):
                 self._fill_lint(ref, seg)
             self._close()
-        self._emit(s.Compose(feature, ref, (x.height, x.width), not joins), feature, y)
-        segment = (
-            self.segment if joins and isinstance(self.segment, _Geometric) else _Geometric(feature, mode or ("reflect", "bilinear"), alone)
-        )
+        segment = seg if joins and isinstance(seg, _Geometric) else _Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+        self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
@@ -193,8 +196,8 @@ class Builder:
         if not joins:
             self._close()
         assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
-        self._emit(s.ComposeColour(feature, ref, x.channels, not joins), feature, y)
         segment = seg if joins and isinstance(seg, _Colour) else _Colour(feature, x)
+        self._pend(s.ComposeColour(feature, ref, x.channels, not joins), segment.entry, y)
         segment.out = y
         segment.uses_mean = segment.uses_mean or ref.step.uses_mean()  # type: ignore[attr-defined]
         self.segment = segment
@@ -224,10 +227,11 @@ class Builder:
 
 
 class _Geometric:
-    """An open geometric segment."""
+    """An open geometric segment; `entry` is the type of the image that entered it."""
 
-    def __init__(self, feature: str, mode: tuple[Fill, str], alone: bool) -> None:
+    def __init__(self, feature: str, entry: FeatureType, mode: tuple[Fill, str], alone: bool) -> None:
         self.feature = feature
+        self.entry = entry
         self.mode = mode
         self.alone = alone
         self.closed = alone

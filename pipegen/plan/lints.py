@@ -71,7 +71,8 @@ def _padded(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
 def _walk(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     """Follow the training recipe's types and look at neighbours."""
     found: list[Diagnostic] = []
-    split = next(iter(spec.split_names()))
+    names = spec.split_names()
+    split = "train" if "train" in names else names[0]
     type_ = next((t for t in dict(spec.source.infer().items()).values() if t.kind == "encoded"), None)
     if type_ is None:
         return found

@@ -79,7 +79,7 @@ def _node(node: Node) -> str:
                 "window": f"shuffle in windows of {format_bytes(node.window_bytes or 0)}",
             }[node.order]
             shard = ", this host's block" if node.shard else ""
-            draws = f", {node.num_draws} draws for each example" if node.num_draws else ""
+            draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             return f"index    split {node.split}, {order}{shard}{draws}"
         case Read():
             return "read     stored bytes"
@@ -128,6 +128,8 @@ def _use(ref: StepRef) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, (list, tuple)):

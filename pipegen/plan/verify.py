@@ -93,6 +93,14 @@ def _segments_are_closed(plan: Plan) -> str | None:
     return f"`{next(iter(pending))}` is left pending." if pending else None
 
 
+def _pending_steps_leave_the_image(plan: Plan) -> str | None:
+    """Composing a matrix leaves the image itself as it is until the segment ends."""
+    for before, node in zip(plan.nodes, plan.nodes[1:], strict=False):
+        if isinstance(node, Element) and all(isinstance(st, (s.Compose, s.ComposeColour)) for st in node.stages) and node.out != before.out:
+            return f"{before.out} became {node.out}."
+    return None
+
+
 def _draws_are_in_range(plan: Plan) -> str | None:
     """Every step's draws are part of the vector that the index makes."""
     known = {(r.id, r.start, r.num_draws) for r in plan.index.draws}
@@ -120,6 +128,7 @@ RULES: tuple[Rule, ...] = (
     _stages_stand_where_they_work,
     _batch_is_static,
     _segments_are_closed,
+    _pending_steps_leave_the_image,
     _draws_are_in_range,
     _cache_is_deterministic,
 )

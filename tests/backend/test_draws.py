@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import GEOMETRY, RESIZE, Identify, pipeline, same, stream
+from pipes import GEOMETRY, RESIZE, Identify, epoch_of, pipeline, same, shared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def test_the_seed_moves_order_and_draws_but_no_file(photo_folder: Path) -> None:
     assert not np.any(drawn[0] == drawn[1])
     assert not np.any(drawn[0] == drawn[2])
     ids = Identify(photo_folder)
-    orders = [ids(stream(pipeline(photo_folder, seed=s, transforms=[RESIZE]).dataset("train"))[0]) for s in (0, 1, 2**40)]
+    orders = [ids(epoch_of(shared(photo_folder, seed=s, transforms=[RESIZE]), 0)[0]) for s in (0, 1, 2**40)]
     assert len({tuple(o) for o in orders}) == 3
 
 
@@ -101,7 +101,7 @@ def test_a_moved_folder_changes_nothing(photo_folder: Path, tmp_path: Path) -> N
     import shutil
 
     moved = shutil.copytree(photo_folder, tmp_path / "elsewhere")
-    one, other = pipeline(photo_folder), pipeline(moved)
+    one, other = shared(photo_folder), pipeline(moved)
     assert one.fingerprint == other.fingerprint
     assert one.spec_hash == other.spec_hash
-    same(stream(one.dataset("train", epoch=1)), stream(other.dataset("train", epoch=1)))
+    same(epoch_of(one, 1), epoch_of(other, 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 pytestmark = pytest.mark.tf
@@ -167,6 +167,7 @@ def test_an_epoch_of_steps_goes_on_through_the_permutation(n: int, batch: int, s
     fixed=st.booleans(),
 )
 def test_shards_are_disjoint_and_make_up_the_global_batch(n: int, local: int, count: int, remainder: Any, kind: str, fixed: bool) -> None:
+    assume(not 0 < n % (local * count) < count)  # PG412 stops those: a host would have no share of the last batch
     own: dict[str, Any] = {"remainder": remainder, "kind": kind, "window": 7, "epoch_steps": 5 if fixed else None, "seed": 8}
     whole = order(n, local * count, **own)
     hosts = [order(n, local * count, shard=(i, count), **own) for i in range(count)]

@@ -178,3 +178,22 @@ def test_shell_completion_offers_ops_and_codes(program: Program) -> None:
     assert "random_rotation" in program(env=asked).stdout
     asked["COMP_WORDS"] = "pipegen rule PG21"
     assert "PG214" in program(env=asked).stdout
+
+
+@pytest.mark.parametrize("total", [None, 3])
+def test_progress_is_for_terminals_only(total: int | None) -> None:
+    code = f"""\
+from pipegen.cli.common import progress
+with progress("decoding", {total}) as tick:
+    for done in (1, 2, 3):
+        tick(done)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    quiet = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    assert quiet.stderr == b""
+    here, there = os.openpty()
+    subprocess.run([sys.executable, "-c", code], env=environment, stderr=there, check=True)
+    shown = os.read(here, 65536)
+    os.close(there)
+    os.close(here)
+    assert b"decoding" in shown

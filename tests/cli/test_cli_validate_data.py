@@ -69,7 +69,9 @@ def test_the_exclude_list_serves_the_spec(cli: Cli, good: Path, photos: Path, tm
     again = cli("validate", "--data=all", "--write-exclude", "damaged.txt")
     assert again.exit_code == 0, again.output
     assert "14 of 14 files decoded" in again.stdout
-    assert [line for line in (tmp_path / "damaged.txt").read_text().splitlines() if not line.startswith("#")] == listed, "nothing is forgotten"
+    assert [line for line in (tmp_path / "damaged.txt").read_text().splitlines() if not line.startswith("#")] == listed, (
+        "nothing is forgotten"
+    )
 
 
 def test_a_list_that_the_spec_names_already_may_be_yet_to_be_written(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
@@ -112,7 +114,9 @@ def test_spread() -> None:
 
 def test_an_ignore_comment_about_data_is_not_idle_when_data_is_read(cli: Cli, photos: Path, tmp_path: Path) -> None:
     write_images(photos / "lily", 1)
-    commented = GOOD.replace("splits: {parts: {train: 0.5, validation: 0.5}, stratify: label}", "splits:\n  parts:\n    train: 0.5\n    validation: 0.5")
+    commented = GOOD.replace(
+        "splits: {parts: {train: 0.5, validation: 0.5}, stratify: label}", "splits:\n  parts:\n    train: 0.5\n    validation: 0.5"
+    )
     (tmp_path / "a.pipegen.yaml").write_text(commented)
     found = cli("validate", "--data")
     assert "PG405" in found.stdout, "one file of a class cannot be in both splits"

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pipegen.compilation import Spec, check_cache, collect_data, inspect, optimise, plans_with_data
+from pipegen.compilation import Spec, check_cache, inspect, optimise, plans_with_data
 from pipegen.data.collect import collect
 from pipegen.diagnostics.catalog import CODES, page
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipegen.diagnostics.catalog import Page, PageFile
     from pipegen.diagnostics.diagnostic import Diagnostic
 
 DECODING = {"PG406", "PG414"}
 """Found only by decoding files, which takes TensorFlow."""
-WITH_THE_CLASSES = {code for code in CODES if code.startswith("PG218")}
-SEVERITIES = {"PG403": {Severity.WARNING}}
 PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING else []) for code in CODES]
 
 
@@ -61,12 +58,11 @@ def write(folder: Path, file: PageFile) -> None:
 
 def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
     """Everything that is found about a spec, as far as the page's code asks for it."""
-    from pathlib import Path
-
+    here = Path()
     for file in told.files:
-        write(Path(), file)
+        write(here, file)
     if content is not None:
-        Path("spec.yaml").write_bytes(content)
+        (here / "spec.yaml").write_bytes(content)
     found = inspect("spec.yaml")
     result = list(found.diagnostics)
     if not told.files or found.loaded.spec is None or found.diagnostics.has_errors:
@@ -104,8 +100,27 @@ def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_p
     monkeypatch.chdir(tmp_path / "bad")
     bad = findings(code, told, told.bad_bytes)
     assert {d.code for d in bad} == {code}, [(d.code, d.message) for d in bad]
-    assert {d.severity for d in bad} == SEVERITIES.get(code, {CODES[code].severity})
+    assert {d.severity for d in bad} == {CODES[code].severity}
     monkeypatch.chdir(tmp_path / "good")
     good = findings(code, told, told.good.encode())
     assert code not in {d.code for d in good}, [(d.code, d.message) for d in good]
     assert not [(d.code, d.message) for d in good if d.severity is Severity.ERROR]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("name", ["bad", "good"])
+def test_a_build_refuses_a_cache_that_does_not_fit(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pipegen
+
+    monkeypatch.chdir(tmp_path)
+    told = page("PG410")
+    for file in told.files:
+        write(tmp_path, file)
+    Path("spec.yaml").write_text(getattr(told, name), encoding="utf-8")
+    if name == "good":
+        assert len(pipegen.build("spec.yaml", runtime={"jit": "never"}).peek("train", 3)[1]) == 3
+        return
+    with pytest.raises(SpecError) as caught:
+        next(iter(pipegen.build("spec.yaml").train))
+    assert [d.code for d in caught.value.diagnostics] == ["PG410"]
+    assert "runtime: {cache: memory" in str(caught.value)

@@ -1,0 +1,78 @@
+"""Device prefetch and distribution, on logical CPUs, in processes of their own since devices are set once a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from processes import in_process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tf
+
+def test_device_prefetch_keeps_the_epoch_rule(photo_folder: Path) -> None:
+    got = in_process(
+        photo_folder,
+        """
+        plain = pipeline(folder, transforms=STEPS)
+        clean = [sums(plain.dataset("train", epoch=e)) for e in range(4)]
+        pipe = pipeline(folder, {"prefetch": {"device": "CPU:1"}}, transforms=STEPS)
+        first = next(iter(pipe.train))
+        passes = [sums(pipe.train) for _ in range(2)]
+        states = [pipe.state()["epoch"], pipe.state()["step"]]
+        fitted = model()
+        history = fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
+        pipe._seek(0, 0)
+        fitted.fit(pipe.train, steps_per_epoch=pipe.steps("train"), epochs=2, verbose=0)
+        auto = pipeline(folder, {"prefetch": {"device": "auto"}}, transforms=STEPS)
+        print(json.dumps({
+            "device": first[0].device, "equal": passes == clean[:2], "states": states, "after_fit": pipe.state()["epoch"],
+            "losses": len(history.history["val_loss"]), "length": len(pipe.train), "auto": sums(auto.train) == clean[0],
+            "fixed": next(iter(plain.dataset("train", device="CPU:1")))[0].device,
+        }))
+        """,
+    )
+    assert got["device"].endswith("CPU:1")
+    assert got["fixed"].endswith("CPU:1")
+    assert got["equal"]
+    assert got["states"] == [2, 0]
+    assert got["after_fit"] == 2
+    assert got["losses"] == 2
+    assert got["length"] == 4
+    assert got["auto"]
+
+
+def test_a_mirrored_strategy_trains_on_each_example_once(photo_folder: Path) -> None:
+    got = in_process(
+        photo_folder,
+        """
+        plain = pipeline(folder, transforms=STEPS)
+        clean = [sums(plain.dataset("train", epoch=e)) for e in range(3)]
+        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        pipe = pipeline(folder, transforms=STEPS)
+        seen = []
+        for _ in range(2):
+            for x, y in strategy.experimental_distribute_dataset(pipe.train):
+                parts = strategy.experimental_local_results(x)
+                seen.append([len(p) for p in parts] + [round(sum(float(np.sum(p.numpy(), dtype=np.float64)) for p in parts), 1)])
+        epochs = pipe.state()["epoch"]
+        with strategy.scope():
+            fitted = model()
+        fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0)
+        single = model()
+        plain._seek(2, 0)
+        single.fit(plain.train, epochs=2, verbose=0)
+        off = max(float(np.abs(a - b).max()) for a, b in zip(fitted.get_weights(), single.get_weights()))
+        pipe._seek(0, 2)
+        rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
+        print(json.dumps({"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": pipe.state()["epoch"], "off": off, "rest": rest}))
+        """,
+    )
+    assert all(row[:-1] == [4, 4] for row in got["seen"])
+    assert [row[-1] for row in got["seen"]] == pytest.approx(got["clean"], abs=0.5)
+    assert got["epochs"] == 2
+    assert got["off"] < 1e-5
+    assert got["rest"] == 2
+    assert got["after"] == 1

@@ -1,0 +1,270 @@
+"""The fixed-point warp against SciPy and OpenCV on images that are not square, and against itself: same bits everywhere.
+
+Tolerance. A position is rounded to 1/256 pixel, which moves it by at most 1/512; the coefficients are rounded to 2^-16,
+which moves the far corner of these images by less than 1/512 more; both hold for x and for y. Where neighbours differ
+by at most d levels, a value therefore moves by at most 4 d / 512 levels before it is rounded: with the smooth images of these tests
+(d = 40) by 0.31, so that rounding gives the same level or the next. OpenCV itself rounds positions to 1/32 pixel, which
+moves a value by up to 2 d / 64 = 1.25 levels, so it may be two levels away, and seldom is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.transforms.random_flip import RandomFlip
+from pipegen.ops.transforms.random_rotation import RandomRotation
+from pipegen.ops.transforms.random_shear import RandomShear
+from pipegen.ops.transforms.random_translation import RandomTranslation
+from pipegen.ops.transforms.random_zoom import RandomZoom
+
+pytestmark = pytest.mark.tf
+
+HEIGHT, WIDTH = 45, 70
+STEEPEST = 40
+"""How many levels neighbouring pixels of the smooth images differ by, at most."""
+Array = np.ndarray[Any, Any]
+
+SCIPY = {"reflect": "reflect", "nearest": "nearest", "wrap": "grid-wrap", "constant": "grid-constant"}
+OPENCV = {"reflect": cv2.BORDER_REFLECT, "nearest": cv2.BORDER_REPLICATE, "wrap": cv2.BORDER_WRAP, "constant": cv2.BORDER_CONSTANT}
+
+STEPS: dict[str, tuple[GeometricTransform, ...]] = {
+    "rotation": (RandomRotation(degrees=(33, 33)),),
+    "half a turn and more": (RandomRotation(degrees=(-161, -161)),),
+    "shear": (RandomShear(degrees=(21, 21)),),
+    "shear both": (RandomShear(degrees=(12, 12), axis="both"),),
+    "zoom in": (RandomZoom(factor=(1.7, 1.7)),),
+    "zoom out": (RandomZoom(x=(0.61, 0.61), y=(0.43, 0.43)),),
+    "translation": (RandomTranslation(x=(0.237, 0.237), y=(-0.31, -0.31)),),
+    "all at once": (
+        RandomRotation(degrees=(20, 20)),
+        RandomTranslation(x=(0.1, 0.1), y=(-0.07, -0.07)),
+        RandomShear(degrees=(10, 10)),
+        RandomZoom(factor=(0.8, 0.8)),
+        RandomFlip(probability=1),
+    ),
+}
+
+
+def smooth(height: int = HEIGHT, width: int = WIDTH, seed: int = 0) -> Array:
+    """A uint8 image whose neighbours differ by at most `STEEPEST` levels, also across its wrapped-around edges."""
+    rng = np.random.default_rng(seed)
+    image = ndimage.gaussian_filter(rng.uniform(0, 255, (height, width, 3)), (2.5, 2.5, 0), mode="wrap")
+    low, high = image.min(), image.max()
+    image = np.rint((image - low) / (high - low) * 200 + 20)
+    steps = [np.abs(np.diff(image, axis=a, append=np.take(image, [0], axis=a))).max() for a in (0, 1)]
+    assert max(steps) <= STEEPEST
+    return image.astype(np.uint8)
+
+
+def product(steps: tuple[GeometricTransform, ...], height: int = HEIGHT, width: int = WIDTH) -> Array:
+    """The matrix of a segment, from output to input: the last step's output is read through all of them."""
+    import tensorflow as tf
+
+    matrix = np.eye(3)
+    for step in steps:
+        u = tf.constant([0.5] * step.num_draws(), tf.float64)
+        matrix = matrix @ step.matrix(u, tf.constant(height, tf.float64), tf.constant(width, tf.float64)).numpy()
+    return matrix
+
+
+def warp(
+    images: Array,
+    matrices: Array,
+    *,
+    fill: str = "reflect",
+    constant: float = 0.0,
+    interpolation: str = "bilinear",
+    narrow: bool = True,
+    size: tuple[int, int] | None = None,
+    xla: bool = False,
+) -> Array:
+    """The warp of the backend on `(n, h, w, c)` and `(n, 3, 3)`."""
+    import tensorflow as tf
+
+    from pipegen.backend.warp import fixed_matrix
+    from pipegen.backend.warp import warp as backend
+
+    def run(image: tf.Tensor, fixed: tf.Tensor) -> tf.Tensor:
+        out = size or (int(image.shape[1]), int(image.shape[2]))
+        return backend(image, fixed, size=out, fill=fill, constant=constant, interpolation=interpolation, narrow=narrow)
+
+    function = tf.function(run, jit_compile=True) if xla else run
+    return function(tf.constant(images), fixed_matrix(tf.constant(matrices), interpolation)).numpy()
+
+
+def scipy_warp(image: Array, matrix: Array, *, fill: str, constant: float = 0.0, order: int = 1) -> Array:
+    """`ndimage.affine_transform` on (row, column) for a matrix on (x, y)."""
+    swap = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]])
+    m = swap @ matrix @ swap
+    channels = [
+        ndimage.affine_transform(image[..., c].astype(np.float64), m[:2, :2], m[:2, 2], order=order, mode=SCIPY[fill], cval=constant, prefilter=False)
+        for c in range(image.shape[-1])
+    ]
+    return np.stack(channels, -1)
+
+
+@pytest.mark.parametrize("fill", list(SCIPY))
+@pytest.mark.parametrize("name", list(STEPS))
+def test_bilinear_is_scipy_s(name: str, fill: str) -> None:
+    image, matrix = smooth(), product(STEPS[name])
+    ours = warp(image[None], matrix[None], fill=fill, constant=128.0)[0]
+    theirs = scipy_warp(image, matrix, fill=fill, constant=128.0)
+    difference = np.abs(ours - theirs)
+    if fill == "constant":  # the step from image to constant is no smooth one: 235 levels, so 235 / 128 there
+        assert (difference > 1).mean() < 0.02
+        assert difference.max() <= 2.5
+    else:
+        assert difference.max() <= 0.5 + 4 * STEEPEST / 512
+        assert (np.abs(ours - np.rint(theirs)) > 0).mean() < 0.1
+
+
+@pytest.mark.parametrize("fill", list(OPENCV))
+@pytest.mark.parametrize("name", list(STEPS))
+def test_bilinear_is_opencv_s(name: str, fill: str) -> None:
+    image, matrix = smooth(seed=1), product(STEPS[name])
+    ours = warp(image[None], matrix[None], fill=fill, constant=128.0)[0]
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    theirs = cv2.warpAffine(image, matrix[:2], (WIDTH, HEIGHT), flags=flags, borderMode=OPENCV[fill], borderValue=(128, 128, 128))
+    difference = np.abs(ours.astype(int) - theirs.astype(int))
+    edge = 6 if fill == "constant" else 2  # 1/64 pixel of a step of 128 levels, twice
+    assert difference.max() <= edge
+    assert (difference > 1).mean() < 0.01
+
+
+@pytest.mark.parametrize("fill", list(SCIPY))
+@pytest.mark.parametrize("name", ["rotation", "zoom out", "all at once"])
+def test_nearest_is_scipy_s(name: str, fill: str) -> None:
+    """On noise: another pixel is another value. Only positions within 1/512 pixel of a tie may differ."""
+    image = np.random.default_rng(2).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    ours = warp(image[None], product(STEPS[name])[None], fill=fill, constant=7.0, interpolation="nearest")[0]
+    theirs = scipy_warp(image, product(STEPS[name]), fill=fill, constant=7.0, order=0)
+    assert (ours != theirs).any(-1).mean() < 0.01
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("fill", list(SCIPY))
+def test_identity_and_flips_are_exact(interpolation: str, fill: str) -> None:
+    image = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    flip = product((RandomFlip(axis="both", probability=1),))
+    ours = warp(np.stack([image, image]), np.stack([np.eye(3), flip]), fill=fill, interpolation=interpolation)
+    np.testing.assert_array_equal(ours[0], image)
+    np.testing.assert_array_equal(ours[1], image[::-1, ::-1])
+
+
+def test_mirror_is_the_warp_of_a_flip() -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.warp import mirror
+
+    images = np.random.default_rng(4).integers(0, 256, (4, 5, 8, 3), dtype=np.uint8)
+    u = tf.constant([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.9]], tf.float64)
+    matrices = RandomFlip(axis="both").matrix(u, tf.constant(5, tf.float64), tf.constant(8, tf.float64))
+    np.testing.assert_array_equal(mirror(tf.constant(images), matrices).numpy(), warp(images, matrices.numpy()))
+    np.testing.assert_array_equal(mirror(tf.constant(images), matrices).numpy()[0], images[0, ::-1, ::-1])
+
+
+@pytest.mark.parametrize("fill", list(SCIPY))
+def test_nearest_and_bilinear_agree_on_whole_pixels(fill: str) -> None:
+    image = np.random.default_rng(5).integers(0, 256, (1, HEIGHT, WIDTH, 3), dtype=np.uint8)
+    whole = np.array([[[0.0, 1, -4], [-1, 0, 51], [0, 0, 1]]])  # a quarter turn, moved by whole pixels, partly outside
+    a, b = (warp(image, whole, fill=fill, constant=9.0, interpolation=i) for i in ("nearest", "bilinear"))
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(a[0], scipy_warp(image[0], whole[0], fill=fill, constant=9.0, order=0))
+
+
+def random_matrices(n: int, seed: int = 6) -> Array:
+    """Affine matrices of all kinds, moderate ones."""
+    rng = np.random.default_rng(seed)
+    m = np.tile(np.eye(3), (n, 1, 1))
+    m[:, :2, :2] += rng.normal(0, 0.5, (n, 2, 2))
+    m[:, :2, 2] = rng.uniform(-60, 60, (n, 2))
+    return m
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_the_same_bits_in_xla_and_at_every_batch_size(interpolation: str, dtype: str) -> None:
+    images = np.random.default_rng(7).integers(0, 256, (8, 21, 34, 3)).astype(dtype)
+    matrices = random_matrices(8)
+    eager = warp(images, matrices, interpolation=interpolation)
+    for n in (1, 2, 3, 5, 8):
+        np.testing.assert_array_equal(warp(images[:n], matrices[:n], interpolation=interpolation), eager[:n])
+        if n == 3 or dtype == interpolation.replace("bilinear", "uint8"):  # each compiles anew, so one size where one says it
+            compiled = warp(images[:n], matrices[:n], interpolation=interpolation, xla=True)
+            if dtype == "uint8" or interpolation == "nearest":
+                np.testing.assert_array_equal(compiled, eager[:n])
+            else:  # floats blend: E1
+                np.testing.assert_allclose(compiled, eager[:n], atol=255e-6)
+
+
+@pytest.mark.parametrize("fill", list(SCIPY))
+def test_narrow_and_wide_agree(fill: str) -> None:
+    images = np.random.default_rng(8).integers(0, 256, (16, 40, 64, 3), dtype=np.uint8)
+    for interpolation in ("nearest", "bilinear"):
+        narrow, wide = (warp(images, random_matrices(16), fill=fill, interpolation=interpolation, narrow=n) for n in (True, False))
+        np.testing.assert_array_equal(narrow, wide)
+
+
+@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("fill", list(SCIPY))
+def test_strong_zoom_out_stays_right(fill: str, xla: bool) -> None:
+    """Coefficients beyond what 32 bits hold are computed in 64, also beside moderate ones."""
+    image = np.random.default_rng(9).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    matrices = np.stack([product((RandomZoom(factor=(f, f)),)) for f in (1 / 32.0, 1 / 400.0, 0.8)])
+    matrices[:, :2, 2] = np.rint(matrices[:, :2, 2])
+    ours = warp(np.stack([image] * 3), matrices, fill=fill, constant=3.0, interpolation="nearest", xla=xla)
+    for i in (0, 1):
+        np.testing.assert_array_equal(ours[i], scipy_warp(image, matrices[i], fill=fill, constant=3.0, order=0))
+
+
+def test_a_steep_shear_stays_right() -> None:
+    image = smooth()
+    matrix = product((RandomShear(degrees=(88, 88)),))
+    assert abs(matrix[0, 1]) > 16
+    ours = warp(image[None], matrix[None])[0]
+    assert np.abs(ours - scipy_warp(image, matrix, fill="reflect")).max() <= 2
+
+
+def test_floats_of_any_range() -> None:
+    image = smooth().astype(np.float32) / 127.5 - 1
+    matrix = product(STEPS["all at once"])
+    ours = warp(image[None], matrix[None], fill="constant", constant=-1.0)[0]
+    theirs = scipy_warp(image, matrix, fill="constant", constant=-1.0)
+    assert ours.dtype == np.float32
+    assert np.abs(ours - theirs).max() < 0.02
+    assert ours.min() >= -1.0000001
+    assert ours.max() <= 1.0000001
+
+
+def test_another_size_is_a_crop() -> None:
+    """A crop in a segment: the output is smaller than the canvas, and shows the same pixels."""
+    image = smooth()
+    crop = np.array([[1.0, 0, 9], [0, 1, 4], [0, 0, 1]])
+    rotation = product(STEPS["rotation"])
+    whole = warp(image[None], rotation[None])[0]
+    cut = warp(image[None], (rotation @ crop)[None], size=(30, 40))[0]
+    assert np.abs(cut.astype(int) - whole[4:34, 9:49]).max() <= 1
+    np.testing.assert_array_equal(warp(image[None], crop[None], size=(30, 40))[0], image[4:34, 9:49])
+
+
+def test_one_resampling_is_sharper_than_five() -> None:
+    """What a segment is for: resampled step by step, the image loses contrast that one resampling keeps."""
+    image = np.random.default_rng(10).integers(0, 256, (1, HEIGHT, WIDTH, 3), dtype=np.uint8)
+    steps = STEPS["all at once"]
+    once = warp(image, product(steps)[None])
+    stepwise = image
+    for step in steps:
+        stepwise = warp(stepwise, product((step,))[None])
+    assert stepwise.std() < 0.8 * once.std()
+    soft = smooth(seed=11)[None]
+    gentle = soft
+    for step in steps:
+        gentle = warp(gentle, product((step,))[None])
+    inner = (slice(None), slice(15, 30), slice(25, 45))
+    assert np.abs(gentle[inner].astype(int) - warp(soft, product(steps)[None])[inner]).max() <= 12, "the same picture, in the same order"

@@ -1,0 +1,180 @@
+"""`pipegen init`: what it makes of folders of many shapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import Cli, write_images
+
+import pipegen
+from pipegen.compilation import collect_data, inspect
+
+
+def live_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def written(cli: Cli, folder: Path | str, *args: str) -> tuple[str, Any]:
+    """Run `init`; the text of the spec, and the spec, which has no findings and fits its data."""
+    result = cli("init", str(folder), *args)
+    assert result.exit_code == 0, result.output
+    name = result.stdout.split(":")[0].removeprefix("wrote ")
+    text = Path(name).read_text(encoding="utf-8")
+    assert not inspect(name).diagnostics.items
+    assert len(live_lines(text)) <= 12
+    assert text.startswith("# yaml-language-server: $schema=pipegen.schema.json\n")
+    assert f"pipegen preview {name}" in result.stdout
+    assert f"pipegen validate {name} --data" in result.stdout
+    spec = pipegen.load(name)
+    return text, (spec, collect_data(spec))
+
+
+def test_class_folders(cli: Cli, tmp_path: Path) -> None:
+    write_images(tmp_path / "flowers" / "rose", 50, size=(300, 260))
+    write_images(tmp_path / "flowers" / "tulip", 40, size=(240, 230), kind="png")
+    text, (spec, manifest) = written(cli, "flowers")
+    assert (tmp_path / "flowers.pipegen.yaml").exists()
+    assert "# Classes: rose 50, tulip 40" in text
+    assert "JPEG, PNG; 240 to 300 pixels wide, 230 to 260 high" in text
+    assert "resize: {size: 224}" in text
+    assert "path: flowers/}" in text
+    assert spec.model.splits.stratify == "label"
+    assert manifest.num_examples("train") == 72
+    assert spec.model.batch.size == 32
+
+
+def test_train_and_validation_folders(cli: Cli, tmp_path: Path) -> None:
+    for split, count in (("Train", 12), ("val", 6), ("test", 6)):
+        for name in ("cat", "dog"):
+            write_images(tmp_path / "pets" / split / name, count)
+    text, (spec, manifest) = written(cli, "pets")
+    assert spec.model.splits.method == "folder"
+    assert dict(spec.model.splits.parts) == {"train": "Train", "validation": "val", "test": "test"}
+    assert [manifest.num_examples(s) for s in ("train", "validation", "test")] == [24, 12, 12]
+    assert "# Splits: train 24, validation 12, test 12" in text
+
+
+def test_an_unlabelled_test_folder_is_for_prediction(cli: Cli, tmp_path: Path) -> None:
+    for split in ("train", "validation"):
+        for name in ("cat", "dog"):
+            write_images(tmp_path / "pets" / split / name, 8)
+    write_images(tmp_path / "pets" / "test", 5)
+    text, (spec, manifest) = written(cli, "pets")
+    assert list(spec.model.splits.parts) == ["train", "validation"]
+    assert "test/ has no class folders" in text
+    assert manifest.class_names == ("cat", "dog")
+
+
+def test_train_with_classes_and_nothing_to_validate_on(cli: Cli, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        write_images(tmp_path / "pets" / "train" / name, 8)
+    write_images(tmp_path / "pets" / "test", 5)
+    text, (_, manifest) = written(cli, "pets")
+    assert "path: pets/train/" in text
+    assert "a part of the training images is set aside" in text
+    assert manifest.num_examples("validation") > 0
+
+
+def test_a_flat_folder_is_for_prediction(cli: Cli, tmp_path: Path) -> None:
+    write_images(tmp_path / "inbox", 9)
+    text, (_, manifest) = written(cli, "inbox")
+    assert "labels: none" in text
+    assert "random_" not in text
+    assert manifest.num_examples("predict") == 9
+
+
+def test_one_folder_inside_is_entered(cli: Cli, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        write_images(tmp_path / "download" / "pets-v2" / name, 8)
+    text, (_, manifest) = written(cli, "download")
+    assert "path: download/pets-v2/" in text
+    assert manifest.class_names == ("cat", "dog")
+
+
+def test_small_images_keep_their_size_and_gray_is_noted(cli: Cli, tmp_path: Path) -> None:
+    for name in ("0", "1"):
+        write_images(tmp_path / "digits" / name, 40, size=(28, 28), kind="png", mode="L")
+    text, (spec, _) = written(cli, "digits")
+    assert "resize: {size: 28}" in text
+    assert "decode: {channels: 1}" in text
+    assert spec.model.transforms[0].op == "resize"
+
+
+def test_small_data_gets_small_batches(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_images(tmp_path / "few" / name, 5)
+    _, (spec, manifest) = written(cli, "few")
+    assert spec.model.batch.size * 2 <= manifest.num_examples("train")
+
+
+def test_names_that_yaml_would_misread(cli: Cli, tmp_path: Path) -> None:
+    for name in ("yes", "a: b", "012"):
+        write_images(tmp_path / "odd $name, [really]" / name, 6)
+    _, (spec, manifest) = written(cli, "odd $name, [really]")
+    assert (tmp_path / "odd-name-really.pipegen.yaml").exists()
+    assert manifest.class_names == ("012", "a: b", "yes")
+    assert spec.model.source.path == str(tmp_path / "odd $name, [really]")
+
+
+def test_the_path_is_relative_to_the_spec(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_images(tmp_path / "data" / "few" / name, 5)
+    (tmp_path / "specs").mkdir()
+    text, _ = written(cli, "data/few", "-o", "specs/first.pipegen.yaml")
+    assert "path: ../data/few/" in text
+
+
+def test_what_is_odd_is_noted(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_images(tmp_path / "few" / name, 5)
+    (tmp_path / "few" / "a" / "broken.jpg").write_bytes(b"\xff\xd8\xff no more")
+    write_images(tmp_path / "few", 3)
+    text, _ = written(cli, "few")
+    assert "3 images lie beside the class folders" in text
+    assert "1 cannot be read, such as a/broken.jpg" in text
+
+
+def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
+    write_images(tmp_path / "few", 5)
+    (tmp_path / "few.pipegen.yaml").write_text("mine")
+    result = cli("init", "few")
+    assert result.exit_code == 2
+    assert "few.pipegen.yaml exists already" in result.stderr
+    assert (tmp_path / "few.pipegen.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("x.npz", "arrays yet"), ("x.csv", "tables yet"), ("x.txt", "is no folder"), ("nowhere", "there is no folder")]
+)
+def test_what_it_cannot_look_at(cli: Cli, tmp_path: Path, name: str, says: str) -> None:
+    if "." in name:
+        (tmp_path / name).touch()
+    result = cli("init", name)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert not list(tmp_path.glob("*.pipegen.yaml"))
+
+
+def test_nothing_found(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty" / "inner").mkdir(parents=True)
+    (tmp_path / "empty" / "notes.txt").touch()
+    result = cli("init", "empty")
+    assert result.exit_code == 2
+    assert "empty" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.tf
+def test_the_written_spec_runs(cli: Cli, tmp_path: Path) -> None:
+    for name in ("rose", "tulip"):
+        write_images(tmp_path / "flowers" / name, 8)
+    write_images(tmp_path / "inbox", 3)
+    for folder, split in (("flowers", "train"), ("inbox", "predict")):
+        cli("init", folder)
+        pipe = pipegen.build(f"{folder}.pipegen.yaml", runtime={"jit": "never"})
+        batch = next(iter(pipe[split]))
+        image = batch[0] if isinstance(batch, tuple) else batch
+        assert image.shape[1:] == (18, 20, 3)
+        assert float(image.numpy().max()) <= 1

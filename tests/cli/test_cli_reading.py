@@ -1,0 +1,223 @@
+"""The commands that tell something: `show`, `explain`, `ops`, `rule`, `schema` and `version`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cli_helpers import GOOD, Cli
+
+import pipegen
+from pipegen.diagnostics.catalog import CODES
+from pipegen.ops.registry import sources, transforms
+
+FULL = """\
+pipegen: 1
+params:
+  data: {type: path, default: photos, env: SHOW_PHOTOS}
+  size: {type: int, default: 224, min: 32}
+source: {image_folder: {path: $data, classes: [cat, dog, 'yes', a b]}}
+splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}
+transforms:
+  - decode: {exif: ignore}
+  - resize: {size: $size}
+  - random_rotation: {degrees: [-5, 20], fill: {constant: 7}, when: [train, validation]}  # pipegen: ignore[PG507]
+  - random_zoom: {factor: 0.2, fill: {constant: 7}}
+  - center_crop: {size: [16, 24]}
+  - normalize: {mean: [1, 2, 3], std: [4, 5, 6]}
+epoch: {steps: 12}
+batch: {size: 8, remainder: {validation: pad}}
+shuffle: {window: 1GiB}
+output: {x: {input: image}, encode: {label: one_hot}}
+errors: {decode: {skip: {max_fraction: 0.1}}}
+runtime: {cache: none, threads: 2, ram_budget: 1GiB, shard: {index: 0, count: 2}, prefetch: {device: auto}}
+"""
+"""A spec that says something in every section."""
+
+
+UNLABELLED = """\
+pipegen: 1
+source: {image_folder: {path: $$odd, labels: none}}
+transforms: [{resize: {shorter_side: 40}}, {random_crop: {size: 32}}]
+"""
+
+BY_SPLIT = """\
+pipegen: 1
+source: {by_split: {train: {image_folder: {path: a}}, test: {image_folder: {path: b}}}}
+transforms: [{resize: {size: 8}}, random_flip]
+"""
+
+
+def origins(text: str) -> dict[str, str]:
+    """Comments by key; keys that occur once."""
+    return {line.split(":")[0].strip(" #-"): line.rpartition("  # ")[2].strip() for line in text.splitlines() if "  # " in line}
+
+
+def test_show_says_where_values_come_from(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "full.pipegen.yaml").write_text(FULL)
+    monkeypatch.setenv("SHOW_PHOTOS", "elsewhere")
+    text = cli("show", "full.pipegen.yaml", "--set", "size=96").stdout
+    found = origins(text)
+    assert found["path"] == "$SHOW_PHOTOS"
+    assert f"path: {tmp_path}/elsewhere " in text
+    assert "size: 96 " in text
+    assert "# --set size=96\n" in text
+    assert found["stratify"] == "full.pipegen.yaml:6:58"
+    assert found["labels"] == "default"
+    assert found["factor"] == "full.pipegen.yaml:11:27"
+    assert text.startswith("# spec_hash: ")
+    columns = [line.rindex("  # ") for line in text.splitlines() if line.endswith(" # default")]
+    assert len(columns) > 10
+    assert len(set(columns)) == 1, "comments are aligned"
+
+
+@pytest.mark.parametrize("spec", [GOOD, FULL, UNLABELLED], ids=["good", "full", "unlabelled"])
+def test_what_show_prints_is_the_same_spec(cli: Cli, tmp_path: Path, spec: str) -> None:
+    (tmp_path / "spec.pipegen.yaml").write_text(spec)
+    first = cli("show", "spec.pipegen.yaml")
+    assert first.exit_code == 0, first.stderr
+    (tmp_path / "shown.pipegen.yaml").write_text(first.stdout)
+    second = cli("show", "shown.pipegen.yaml")
+    assert second.exit_code == 0, second.stderr
+    assert second.stdout.splitlines()[0] == first.stdout.splitlines()[0], "the hash"
+    a, b = (pipegen.load(tmp_path / f"{name}.pipegen.yaml").model for name in ("spec", "shown"))
+    assert a.model_copy(update={"params": {}, "name": None}) == b.model_copy(update={"params": {}, "name": None})
+
+
+def test_show_by_split_and_defaults_in_words(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.pipegen.yaml").write_text(BY_SPLIT)
+    text = cli("show", "s.pipegen.yaml").stdout
+    assert f"path: {tmp_path}/b" in text
+    assert "# remainder: drop for train, keep elsewhere" in text
+    assert "# when: train" in text
+    assert "# epoch: one pass over the data" in text
+
+
+def test_show_as_json(cli: Cli, good: Path) -> None:
+    document = json.loads(cli("show", "good.pipegen.yaml", "--format", "json").stdout)
+    assert document["spec_hash"] == pipegen.load(good).hash
+    assert document["spec"]["transforms"][0]["resize"]["size"] == 16
+    assert document["origins"]["transforms[0].resize.size"] == "good.pipegen.yaml:5:20"
+    assert document["origins"]["seed"] == "default"
+
+
+def test_explain_shows_types_and_passes(cli: Cli, good: Path) -> None:
+    result = cli("explain", "good.pipegen.yaml")
+    assert result.exit_code == 0
+    assert "split train" in result.stdout
+    assert "split validation" in result.stdout
+    assert "float32[16×16×3] in [0, 255]" in result.stdout
+    assert "because" in result.stdout
+    one = cli("explain", "good.pipegen.yaml", "--split", "train", "--before").stdout
+    assert "as written" in one
+    assert "split validation" not in one
+    wrong = cli("explain", "good.pipegen.yaml", "--split", "valid")
+    assert wrong.exit_code == 2
+    assert "did you mean `validation`?" in wrong.stderr
+
+
+def test_explain_as_json_and_from_standard_input(cli: Cli) -> None:
+    document = json.loads(cli("explain", "-", "--format", "json", "--split", "train", stdin=GOOD).stdout)
+    assert list(document["splits"]) == ["train"]
+
+
+def test_ops_lists_every_op_on_a_line(cli: Cli) -> None:
+    lines = cli("ops").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [*sources(), *transforms()]
+    assert max(map(len, lines)) <= 110
+
+
+@pytest.mark.parametrize("name", [*sources(), *transforms()])
+def test_each_op_has_a_page_with_every_argument(cli: Cli, name: str) -> None:
+    cls = {**sources(), **transforms()}[name]
+    result = cli("ops", name)
+    assert result.exit_code == 0
+    for argument in cls.model_fields if not hasattr(cls, "from_yaml") else ():
+        assert f"\n  {argument}: " in result.stdout
+        assert "something else" not in result.stdout
+    for example in getattr(cls, "examples", ()):
+        assert f"  - {example.yaml}\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"), [("random_rotaton", "random_rotation"), ("imagefolder", "image_folder"), ("horizontal_flip", "random_flip")]
+)
+def test_a_mistyped_op(cli: Cli, typo: str, meant: str) -> None:
+    result = cli("ops", typo)
+    assert result.exit_code == 2
+    assert f"did you mean `{meant}`?" in result.stderr
+
+
+def test_rule_lists_every_code(cli: Cli) -> None:
+    assert [line.split()[0] for line in cli("rule").stdout.splitlines()] == list(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_each_page_reads_as_text(cli: Cli, code: str) -> None:
+    text = cli("rule", code).stdout
+    assert text.startswith(f"{code} {CODES[code].name}\n")
+    for left_over in ("```", "\n#", "\n\n\n"):
+        assert left_over not in text
+    for title in ("What it finds", "Why", "Bad", "Good"):
+        assert f"\n{title}\n" in text
+
+
+def test_a_code_by_its_name_or_in_small_letters(cli: Cli) -> None:
+    page = cli("rule", "PG214").stdout
+    assert cli("rule", "pg214").stdout == page
+    assert cli("rule", "standardised-values").stdout == page
+    assert "pipegen: 1" in page
+
+
+def test_a_mistyped_code(cli: Cli) -> None:
+    result = cli("rule", "standardized-values")
+    assert result.exit_code == 2
+    assert "did you mean standardised-values?" in result.stderr
+    assert cli("rule", "quux").exit_code == 2
+
+
+def test_schema_is_printed_written_and_checked(cli: Cli, tmp_path: Path) -> None:
+    printed = json.loads(cli("schema").stdout)
+    assert printed["title"] == "pipegen spec"
+    assert cli("schema", "--check").exit_code == 1, "there is none yet"
+    assert cli("schema", "--write").exit_code == 0
+    assert json.loads((tmp_path / "schemas" / "pipegen.schema.json").read_text()) == printed
+    assert cli("schema", "--check").exit_code == 0
+    (tmp_path / "schemas" / "pipegen.schema.json").write_text("{}")
+    stale = cli("schema", "--check")
+    assert stale.exit_code == 1
+    assert "pipegen.schema.json is out of date" in stale.stderr
+    assert not (tmp_path / "README.md").exists()
+
+
+def test_schema_renews_the_table_of_the_readme_and_nothing_else(cli: Cli, tmp_path: Path) -> None:
+    start, end = "<!-- ops table: generated by `pipegen schema --write` -->", "<!-- end of ops table -->"
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Title\n\n{start}\nold\n{end}\n\nthe rest\n")
+    assert cli("schema", "--check").exit_code == 1
+    cli("schema", "--write")
+    text = readme.read_text()
+    assert text.startswith(f"# Title\n\n{start}\n| name |")
+    assert text.endswith(f"|\n{end}\n\nthe rest\n")
+    for name in transforms():
+        assert f"| `{name}` |" in text
+    assert cli("schema", "--check").exit_code == 0
+    readme.write_text(f"{start}\nno end\n")
+    assert cli("schema", "--write").exit_code == 2
+
+
+def test_schema_to_another_file_leaves_the_readme_alone(cli: Cli, tmp_path: Path) -> None:
+    assert cli("schema", "--write", "own.json").exit_code == 0
+    assert (tmp_path / "own.json").exists()
+    assert not (tmp_path / "schemas").exists()
+    assert cli("schema", "own.json").exit_code == 2
+    assert cli("schema", "--write", "--check").exit_code == 2
+
+
+def test_version_names_what_a_report_needs(cli: Cli) -> None:
+    lines = dict(line.split(maxsplit=1) for line in cli("version").stdout.splitlines())
+    assert lines["pipegen"] == pipegen.__version__
+    assert lines["Python"].startswith(".".join(map(str, sys.version_info[:3])))
+    assert {"TensorFlow", "Keras", "platform"} <= set(lines)

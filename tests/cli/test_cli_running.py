@@ -1,0 +1,79 @@
+"""The commands that run a pipeline: `preview` and `bench`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_helpers import GOOD, Cli
+
+pytestmark = pytest.mark.tf
+
+
+def test_preview_writes_a_png_with_a_column_for_each_draw(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    sizes = {}
+    for rows, draws in ((2, 1), (2, 3), (3, 3)):
+        result = cli("preview", "good.pipegen.yaml", "--rows", str(rows), "--draws", str(draws), "-o", "sheet.png")
+        assert result.exit_code == 0, result.output
+        assert result.stdout.startswith(f"wrote sheet.png: {rows} of 8 examples of split train")
+        with Image.open(tmp_path / "sheet.png") as image:
+            assert image.format == "PNG"
+            sizes[rows, draws] = image.size
+    assert sizes[2, 3][0] - sizes[2, 1][0] == 2 * 150
+    assert sizes[3, 3][1] > sizes[2, 3][1]
+    assert sizes[3, 3][0] == sizes[2, 3][0]
+
+
+def test_preview_names_its_file_and_other_splits(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+    assert cli("preview", "good.pipegen.yaml", "--split", "validation", "--rows", "1").exit_code == 0
+    assert (tmp_path / "good-validation.png").read_bytes().startswith(b"\x89PNG")
+    assert cli("preview", "good.pipegen.yaml", "--split", "test").exit_code == 2
+    assert cli("preview", "good.pipegen.yaml", "-o", "sheet.jpg").exit_code == 2
+    assert cli("preview", "good.pipegen.yaml", "-o", "nowhere/sheet.png").exit_code == 2
+
+
+def test_a_spec_without_data_is_1(cli: Cli, good: Path) -> None:
+    result = cli("preview", "good.pipegen.yaml")
+    assert result.exit_code == 1
+    assert "PG401" in result.stderr
+
+
+def test_a_damaged_file_is_named_without_a_traceback(cli: Cli, good: Path, photos: Path) -> None:
+    for path in photos.rglob("*.jpg"):
+        path.write_bytes(path.read_bytes()[:200])
+    result = cli("bench", "good.pipegen.yaml", "--steps", "2")
+    assert result.exit_code == 1
+    assert "cannot decode" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_bench_prints_figures(cli: Cli, good: Path, photos: Path) -> None:
+    good.write_text(GOOD + "runtime: {jit: never}\n")
+    result = cli("bench", "good.pipegen.yaml", "--steps", "3")
+    assert result.exit_code == 0, result.output
+    for words in ("images a second", "first batch", "a model of 50 ms", "peak memory", "3 batches of split train"):
+        assert words in result.stdout
+
+
+def test_bench_as_json_adds_up(cli: Cli, good: Path, photos: Path) -> None:
+    good.write_text(GOOD + "runtime: {jit: never}\n")
+    figures = json.loads(cli("bench", "good.pipegen.yaml", "--steps", "6", "--model-ms", "0", "--format", "json").stdout)
+    assert figures["steps"] == 6
+    assert figures["images"] == 12, "it goes on through the epochs, two images a batch"
+    assert figures["images_per_s"] == pytest.approx(figures["images"] / figures["seconds"])
+    assert figures["model_waits_ms"] == pytest.approx(figures["batch_ms"])
+    assert figures["model_waits_share"] == pytest.approx(1)
+
+
+def test_a_slow_model_never_waits() -> None:
+    from pipegen.cli.measure import Figures
+
+    figures = Figures("train", 32, steps=10, images=320, seconds=1.0, first_batch_s=2.0, peak_bytes=None)
+    assert figures.waits_ms(100) == 0
+    assert "never waits" in figures.as_text(100)
+    assert figures.as_json(60)["model_waits_ms"] == pytest.approx(40)
+    assert figures.as_json(60)["model_waits_share"] == pytest.approx(0.4)
+    assert "waits 40.0 ms for each batch: 40% of its time" in figures.as_text(60)

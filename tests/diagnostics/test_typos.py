@@ -1,0 +1,121 @@
+"""Every key and word of the language, misspelt in four ways at its place in a spec, and what is suggested there."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pipegen.compilation import inspect
+from pipegen.ops.registry import transforms
+from pipegen.spec.models import PipelineSpec
+
+SPEC: dict[str, Any] = {
+    "pipegen": 1,
+    "name": "flowers",
+    "description": "for a test",
+    "params": {"size": {"type": "int", "default": 64, "min": 1, "max": 99, "env": "NOBODY_SET_THIS", "description": "the side"}},
+    "source": {"image_folder": {"path": "x", "classes": ["a", "b"], "labels": "folder", "pattern": "*.jpg", "follow_links": False}},
+    "splits": {"parts": {"train": 0.8, "test": 0.1}, "method": "random", "stratify": "label", "group": {"path": "(.*)/"}, "seed": 1},
+    "transforms": [{"resize": {"size": "$size"}}, {"random_flip": {"when": ["train"]}}],
+    "seed": 1,
+    "shuffle": {"window": "1MiB"},
+    "epoch": {"steps": 3},
+    "batch": {"size": 4, "remainder": {"train": "keep", "test": "pad"}},
+    "output": {"x": "image", "y": "label", "encode": {"label": "one_hot"}, "dtype": "float16", "channels": "first"},
+    "errors": {"decode": {"skip": {"max_fraction": 0.1, "report": "r"}}, "exclude": "e"},
+    "runtime": {"cache": "memory", "shard": {"index": 0, "count": 2}, "prefetch": {"device": "auto"}, "threads": 2, "ram_budget": "1GiB"},
+}
+WORDS: list[tuple[tuple[str | int, ...], list[str]]] = [
+    (("shuffle",), ["global", "none"]),
+    (("splits", "method"), ["random", "hash", "folder", "keras"]),
+    (("splits", "stratify"), ["label"]),
+    (("params", "size", "type"), ["float", "bool", "path", "choice"]),
+    (("source", "image_folder", "labels"), ["folder", "none"]),
+    (("batch", "remainder", "train"), ["drop", "keep"]),
+    (("output", "x"), ["image"]),
+    (("output", "encode", "label"), ["one_hot", "binary", "multi_hot"]),
+    (("output", "dtype"), ["float32", "float16", "bfloat16", "uint8"]),
+    (("output", "channels"), ["last", "first"]),
+    (("errors", "decode"), ["raise"]),
+    (("runtime", "cache"), ["auto", "memory", "none"]),
+    (("runtime", "jit"), ["auto", "always", "never"]),
+    (("transforms", 1, "random_flip", "when"), ["train", "eval"]),
+    (("transforms", 1, "random_flip", "axis"), ["horizontal", "vertical", "both"]),
+    (("transforms", 1, "random_flip", "fill"), ["reflect", "nearest", "wrap"]),
+    (("transforms", 0, "resize", "method"), ["nearest", "bilinear", "bicubic", "area", "lanczos3"]),
+    (("transforms", 0, "resize", "mode"), ["stretch", "crop"]),
+]
+
+
+def typos(word: str) -> set[str]:
+    """A letter lost, doubled, swapped with its neighbour, and hit beside."""
+    middle = len(word) // 2
+    beside = chr((ord(word[middle]) - ord("a") + 1) % 26 + ord("a"))
+    made = {
+        word[:middle] + word[middle + 1 :],
+        word[:middle] + word[middle] + word[middle:],
+        word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :],
+        word[:middle] + beside + word[middle + 1 :],
+    }
+    return {t for t in made if t != word and re.fullmatch(r"[A-Za-z]\w*", t)}
+
+
+def holder(spec: dict[str, Any], path: tuple[str | int, ...]) -> Any:
+    value: Any = spec
+    for part in path:
+        value = value[part]
+    return value
+
+
+def maps(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every key of the language in a spec, with the path of its map."""
+    names = (("params",), ("splits", "parts"), ("batch", "remainder"), ("output", "encode"))
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(key, str) and path not in names and len(key) >= 4:
+            yield path, key
+        yield from maps(inner, (*path, key))
+
+
+def misspelt() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What was meant, what was written, and the spec that it was written in."""
+    for path, key in maps(SPEC):
+        for typo in typos(key):
+            spec = copy.deepcopy(SPEC)
+            inside = holder(spec, path)
+            renamed = {typo if k == key else k: v for k, v in inside.items()}
+            inside.clear()
+            inside.update(renamed)
+            yield key, typo, spec
+    for path, words in WORDS:
+        for word in words:
+            for typo in typos(word):
+                spec = copy.deepcopy(SPEC)
+                holder(spec, path[:-1])[path[-1]] = typo
+                yield word, typo, spec
+    for name, cls in transforms().items():
+        for typo in typos(name):
+            yield name, typo, {**SPEC, "transforms": [typo]}
+        for argument in (a for a in cls.model_fields if len(a) >= 4):
+            for typo in typos(argument):
+                yield argument, typo, {**SPEC, "transforms": [{name: {typo: 1}}]}
+
+
+def test_at_least_95_percent_of_typos_get_the_right_suggestion() -> None:
+    total, wrong, silent = 0, [], []
+    for meant, written, spec in misspelt():
+        found = [d for d in inspect(spec).diagnostics if f"`{written}`" in d.message]
+        total += 1
+        if not found:
+            silent.append((meant, written))
+        elif not any(f"did you mean `{meant}`?" in d.help or f"write `{meant}`" in d.help for d in found):
+            wrong.append((meant, written, [d.help for d in found]))
+    assert silent == [], "every typo is a finding that names it"
+    assert total > 500
+    assert len(wrong) <= 0.05 * total, wrong
+
+
+def test_the_spec_that_is_misspelt_has_every_section_and_no_error() -> None:
+    assert set(PipelineSpec.model_fields) == set(SPEC)
+    assert not inspect(SPEC).diagnostics.has_errors

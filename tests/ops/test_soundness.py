@@ -1,0 +1,199 @@
+"""Inference against reality: what the backend computes has the dtype and shape that `infer` says and values inside the
+interval that it says; and a step that calls itself the identity is it.
+
+Every registered step takes part, from its worked examples; `VARIANTS` adds arguments that the examples leave out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import yaml
+
+from pipegen.ops.base import CropTransform, DecodeTransform, Family, PointwiseTransform, Transform
+from pipegen.ops.registry import transforms
+from pipegen.plan import stages as s
+from pipegen.types import BYTE_RANGE, FeatureType, Interval
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+pytestmark = pytest.mark.tf
+
+Array = np.ndarray[Any, Any]
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "cast": [{"dtype": "float16"}, {"dtype": "bfloat16"}],
+    "center_crop": [{"size": 1}, {"size": [24, 20]}],
+    "decode": [{"channels": 1, "scaled": "never"}, {"exif": "ignore"}],
+    "grayscale": [{}],
+    "normalize": [{"mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}, {"std": 7.3}, {"preset": "torch"}, {"preset": "tf"}, {"preset": "caffe"}, {"preset": "convnext"}],
+    "random_brightness": [{"factor": 0}, {"factor": [0, 3]}, {"factor": 0.9, "probability": 0.5}, {"factor": 0.5, "probability": 0}],
+    "random_contrast": [{"factor": [0, 4]}, {"factor": 0.9, "probability": 0.5}, {"factor": 0}],
+    "random_crop": [{"size": [24, 20]}, {"size": 3}],
+    "random_flip": [{"axis": "vertical"}, {"probability": 0}, {"axis": "both", "probability": 1}],
+    "random_hue": [{"degrees": 180}, {"degrees": 0}],
+    "random_resized_crop": [{"size": 9, "area": [0.01, 0.05]}, {"size": [8, 30], "method": "lanczos3"}, {"size": 12, "method": "area"}],
+    "random_rotation": [{"degrees": 180, "fill": {"constant": 200}}, {"degrees": 90, "interpolation": "nearest"}, {"degrees": 0}, {"degrees": 30, "probability": 0}],
+    "random_saturation": [{"factor": [0, 5]}, {"factor": 0}],
+    "random_shear": [{"degrees": 60, "axis": "both", "fill": "wrap"}, {"degrees": 0}],
+    "random_translation": [{"x": 0.9, "fill": "nearest"}, {"x": 0, "y": 0}],
+    "random_zoom": [{"factor": [0.1, 4]}, {"x": 0.5, "fill": {"constant": 0}}, {"factor": 0}],
+    "rescale": [{"to": [-3, 0.1]}, {"scale": -1}, {"offset": 0.3}, {"scale": 1, "offset": 0}],
+    "resize": [
+        {"size": [9, 30]}, {"size": 40, "method": "bicubic"}, {"size": 9, "method": "lanczos3", "antialias": True}, {"size": 7, "method": "area"},
+        {"size": [20, 9], "mode": "crop"}, {"size": [20, 9], "mode": "pad", "fill": {"constant": 255}}, {"shorter_side": 11, "method": "nearest"},
+        {"size": [24, 32]},
+    ],
+}  # fmt: skip
+
+INPUTS = [
+    FeatureType("image", "uint8", (24, 32, 3), BYTE_RANGE),
+    FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE),
+    FeatureType("image", "uint8", (24, 32, 1), BYTE_RANGE),
+    FeatureType("image", "float32", (24, 32, 3), Interval(0, 1)),
+    FeatureType("image", "float32", (24, 32, 3), Interval(0, 255)),
+    FeatureType("image", "float32", (24, 32, 3), Interval(-1, 1)),
+]
+
+
+def arguments(op: type[Transform]) -> list[dict[str, Any]]:
+    """Every set of arguments to try: the worked examples', made small, and the variants."""
+    out = []
+    for example in op.examples:
+        written = yaml.safe_load(example.yaml)
+        given = {} if isinstance(written, str) else dict(next(iter(written.values())))
+        for key in ("size", "shorter_side"):
+            if key in given:
+                given[key] = [16, 20] if isinstance(given[key], list) else 18
+        out.append(given)
+    return out + VARIANTS.get(op.op, [])
+
+
+CASES = [(op, given) for op in transforms().values() for given in arguments(op)]
+IDS = [f"{op.op}-{given}" for op, given in CASES]
+
+
+@cache
+def images(x: FeatureType) -> tuple[Array, ...]:
+    """Images of a type: noise, its extremes, and a checkerboard of them; sides that are not known are 24 by 32."""
+    rng = np.random.default_rng(0)
+    assert x.interval is not None
+    shape = tuple(d or n for d, n in zip(x.shape, (24, 32, 3), strict=True))
+    noise = rng.uniform(x.interval.low, x.interval.high, shape)
+    extremes = np.where(rng.random(shape) < 0.5, x.interval.low, x.interval.high)
+    checker = np.where((np.indices(shape).sum(0) % 2) == 0, x.interval.low, x.interval.high)
+    flat = np.full(shape, x.interval.high)
+    return tuple((np.rint(v) if x.dtype == "uint8" else v).astype(x.dtype) for v in (noise, extremes, checker, flat))
+
+
+def lower(step: Transform, x: FeatureType, y: FeatureType, image: Any, u: Array) -> tf.Tensor:
+    """One example through the backend's own lowering of the step."""
+    import tensorflow as tf
+
+    from pipegen.backend.lower import apply_element
+
+    gated = not step.handles_probability and getattr(step, "probability", 1.0) < 1
+    ref = s.StepRef(step, step.op, (), 0, gated)
+    family = step.traits(x).family
+    stages: tuple[s.Stage, ...]
+    if isinstance(step, DecodeTransform):
+        stages = (s.Decode("image", ref, None),)
+    elif isinstance(step, PointwiseTransform):
+        stages = (s.Pointwise("image", step.arithmetic(x), (ref,)),)
+    elif family is Family.GEOMETRIC and not isinstance(step, CropTransform):
+        fill, interpolation = step.fill, step.interpolation  # type: ignore[attr-defined]
+        stages = (s.Compose("image", ref, (x.height, x.width), True), s.Resample("image", fill, interpolation, (y.height, y.width)))
+    elif family is Family.COLOUR:
+        stages = (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, step.uses_mean()))  # type: ignore[attr-defined]
+    else:
+        stages = ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)
+    features = {"image": tf.constant(image), "@draws": tf.constant(u, tf.float64)}
+    for stage in stages:
+        apply_element(stage, features)
+    return features["image"]
+
+
+def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
+    """The input types that the step takes, each with what it infers."""
+    from pipegen.errors import OpError
+
+    pairs = []
+    for x in [FeatureType("encoded", "string", ())] if isinstance(step, DecodeTransform) else INPUTS:
+        try:
+            pairs.append((x, step.infer(x)))
+        except OpError:
+            continue
+    return pairs
+
+
+def draws(step: Transform) -> list[Array]:
+    """Numbers to try: the ends of [0, 1), and some between, with one for the gate."""
+    rng = np.random.default_rng(1)
+    n = step.num_draws() + 1
+    return [np.zeros(n), np.full(n, 1 - 2.0**-53), rng.random(n), rng.random(n)] if step.random else [np.zeros(n)]
+
+
+@pytest.mark.parametrize(("op", "given"), CASES, ids=IDS)
+def test_inference_is_sound(op: type[Transform], given: dict[str, Any]) -> None:
+    step = op.model_validate(given)
+    pairs = inputs_for(step)
+    assert pairs, "no input suits it"
+    for x, y in pairs:
+        for image in encoded() if x.kind == "encoded" else images(x)[: 4 if x.is_static else 1]:
+            for u in draws(step):
+                out = lower(step, x, y, image, u)
+                assert out.dtype.name == y.dtype
+                assert len(out.shape) == len(y.shape)
+                assert all(d is None or d == n for d, n in zip(y.shape, out.shape, strict=True)), f"{out.shape} is no {y}"
+                if y.interval is not None:
+                    inside(out.numpy().astype(np.float64), y)
+
+
+def inside(values: Array, y: FeatureType) -> None:
+    """Values in the interval, but for the rounding of float arithmetic: one unit in the last place at the larger end."""
+    assert y.interval is not None
+    epsilon = {"uint8": 0.0, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[y.dtype]
+    slack = epsilon * max(abs(y.interval.low), abs(y.interval.high), y.interval.width)
+    assert values.min() >= y.interval.low - slack, f"{values.min()} is below {y.interval}"
+    assert values.max() <= y.interval.high + slack, f"{values.max()} is above {y.interval}"
+
+
+@cache
+def encoded() -> tuple[bytes, ...]:
+    """Files of several formats."""
+    import tensorflow as tf
+
+    image = images(INPUTS[0])[0]
+    return tf.io.encode_jpeg(image).numpy(), tf.io.encode_png(image).numpy(), tf.io.encode_png(image[..., :1]).numpy()
+
+
+IDENTITIES = [(op, given, x) for op, given in CASES for x in INPUTS]
+
+
+def test_what_calls_itself_the_identity_is_it() -> None:
+    from pipegen.errors import OpError
+
+    tried: set[str] = set()
+    for op, given, x in IDENTITIES:
+        step = op.model_validate(given)
+        try:
+            y = step.infer(x)
+        except OpError:
+            continue
+        if isinstance(step, DecodeTransform) or not step.is_identity(x):
+            continue
+        assert y == x, f"{op.op} {given} is the identity and changes the type"
+        tried.add(op.op)
+        for image in images(x):
+            for u in draws(step):
+                np.testing.assert_array_equal(lower(step, x, y, image, u).numpy(), image, err_msg=f"{op.op} {given} on {x}")
+    assert {"random_rotation", "random_flip", "random_brightness", "random_zoom", "random_shear", "random_translation", "resize", "rescale"} <= tried
+
+
+@pytest.mark.parametrize("name", sorted(transforms()))
+def test_every_step_is_tried_with_more_than_its_examples(name: str) -> None:
+    assert VARIANTS.get(name), f"add arguments of `{name}` to VARIANTS"

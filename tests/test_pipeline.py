@@ -1,0 +1,264 @@
+"""The rest of the façade: what a pipeline says about itself, the contact sheet, `check`, and encodings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from pipes import RESIZE, SIZE, batches, pipeline, sections, shared, stream
+
+import pipegen
+from pipegen.errors import ModelMismatchError, SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.fixture(scope="module")
+def pipe(photo_folder: Path) -> Any:
+    return shared(photo_folder, transforms=[RESIZE])
+
+
+@pytest.mark.smoke
+def test_repr_says_what_a_model_must_fit(photo_folder: Path) -> None:
+    text = repr(pipeline(photo_folder, transforms=[RESIZE], name="flowers"))
+    for part in ("flowers", "train: 32 examples, 4 batches of 8", "validation: 11 examples, 2 batches of 8", "x: float32 8×24×24×3", "y: int64 8",
+                 "3 classes: daisy, rose, tulip", "loss: sparse_categorical_crossentropy"):  # fmt: skip
+        assert part in text
+
+
+def test_what_is_known_about_the_data(pipe: Any, photo_folder: Path) -> None:
+    assert pipe.class_names == ("daisy", "rose", "tulip")
+    assert pipe.num_examples("train") + pipe.num_examples("validation") == 43
+    assert set(pipe.files("train")).isdisjoint(pipe.files("validation"))
+    assert len({*pipe.files("train"), *pipe.files("validation")}) == 43
+    labels = pipe.labels("train")
+    assert labels.dtype == np.int64
+    assert [pipe.class_names[i] for i in labels] == [f.split("/")[-2] for f in pipe.files("train")]
+    assert len(pipe.spec_hash) == 64
+    assert len(pipe.fingerprint) == 64
+    assert pipe.spec_hash == pipegen.load(sections(photo_folder, transforms=[RESIZE])).hash
+
+
+def test_class_weights_are_balanced(photo_folder: Path) -> None:
+    import shutil
+    import tempfile
+    from pathlib import Path as P
+
+    with tempfile.TemporaryDirectory() as temporary:
+        root = P(temporary) / "uneven"
+        for name, count in (("a", 8), ("b", 2)):
+            (root / name).mkdir(parents=True)
+            for i in range(count):
+                shutil.copy(photo_folder / "rose" / f"{i:02d}.jpg", root / name)
+        made = pipeline(root, transforms=[RESIZE], splits={"parts": {}}, batch={"size": 2})
+        assert made.class_weights == {0: 10 / (2 * 8), 1: 10 / (2 * 2)}
+
+
+def test_build_takes_a_path_a_mapping_and_a_spec(photo_folder: Path, tmp_path: Path) -> None:
+    import yaml
+
+    path = tmp_path / "flowers.pipegen.yaml"
+    path.write_text(yaml.safe_dump(sections(photo_folder, transforms=[{"resize": {"size": "$size"}}], params={"size": {"type": "int", "default": 24}})))
+    for source in (path, str(path), yaml.safe_load(path.read_text()), pipegen.load(path)):
+        assert pipegen.build(source, params={"size": 16}, runtime={"jit": "never"}).element_spec[0].shape == (8, 16, 16, 3)
+    assert pipegen.build(path, runtime={"threads": 1}).spec.model.name == "flowers"
+    with pytest.raises(NotImplementedError, match="arrays"):
+        pipegen.build(path, data={"image": np.zeros((2, 4, 4, 3))})
+
+
+def test_the_runtime_argument_lies_over_the_section(photo_folder: Path) -> None:
+    made = pipegen.build(sections(photo_folder, runtime={"threads": 1, "cache": "none"}), runtime={"threads": 2})
+    assert made.spec.model.runtime.threads == 2
+    assert made.spec.model.runtime.cache == "none"
+
+
+def test_a_wrong_spec_raises_findings_not_frames(photo_folder: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        pipegen.build(sections(photo_folder, transforms=["resise"]))
+    assert "resise" in str(caught.value)
+    assert "Traceback" not in "".join(caught.value._render_traceback_())
+    with pytest.raises(SpecError, match="PG401"):
+        pipegen.build(sections(photo_folder / "nowhere"))
+
+
+def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> None:
+    with pytest.raises(SpecError, match="PG412"):
+        pipeline(photo_folder, {"shard": {"index": 0, "count": 3}})
+    with pytest.raises(SpecError, match="pad"):
+        pipeline(photo_folder, {"shard": {"index": 0, "count": 8}}).validation  # noqa: B018 - 3 rows for 8 hosts
+
+
+@pytest.mark.parametrize(("config", "expected"), [
+    ({}, (0, 1)),
+    ({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}, (1, 2)),
+    ({"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}, (2, 3)),
+    ({"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}}, (0, 3)),
+    ({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}}, (0, 1)),
+    ({"cluster": {"worker": ["a:1", "b:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}}, (0, 1)),
+])  # fmt: skip
+def test_the_shard_is_taken_from_the_cluster(config: dict[str, Any], expected: tuple[int, int]) -> None:
+    import json
+
+    from pipegen.backend.engine import resolve_shard
+    from pipegen.spec.models import Runtime
+
+    environment = {"TF_CONFIG": json.dumps(config)} if config else {}
+    assert resolve_shard(Runtime(), environment) == expected
+    assert resolve_shard(Runtime(shard="none"), environment) == (0, 1)
+    assert resolve_shard(Runtime.model_validate({"shard": {"index": 1, "count": 4}}), environment) == (1, 4)
+
+
+# outputs
+
+
+@pytest.mark.parametrize(("output", "x", "y"), [
+    ({"encode": {"label": "one_hot"}}, ((8, 24, 24, 3), "float32"), ((8, 3), "float32")),
+    ({"channels": "first"}, ((8, 3, 24, 24), "float32"), ((8,), "int64")),
+    ({"dtype": "uint8"}, ((8, 24, 24, 3), "uint8"), ((8,), "int64")),
+    ({"dtype": "float16"}, ((8, 24, 24, 3), "float16"), ((8,), "int64")),
+    ({"dtype": "bfloat16", "y": "label"}, ((8, 24, 24, 3), "bfloat16"), ((8,), "int64")),
+], ids=str)  # fmt: skip
+def test_outputs(photo_folder: Path, pipe: Any, output: dict[str, Any], x: Any, y: Any) -> None:
+    made = pipeline(photo_folder, transforms=[RESIZE], output=output)
+    got = next(iter(made.validation))
+    for (shape, dtype), tensor, spec in zip((x, y), got, made.element_spec, strict=True):
+        assert (tuple(tensor.shape), tensor.dtype.name) == (shape, dtype) or tensor.shape[0] == 8
+        assert spec.is_compatible_with(tensor)
+        assert (tuple(tensor.shape), tensor.dtype.name) == (shape, dtype)
+    image, label = next(iter(pipe.validation))
+    pixels = got[0].numpy().astype(np.float32)
+    pixels = np.moveaxis(pixels, 1, -1) if output.get("channels") == "first" else pixels
+    np.testing.assert_allclose(pixels, image.numpy(), atol={"bfloat16": 1, "float16": 0.1}.get(x[1], 0))
+    np.testing.assert_array_equal(got[1].numpy().argmax(1) if len(y[0]) == 2 else got[1].numpy(), label.numpy())
+
+
+def test_binary_labels(photo_folder: Path) -> None:
+    source = {"image_folder": {"path": str(photo_folder), "classes": ["rose", "daisy"]}}
+    made = pipeline(photo_folder, source=source, transforms=[RESIZE], output={"encode": {"label": "binary"}})
+    assert made.class_names == ("rose", "daisy")
+    _, labels = stream(made.validation)
+    assert labels.shape == (made.num_examples("validation"), 1)
+    assert labels.dtype == np.float32
+    np.testing.assert_array_equal(labels[:, 0], made.labels("validation"))
+    assert "binary_crossentropy" in repr(made)
+
+
+def test_names_of_inputs_and_outputs(photo_folder: Path) -> None:
+    made = pipeline(photo_folder, transforms=[RESIZE], output={"x": {"photo": "image"}, "y": {"kind": "label"}})
+    x, y = next(iter(made.validation))
+    assert list(x) == ["photo"]
+    assert list(y) == ["kind"]
+    listed = pipeline(photo_folder, transforms=[RESIZE], output={"x": ["image"], "y": None})
+    (batch,) = [b for b in listed.validation][:1]
+    assert len(batches([batch])[0]) == 1
+
+
+# preview
+
+
+@pytest.mark.parametrize(("rows", "draws", "split"), [(3, 4, "train"), (2, 5, "validation"), (100, 1, "validation")])
+def test_a_contact_sheet(photo_folder: Path, rows: int, draws: int, split: str) -> None:
+    made = shared(photo_folder)
+    sheet = made.preview(split, rows=rows, draws=draws, cell=40)
+    rows, columns = min(rows, made.num_examples(split)), (draws if split == "train" else 1) + 1
+    assert sheet.mode == "RGB"
+    assert sheet.width == 2 * 12 + columns * 40 + columns * 6
+    assert sheet.height == 2 * 12 + 18 + rows * (40 + 18 + 6)
+    assert len(sheet.getcolors(1 << 24)) > 100
+    assert made.state()["epoch"] == 0 or made.state()["step"] >= 0
+
+
+@pytest.mark.parametrize("transforms", [
+    [{"decode": {"channels": 1}}, RESIZE, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}],
+    [RESIZE, {"random_contrast": {"factor": 0.5}}, {"normalize": {"preset": "torch"}}],
+    [{"random_resized_crop": {"size": 24}}, "random_flip", {"normalize": {"preset": "caffe"}}],
+    [RESIZE, {"rescale": {"to": [0, 1]}}, {"random_rotation": {"degrees": 20}}],
+], ids=["gray", "torch", "window", "floats"])  # fmt: skip
+def test_a_contact_sheet_of_any_recipe(photo_folder: Path, transforms: list[Any]) -> None:
+    made = pipeline(photo_folder, transforms=transforms, output={"channels": "first"})
+    sheet = np.asarray(made.preview(rows=2, draws=2, cell=48))
+    drawn = sheet[12 + 18 + 18 :][:48, 12 + 48 + 12 :][:, :48]
+    assert drawn.std() > 5, "the picture is there, and not blank"
+
+
+def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) -> None:
+    from pipegen.backend.preview import render_example
+
+    made = shared(photo_folder)
+    made._seek(2, 0)
+    made.preview(rows=2, draws=2, cell=30)
+    assert made.state()["epoch"] == 2
+    images, _ = stream(made.train)
+    shown = {render_example(made._engine.executor("train"), r, 2, "image").tobytes() for r in range(32)}
+    assert {image.astype(np.uint8).tobytes() for image in images} == shown
+
+
+# check
+
+
+def model(shape: tuple[int, ...] = (SIZE, SIZE, 3), units: int = 3, loss: Any = None, **own: Any) -> Any:
+    import keras
+
+    inputs = keras.Input(shape, name=own.pop("name", "image"), **own)
+    made = keras.Model(inputs, keras.layers.Dense(units)(keras.layers.Flatten()(inputs)))
+    if loss is not None:
+        made.compile("sgd", loss)
+    return made
+
+
+def test_a_model_that_fits_passes(pipe: Any) -> None:
+    import keras
+
+    pipe.check(model())
+    import keras.layers as kl
+
+    anywhere = keras.Input((None, None, 3))
+    pipe.check(keras.Model(anywhere, kl.Dense(3)(kl.GlobalAveragePooling2D()(anywhere))))
+    pipe.check(model(loss="sparse_categorical_crossentropy"))
+    pipe.check(model(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)))
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({"shape": (32, 24, 3)}, "takes 32×24×3, and the pipeline gives 24×24×3"),
+    ({"shape": (3, 24, 24)}, "takes 3×24×24"),
+    ({"units": 5}, "ends in 5 units, and there are 3 classes"),
+    ({"loss": "categorical_crossentropy"}, "`categorical_crossentropy` does not fit `encode: int`; sparse_categorical_crossentropy does"),
+    ({"units": 3, "loss": "binary_crossentropy"}, "binary"),
+    ({"dtype": "int32"}, "takes int32, and the pipeline gives float32"),
+])  # fmt: skip
+def test_a_model_that_does_not_fit_is_told_why(pipe: Any, arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelMismatchError) as caught:
+        pipe.check(model(**arguments))
+    assert words in str(caught.value)
+
+
+def test_everything_that_does_not_fit_is_listed_at_once(photo_folder: Path) -> None:
+    made = pipeline(photo_folder, transforms=[RESIZE], output={"x": {"photo": "image"}, "encode": {"label": "one_hot"}})
+    with pytest.raises(ModelMismatchError) as caught:
+        made.check(model(units=4, loss="sparse_categorical_crossentropy"))
+    text = str(caught.value)
+    for words in ("`image`", "`photo`", "4 units", "categorical_crossentropy does"):
+        assert words in text
+    assert text.count("\n  - ") == 4
+
+
+def test_a_loss_class_from_keras_is_understood(photo_folder: Path) -> None:
+    import keras
+
+    made = pipeline(photo_folder, transforms=[RESIZE], output={"encode": {"label": "one_hot"}})
+    made.check(model(loss=keras.losses.CategoricalCrossentropy()))
+    with pytest.raises(ModelMismatchError, match="SparseCategoricalCrossentropy"):
+        made.check(model(loss=keras.losses.SparseCategoricalCrossentropy()))
+
+
+def test_explain_counts_examples_and_steps(pipe: Any) -> None:
+    text = pipe.explain()
+    assert "split train: 32 examples, 4 steps" in text
+    assert "split validation: 11 examples, 2 steps" in text
+    assert "fuse_decode_crop" in text
+    assert pipe.explain("validation") in text
+    assert "as written" in pipe.explain("train", before=True)
