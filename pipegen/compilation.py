@@ -50,7 +50,8 @@ class Spec:
 
     def __repr__(self) -> str:
         steps = ", ".join(s.op for s in self.model.transforms)
-        return f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {', '.join(self.model.split_names())})"
+        splits = ", ".join(self.model.split_names())
+        return f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})"
 
 
 @dataclass(frozen=True)

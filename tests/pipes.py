@@ -21,7 +21,12 @@ SIZE = 24
 RESIZE: dict[str, Any] = {"resize": {"size": SIZE}}
 GEOMETRY: list[Any] = [RESIZE, "random_flip", {"random_rotation": {"degrees": 25}}, {"random_zoom": {"factor": 0.2}}]
 """Moves pixels, and nothing else: bit for bit the same whatever the runtime."""
-COLOUR: list[Any] = [*GEOMETRY, {"random_brightness": {"factor": 0.3}}, {"random_contrast": {"factor": 0.3}}, {"normalize": {"preset": "tf"}}]
+COLOUR: list[Any] = [
+    *GEOMETRY,
+    {"random_brightness": {"factor": 0.3}},
+    {"random_contrast": {"factor": 0.3}},
+    {"normalize": {"preset": "tf"}},
+]
 """Ends in floats of [-1, 1], whose last bits may differ within E1."""
 E1_OF_COLOUR = 1e-6 * 2
 """E1 for what `COLOUR` gives: 1e-6 of the width of its interval."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipes import RESIZE, SIZE, pipeline, shared
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import RESIZE, SIZE, pipeline, shared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,12 @@ def model_of(outputs: int = 3, loss: Any = "sparse_categorical_crossentropy") ->
     import keras
 
     keras.utils.set_random_seed(1)
-    layers = [keras.Input((SIZE, SIZE, 3)), keras.layers.AveragePooling2D(4), keras.layers.Flatten(), keras.layers.Dense(outputs, "softmax")]
+    layers = [
+        keras.Input((SIZE, SIZE, 3)),
+        keras.layers.AveragePooling2D(4),
+        keras.layers.Flatten(),
+        keras.layers.Dense(outputs, "softmax"),
+    ]
     model = keras.Sequential(layers)
     model.compile(keras.optimizers.SGD(0.01, momentum=0.9), loss, metrics=["accuracy"])
     return model
@@ -263,7 +268,9 @@ def test_a_callback_refuses_a_wrong_frequency(pipe: Any) -> None:
         pipe.callback(save_freq="batch")
 
 
-@pytest.mark.parametrize(("encode", "loss", "outputs"), [("one_hot", "categorical_crossentropy", 3), ("int", "sparse_categorical_crossentropy", 3)])
+@pytest.mark.parametrize(
+    ("encode", "loss", "outputs"), [("one_hot", "categorical_crossentropy", 3), ("int", "sparse_categorical_crossentropy", 3)]
+)
 def test_the_loss_that_is_named_fits(photo_folder: Path, encode: str, loss: str, outputs: int) -> None:
     made = pipeline(photo_folder, transforms=[RESIZE], output={"encode": {"label": encode}})
     assert f"loss: {loss}" in repr(made)

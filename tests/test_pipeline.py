@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipes import RESIZE, SIZE, batches, pipeline, sections, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import RESIZE, SIZE, batches, pipeline, sections, shared, stream
 
 import pipegen
 from pipegen.errors import ModelMismatchError, SpecError
@@ -62,7 +62,9 @@ def test_build_takes_a_path_a_mapping_and_a_spec(photo_folder: Path, tmp_path: P
     import yaml
 
     path = tmp_path / "flowers.pipegen.yaml"
-    path.write_text(yaml.safe_dump(sections(photo_folder, transforms=[{"resize": {"size": "$size"}}], params={"size": {"type": "int", "default": 24}})))
+    path.write_text(
+        yaml.safe_dump(sections(photo_folder, transforms=[{"resize": {"size": "$size"}}], params={"size": {"type": "int", "default": 24}}))
+    )
     for source in (path, str(path), yaml.safe_load(path.read_text()), pipegen.load(path)):
         assert pipegen.build(source, params={"size": 16}, runtime={"jit": "never"}).element_spec[0].shape == (8, 16, 16, 3)
     assert pipegen.build(path, runtime={"threads": 1}).spec.model.name == "flowers"

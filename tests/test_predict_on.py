@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipes import RESIZE, SIZE, batches, picture, pipeline, same, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import RESIZE, SIZE, batches, picture, pipeline, same, shared, stream
 
 from pipegen.errors import DataError, SpecError
 
@@ -103,7 +103,9 @@ def test_an_empty_folder_is_a_finding(pipe: Any, tmp_path: Path) -> None:
         pipe.predict_on(tmp_path)
 
 
-@pytest.mark.parametrize("array", [np.zeros((2, 8, 8, 3), np.float32), np.zeros((8, 8, 3), np.uint8)[None, None], np.zeros((2, 8, 8, 4), np.uint8)])
+@pytest.mark.parametrize(
+    "array", [np.zeros((2, 8, 8, 3), np.float32), np.zeros((8, 8, 3), np.uint8)[None, None], np.zeros((2, 8, 8, 4), np.uint8)]
+)
 def test_arrays_that_are_no_images_are_refused(pipe: Any, array: Any) -> None:
     with pytest.raises(TypeError, match="uint8 images"):
         pipe.predict_on(array)
@@ -121,7 +123,9 @@ def test_a_damaged_file_is_named(pipe: Any, tmp_path: Path) -> None:
 
 @pytest.mark.smoke
 def test_a_spec_without_labels_predicts_its_own_folder(photo_folder: Path) -> None:
-    pipe = pipeline(photo_folder, source={"image_folder": {"path": str(photo_folder), "labels": "none"}}, splits={"parts": {}}, transforms=[RESIZE])
+    pipe = pipeline(
+        photo_folder, source={"image_folder": {"path": str(photo_folder), "labels": "none"}}, splits={"parts": {}}, transforms=[RESIZE]
+    )
     assert pipe.splits == ("predict",)
     assert pipe.class_names == ()
     assert pipe.labels("predict") is None
@@ -159,7 +163,9 @@ def test_padded_losses_and_weighted_metrics_are_exact(photo_folder: Path) -> Non
     import keras
 
     keras.utils.set_random_seed(3)
-    model = keras.Sequential([keras.Input((SIZE, SIZE, 3)), keras.layers.Flatten(), keras.layers.Rescaling(1 / 255), keras.layers.Dense(3, "softmax")])
+    model = keras.Sequential(
+        [keras.Input((SIZE, SIZE, 3)), keras.layers.Flatten(), keras.layers.Rescaling(1 / 255), keras.layers.Dense(3, "softmax")]
+    )
     model.compile("sgd", "sparse_categorical_crossentropy", weighted_metrics=["accuracy"])
     plain = model.evaluate(shared(photo_folder, transforms=[RESIZE]).validation, verbose=0)
     padded = model.evaluate(pipeline(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"}).validation, verbose=0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from pipes import GEOMETRY, epoch_of, pipeline, same, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import GEOMETRY, epoch_of, pipeline, same, shared, stream
 
 from pipegen.errors import StateError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow, write_text
@@ -15,6 +16,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipegen.backend.probe import Damaged
@@ -92,9 +94,13 @@ def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Da
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
         for split, records in wanted.items():
-            damaged.extend(probe(engine, split, records, locate, lambda n, before=done: tick(before + n)))
+            damaged.extend(probe(engine, split, records, locate, partial(_advance, tick, done)))
             done += len(records)
     return damaged, total
+
+
+def _advance(tick: Callable[[int], None], before: int, done: int) -> None:
+    tick(before + done)
 
 
 def _empty_files(manifest: Manifest, split: str) -> list[int]:

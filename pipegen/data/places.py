@@ -21,7 +21,7 @@ def as_locate(locate: Locator | Locate | None) -> Locate:
     if locate is None:
         return _path_only
     label: Any = getattr(locate, "label", locate)
-    return label  # type: ignore[no-any-return]
+    return label
 
 
 def _path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001

@@ -39,7 +39,8 @@ def _classes(module: str) -> dict[str, dict[str, str]]:
 def _fields(node: ast.ClassDef) -> dict[str, str]:
     found: dict[str, str] = {}
     for field, text in zip(node.body, node.body[1:], strict=False):
-        named = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if named and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
-            found[field.target.id] = inspect.cleandoc(text.value.value)  # type: ignore[union-attr]
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+            found[field.target.id] = inspect.cleandoc(text.value.value)
     return found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.ops.base import Fill
     from pipegen.plan.nodes import Node
-    from pipegen.plan.stages import Path, Stage, StepRef
+    from pipegen.plan.stages import Stage, StepRef
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 

@@ -61,7 +61,8 @@ def _padded(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     return [
         make(
             "PG512",
-            f"split `{'`, `'.join(padded)}` is padded with examples of weight 0, which plain `metrics=` count and `weighted_metrics=` do not",
+            f"split `{'`, `'.join(padded)}` is padded with examples of weight 0, "
+            "which plain `metrics=` count and `weighted_metrics=` do not",
             locate(("batch", "remainder")),
             help=("compile the model with `weighted_metrics=`, and use `pipe.trim` on predictions",),
         )

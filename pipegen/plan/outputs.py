@@ -116,7 +116,9 @@ def _unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate)
         labels = (locate(path, "this does not run there") for path in idle)
         help_ = "remove its `when`, or add a step that fixes the size on the other splits"
         return make("PG201", message, locate(("transforms",), key=True), *labels, help=help_)
-    return make("PG201", message, locate(("transforms",), key=True), help="add `- resize: {size: 224}`, or another step that fixes the size")
+    return make(
+        "PG201", message, locate(("transforms",), key=True), help="add `- resize: {size: 224}`, or another step that fixes the size"
+    )
 
 
 def meant_feature(name: str, known: Iterable[str]) -> str:

@@ -138,6 +138,7 @@ def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str
     names = list(value)
     message = f"a {what} is a single-key map, and this one has {one_of(names, 'and')}"
     op = next((n for n in names if n in set(known)), None)
+    help_: tuple[str, ...]
     if op is not None and value[op] is None:
         help_ = (f"the arguments of `{op}` must stand deeper than it, or in braces: `{op}: {{{names[1]}: …}}`",)
     elif what == "step":
@@ -164,7 +165,7 @@ def _unknown(what: str, name: str, known: Iterable[str], place: Place) -> Diagno
     fix = None
     help_ = [f"did you mean `{near}`?"] if near else [listed]
     span = place.locate.span(place.at(name).path, key=True)
-    if near and not is_slip(name, near) and (cls := _classes(what).get(near)) is not None and getattr(cls, "examples", ()):
+    if near and not is_slip(name, near) and (cls := _classes(what).get(near)) is not None and cls.examples:
         help_.append(f"for example `{cls.examples[0].yaml}`")
     elif near and span is not None and place.path not in place.locate.params:
         fix = Fix(f"write `{near}`", (Edit(span, near),)) if is_slip(name, near) else None

@@ -15,6 +15,7 @@ from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span
+from pipegen.errors import InternalError
 from pipegen.spec.scalars import resolve
 from pipegen.spec.source_map import Tree
 from pipegen.spec.syntax import explain_syntax
@@ -22,6 +23,7 @@ from pipegen.spec.syntax import explain_syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from yaml._yaml import Mark as CMark
     from yaml.error import Mark
 
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -228,8 +230,10 @@ class _Composer:
             at = Label(self.span(event.start_mark, event.start_mark))
             self.out.add(make("PG004", f"the tag `{shown}` is not supported", at, help=help_))
 
-    def span(self, start: Mark, end: Mark) -> Span:
+    def span(self, start: Mark | CMark | None, end: Mark | CMark | None) -> Span:
         """From mark to mark, without line breaks at the end; one character wide where both are the same place."""
+        if start is None or end is None:  # not what this parser does: its types allow it
+            raise InternalError("the YAML parser gave an event without a place")
         first, column = start.line + 1, start.column + 1
         last, until = end.line + 1, end.column + 1
         while until == 1 and last > first:

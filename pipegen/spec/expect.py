@@ -94,7 +94,10 @@ def words_of(annotation: Any) -> list[str]:
 def field_type(model: type[BaseModel], name: str) -> Any:
     """The whole type of a field, constraints included."""
     info = model.model_fields[name]
-    return Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+    annotation: Any = info.annotation
+    for constraint in info.metadata:
+        annotation = Annotated[annotation, constraint]
+    return annotation
 
 
 def _bare(annotation: Any) -> tuple[Any, list[Any]]:

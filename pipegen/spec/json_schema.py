@@ -23,7 +23,7 @@ _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 def json_schema() -> dict[str, Any]:
     """The schema, of draft 2020-12. A param is accepted wherever a scalar is."""
-    models = [*_parts(Model), *_ops(), PipelineSpec]
+    models: list[type[Model]] = [*_parts(Model), *_ops(), PipelineSpec]
     refs, generated = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
     defs: dict[str, Any] = generated["$defs"]
     used = {refs[m, "validation"]["$ref"].rpartition("/")[2]: m for m in models}
@@ -65,7 +65,7 @@ def _model(schema: dict[str, Any], model: type[Model]) -> dict[str, Any]:
     properties = {name: _documented(_tidy(inner, literal=literal), docs.get(name)) for name, inner in schema.get("properties", {}).items()}
     if model is PipelineSpec:
         properties["pipegen"] = _documented({"const": 1}, docs["pipegen"])
-    kept = {key: schema[key] for key in ("type", "required", "additionalProperties") if key in schema}
+    kept: dict[str, Any] = {key: schema[key] for key in ("type", "required", "additionalProperties") if key in schema}
     return {"description": inspect.cleandoc(model.__doc__ or ""), **kept, "properties": properties}
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tf
 
+
 def test_device_prefetch_keeps_the_epoch_rule(photo_folder: Path) -> None:
     got = in_process(
         photo_folder,

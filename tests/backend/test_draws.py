@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipes import GEOMETRY, RESIZE, Identify, epoch_of, pipeline, same, shared
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import GEOMETRY, RESIZE, Identify, epoch_of, pipeline, same, shared
 
 if TYPE_CHECKING:
     from pathlib import Path

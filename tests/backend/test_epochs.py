@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipes import batches, same, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import batches, pipeline, same, shared, stream
 
 if TYPE_CHECKING:
     from pathlib import Path

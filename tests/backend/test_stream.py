@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipes import COLOUR, GEOMETRY, RESIZE, Identify, batches, close, epoch_of, pipeline, same, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pipes import COLOUR, GEOMETRY, RESIZE, Identify, batches, close, epoch_of, pipeline, same, shared, stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,7 +155,9 @@ def test_an_epoch_of_steps_goes_on_through_the_passes(photo_folder: Path) -> Non
 
 
 def test_very_small_data_makes_an_epoch_of_many_passes(photo_folder: Path) -> None:
-    pipe = pipeline(photo_folder, epoch={"steps": 6}, batch={"size": 8}, splits={"parts": {"train": 7, "validation": 5}}, transforms=[RESIZE])
+    pipe = pipeline(
+        photo_folder, epoch={"steps": 6}, batch={"size": 8}, splits={"parts": {"train": 7, "validation": 5}}, transforms=[RESIZE]
+    )
     who = Identify(photo_folder, splits={"parts": {"train": 7, "validation": 5}})
     order = np.asarray(who(stream(pipe.train)[0])[:42]).reshape(6, 7)
     np.testing.assert_array_equal(np.sort(order, 1), np.broadcast_to(np.arange(7), (6, 7)))

@@ -103,7 +103,9 @@ def scipy_warp(image: Array, matrix: Array, *, fill: str, constant: float = 0.0,
     swap = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]])
     m = swap @ matrix @ swap
     channels = [
-        ndimage.affine_transform(image[..., c].astype(np.float64), m[:2, :2], m[:2, 2], order=order, mode=SCIPY[fill], cval=constant, prefilter=False)
+        ndimage.affine_transform(
+            image[..., c].astype(np.float64), m[:2, :2], m[:2, 2], order=order, mode=SCIPY[fill], cval=constant, prefilter=False
+        )
         for c in range(image.shape[-1])
     ]
     return np.stack(channels, -1)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+from pipes import COLOUR, close, epoch_of, pipeline, shared
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pipes import COLOUR, close, epoch_of, pipeline, shared
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -191,7 +191,16 @@ def test_what_calls_itself_the_identity_is_it() -> None:
         for image in images(x):
             for u in draws(step):
                 np.testing.assert_array_equal(lower(step, x, y, image, u).numpy(), image, err_msg=f"{op.op} {given} on {x}")
-    assert {"random_rotation", "random_flip", "random_brightness", "random_zoom", "random_shear", "random_translation", "resize", "rescale"} <= tried
+    assert {
+        "random_rotation",
+        "random_flip",
+        "random_brightness",
+        "random_zoom",
+        "random_shear",
+        "random_translation",
+        "resize",
+        "rescale",
+    } <= tried
 
 
 @pytest.mark.parametrize("name", sorted(transforms()))
