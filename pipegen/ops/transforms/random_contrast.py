@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import field_validator
-
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-from pipegen.ops.magnitudes import Magnitude, check_factor, factor_lints, factor_range
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.factors import FactorTransform
+from pipegen.ops.magnitudes import Magnitude
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
 
-
-class RandomContrast(ColourTransform):
+class RandomContrast(FactorTransform):
     """Moves every value away from the image's mean gray, or towards it: y = factor · x + (1 - factor) · mean.
 
     `mean` is the mean luma (0.299 R + 0.587 G + 0.114 B) of the image that enters the run of colour steps, as in
@@ -24,7 +20,6 @@ class RandomContrast(ColourTransform):
     """
 
     op = "random_contrast"
-    random = True
     examples = (
         Example("random_contrast: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
         Example("random_contrast: {factor: [0.5, 1.5]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
@@ -33,26 +28,11 @@ class RandomContrast(ColourTransform):
     factor: Magnitude
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
-    @field_validator("factor")
-    @classmethod
-    def _factor(cls, value: float | tuple[float, float]) -> float | tuple[float, float]:
-        check_factor(value, "factor")
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and (self.probability == 0 or factor_range(self.factor) == (1, 1))
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return factor_lints(self.op, "factor", self.factor, 0.0, 5.0)
-
-    def num_draws(self) -> int:
-        return 1
-
     def uses_mean(self) -> bool:
         return True
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.linear import scaled_identity, uniform, vector, zeros
+        from pipegen.ops.linear import scaled_identity, vector, zeros
 
-        factor = uniform(u[..., 0], factor_range(self.factor))
+        factor = self.drawn(u)
         return scaled_identity(factor, channels), zeros(channels, factor), vector([1.0 - factor] * channels, factor)
