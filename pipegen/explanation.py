@@ -29,7 +29,7 @@ def explain_text(spec: PipelineSpec, compiled: dict[str, Compiled], *, before: b
             parts.append("as written\n" + _indent(render_plan(done.records[0].before)) + "\n")
         parts.append(render_plan(done.plan))
         parts.append(_stand_ins(spec, split))
-        parts.append("\npasses\n" + _passes(done) + "\n")
+        parts.append("passes\n" + _passes(done) + "\n")
     return "\n".join(p for p in parts if p).rstrip() + "\n"
 
 

@@ -27,7 +27,8 @@ def sums(ds):
 def model():
     import keras
     keras.utils.set_random_seed(1)
-    made = keras.Sequential([keras.Input((SIZE, SIZE, 3)), keras.layers.AveragePooling2D(4), keras.layers.Flatten(), keras.layers.Dense(3, "softmax")])
+    kl = keras.layers
+    made = keras.Sequential([keras.Input((SIZE, SIZE, 3)), kl.AveragePooling2D(4), kl.Flatten(), kl.Dense(3, "softmax")])
     made.compile(keras.optimizers.SGD(0.01), "sparse_categorical_crossentropy")
     return made
 """

@@ -6,6 +6,7 @@ Run it from any folder: `python examples/quickstart/train.py`; `--help` lists wh
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ import keras
 import pipegen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 HERE = Path(__file__).resolve().parent
 PASSES = 5
@@ -39,13 +40,14 @@ def build_model(input_shape: tuple[int, ...], num_classes: int, steps: int) -> k
     return model
 
 
-def measure_waiting(model: keras.Model, batches: Iterable[tuple[Any, Any]]) -> tuple[float, float]:
-    """Train on every batch; return (images per second, share of the time that went to waiting for the next batch).
+def measure_steps(model: keras.Model, batches: Iterable[tuple[Any, Any]]) -> tuple[float, float]:
+    """Train on every batch; return (images per second, share of the steps' time that went to waiting for input).
 
-    Keras fetches a batch inside its compiled training function, where no callback can see it, so this loop fetches by hand.
+    A step is waiting for a batch and training on it. Keras fetches a batch inside its compiled training function, where
+    no callback can see it, so this loop fetches by hand.
     """
+    iterator = iter(batches)
     images, waited, start = 0, 0.0, time.perf_counter()
-    iterator: Iterator[tuple[Any, Any]] = iter(batches)
     while True:
         asked = time.perf_counter()
         batch = next(iterator, None)
@@ -58,13 +60,10 @@ def measure_waiting(model: keras.Model, batches: Iterable[tuple[Any, Any]]) -> t
     return images / elapsed, waited / elapsed
 
 
-def measure_pipeline(pipe: pipegen.Pipeline) -> float:
-    """Images per second of the training pipeline alone, warm: what a model of no cost would see."""
-    batches = iter(pipe.dataset("train").repeat(1 + PASSES))
-    for _ in range(pipe.steps("train")):  # the first pass is the warm-up
-        next(batches)
+def measure_pipeline(batches: Iterable[tuple[Any, Any]]) -> float:
+    """Images per second of whole passes without a model, the start of each pass included."""
     start = time.perf_counter()
-    images = sum(len(x) for x, _ in batches)
+    images = sum(len(x) for _ in range(PASSES) for x, _ in batches)
     return images / (time.perf_counter() - start)
 
 
@@ -97,11 +96,12 @@ def main() -> None:
     print(f"\nUnlabelled photographs in {(HERE / 'unlabelled').name}/")
     predict(pipe, model, HERE / "unlabelled")
 
-    measure_waiting(model, pipe.dataset("train", epoch=args.epochs).take(2))  # the training function for one batch compiles here
-    training_rate, waiting = measure_waiting(model, pipe.dataset("train", epoch=args.epochs))
+    batches = pipe.dataset("train", epoch=args.epochs)
+    measure_steps(model, itertools.islice(batches, 2))  # warm-up: the training function for one batch compiles here
+    training_rate, waiting = measure_steps(model, batches)
     print(f"\nvalidation accuracy      {accuracy:8.1%}  on {pipe.num_examples('validation')} crops, loss {loss:.3f}")
     print(f"training speed           {training_rate:8,.0f}  images/s")
-    print(f"pipeline alone           {measure_pipeline(pipe):8,.0f}  images/s")
+    print(f"pipeline alone           {measure_pipeline(batches):8,.0f}  images/s")
     print(f"step waited for input    {waiting:8.1%}  of its time")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.guard import NO_STAND_IN
 from pipegen.backend.lower import apply_element
 from pipegen.errors import DataError
 from pipegen.plan import stages as s
@@ -17,14 +18,21 @@ from pipegen.plan.nodes import Element, Read
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
     from pipegen.backend.lower import Features
+    from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Path
 
 Where = Callable[["Path"], str]
 """From a key path to `file:line:column`, or to the path in words."""
 
 
-def explain_failure(executor: Executor, error: Exception, epoch: int, step: int, where: Where) -> Exception:
-    """The error to show in place of one that TensorFlow raised for a batch.
+def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | None, where: Where) -> Exception:
+    """The error to show in place of one that TensorFlow raised.
+
+    Args:
+        executor: What ran.
+        error: What was raised.
+        at: The epoch and the step that were due, or `None` for a derived dataset, whose guard has named the file.
+        where: Finds the place of a step.
 
     Returns:
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
@@ -33,10 +41,13 @@ def explain_failure(executor: Executor, error: Exception, epoch: int, step: int,
     quarantine = executor.job.quarantine
     if quarantine is not None and quarantine.failure is not None:
         return quarantine.failure
-    for record, epoch_of_pass in records_of(executor, epoch, step):
+    if at is None:
+        named = re.search(r"\[pipegen: (.*)\]", str(error))
+        return DataError(named[1]) if named is not None else error
+    for record, epoch_of_pass in records_of(executor, *at):
         problem = find_problem(executor, record, epoch_of_pass, where)
         if problem is not None:
-            return DataError(problem)
+            return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
 
 
@@ -78,6 +89,13 @@ def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, w
         ref, verb = stage.crop, "crop"
     place = f" (step `{ref.id}`, {where(ref.path)})" if ref is not None else ""
     return f"cannot {verb} {path}{place}: {reason(error)}; {_advice(executor)}"
+
+
+def place_of_decode(plan: Plan, where: Where) -> str:
+    """The step that decodes and its place, in brackets; empty when nothing is decoded."""
+    stages = (st for node in plan.nodes if isinstance(node, Element) for st in node.stages)
+    decode = next((st for st in stages if isinstance(st, (s.Decode, s.DecodeWindow))), None)
+    return f" (step `{s.refs(decode)[0].id}`, {where(s.refs(decode)[0].path)})" if decode is not None and s.refs(decode) else ""
 
 
 def advice(split: str, *, skips: bool) -> str:

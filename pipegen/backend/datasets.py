@@ -13,8 +13,8 @@ from pipegen.backend.options import make_options
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
 
-Translate = Callable[[Exception, int, int], Exception]
-"""From an error, an epoch and a step to the error that a user should see."""
+Translate = Callable[[Exception, tuple[int, int] | None], Exception]
+"""From an error, and the epoch and step where they are known, to the error that a user should see."""
 
 
 class Progress:
@@ -61,7 +61,71 @@ class Progress:
             return tf.nest.map_structure(tf.identity, batch)
 
 
-class PipelineDataset(tf.data.Dataset):
+class _Explains(tf.data.Dataset):
+    """What `fit` itself derives explains its errors as well: it repeats on request, maps and prefetches for `class_weight`."""
+
+    _pipegen_translate: Translate
+
+    def repeat(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.repeat`; runs on through the epochs."""
+        return DerivedDataset(super().repeat(*args, **options), self._pipegen_translate)
+
+    def map(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.map`."""
+        return DerivedDataset(super().map(*args, **options), self._pipegen_translate)
+
+    def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.prefetch`."""
+        return DerivedDataset(super().prefetch(*args, **options), self._pipegen_translate)
+
+
+class DerivedDataset(_Explains):
+    """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
+
+    def __init__(self, inner: tf.data.Dataset, translate: Translate) -> None:
+        self._pipegen_inner = inner
+        self._pipegen_translate = translate
+        super().__init__(inner._variant_tensor)
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pipegen_inner]
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._pipegen_inner.element_spec
+
+    def __iter__(self) -> Iterator[Any]:
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return _DerivedIterator(self)
+
+
+class _DerivedIterator(Iterator[Any]):
+    """Hands over elements, and puts a failure in our words."""
+
+    def __init__(self, dataset: DerivedDataset) -> None:
+        self._translate = dataset._pipegen_translate
+        self._inner = iter(dataset._pipegen_inner)
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._inner.element_spec
+
+    def __iter__(self) -> _DerivedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._inner)
+        except tf.errors.OpError as error:
+            raise self._translate(error, None) from None
+
+    get_next = __next__
+
+
+class PipelineDataset(_Explains):
     """A `tf.data.Dataset` of known length whose errors name the damaged file.
 
     Python iteration, `fit`, `evaluate` and `predict` run the plain pipeline and explain a failure by looking for the
@@ -146,10 +210,8 @@ class _ExplainingIterator(Iterator[Any]):
     def __next__(self) -> Any:
         try:
             batch = next(self._inner)
-        except StopIteration:
-            raise
         except tf.errors.OpError as error:
-            raise self._dataset._pipegen_translate(error, self._epoch, self._step) from None
+            raise self._dataset._pipegen_translate(error, (self._epoch, self._step)) from None
         commit = self._dataset._pipegen_commit
         if commit is not None:
             commit(self._epoch, self._step)

@@ -21,6 +21,7 @@ from pipegen.spec.models import ShardIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pipegen.backend.datasets import Translate
     from pipegen.data.manifest import Manifest
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
@@ -55,16 +56,9 @@ class Engine:
         key = (split, shard or self.shard)
         if key not in self._executors:
             self._check_last_batch(split, key[1])
-            self._executors[key] = Executor(
-                Job(
-                    self._plans(split),
-                    self.spec,
-                    records_from(self.manifest, split),
-                    key[1],
-                    self._quarantine(split),
-                    "; " + damage.advice(split, skips=False),
-                )
-            )
+            plan, quarantine = self._plans(split), self._quarantine(split)
+            remedy = f"{damage.place_of_decode(plan, self._where)}; {damage.advice(split, skips=quarantine is not None)}"
+            self._executors[key] = Executor(Job(plan, self.spec, records_from(self.manifest, split), key[1], quarantine, remedy))
         return self._executors[key]
 
     def _quarantine(self, split: str) -> Quarantine | None:
@@ -107,12 +101,12 @@ class Engine:
         last = plan.nodes[-1]
         return resolve_device(last.device) if isinstance(last, Prefetch) and last.device else None
 
-    def _translate(self, executor: Executor) -> Callable[[Exception, int, int], Exception]:
-        def where(path: tuple[str | int, ...]) -> str:
-            label = self._locate(path, key=True)
-            return str(label.span) if label.span is not None else label.path
+    def _where(self, path: tuple[str | int, ...]) -> str:
+        label = self._locate(path, key=True)
+        return str(label.span) if label.span is not None else label.path
 
-        return lambda error, epoch, step: damage.explain_failure(executor, error, epoch, step, where)
+    def _translate(self, executor: Executor) -> Translate:
+        return lambda error, at: damage.explain_failure(executor, error, at, self._where)
 
 
 def records_from(manifest: Manifest, split: str) -> Records:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MAX_TRIES = 8
 """Records tried in the place of a damaged one."""
 
+NO_STAND_IN = "no record of the batch could take a damaged one's place"
+
 Compute = Callable[[tf.Tensor, tf.Tensor], "Features"]
 """From a record and its draws to its features."""
 
@@ -52,6 +54,8 @@ class Quarantine:
             DataError: When more than `max_fraction` of the split is damaged.
         """
         with self._lock:
+            if self.failure is not None:  # also on a later pass, and for the other threads of this one
+                raise self.failure
             if record in self.damaged:
                 return
             path = self.paths[record]
@@ -131,7 +135,8 @@ def replace_damaged(
 
         state = (start, tf.constant(False), record, draws, *(first[n] for n in names))
         _, found, chosen, fresh, *values = tf.while_loop(unfinished, body, state)
-        failed = tf.debugging.Assert(found, [f"pipegen: {MAX_TRIES} records in a row are damaged, the last of them", chosen])
+        last = tf.gather(tf.constant(list(quarantine.paths)), chosen)
+        failed = tf.debugging.Assert(found, [tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", last])])
         with tf.control_dependencies([failed] if failed is not None else []):
             return (tf.identity(chosen), fresh, *values)
 

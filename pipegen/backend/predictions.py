@@ -61,8 +61,8 @@ def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted) -> Predictions:
     records = _records(wanted)
     executor = Executor(Job(plan, spec, records, advice="; leave it out of the list"))
 
-    def translate(error: Exception, epoch: int, step: int) -> Exception:
-        return damage.explain_failure(executor, error, epoch, step, lambda path: ".".join(str(p) for p in path))
+    def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
+        return damage.explain_failure(executor, error, at, lambda path: ".".join(str(p) for p in path))
 
     return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
 

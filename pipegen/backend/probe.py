@@ -99,7 +99,8 @@ def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterat
 
     runtime = executor.job.spec.runtime
     numbers = tf.data.Dataset.from_tensor_slices(tf.constant(list(records), tf.int64))
-    checked = numbers.map(check, num_parallel_calls=threads(runtime), deterministic=True)
+    plain = tf.autograph.experimental.do_not_convert(check)
+    checked = numbers.map(plain, num_parallel_calls=threads(runtime), deterministic=True)
     return checked.batch(_TOGETHER).with_options(make_options(runtime)).as_numpy_iterator()
 
 

@@ -16,6 +16,8 @@ OK, FOUND, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 TRACEBACK = "PIPEGEN_TRACEBACK"
 
+_told: list[int] = []
+
 
 class CannotRun(Exception):
     """Something outside the spec stands in the way, such as a missing file.
@@ -62,6 +64,8 @@ def tell(error: BaseException) -> int:
         return _say(error.message, error.help, FAILED)
     if isinstance(error, PipegenError) and not isinstance(error, InternalError):
         return _say(str(error), (), FOUND)
+    if isinstance(error, OSError):
+        return _say(_about_system(error), (), FAILED)
     missing = _missing_library(error)
     if missing is not None:
         return _say(f"this command needs {missing}, which is not installed here", (f"pip install {missing.lower()}",), FAILED)
@@ -70,8 +74,15 @@ def tell(error: BaseException) -> int:
 
 def interrupted() -> int:
     """Ctrl-C, in one line."""
-    sys.stderr.write("\ninterrupted\n")
+    _told.append(INTERRUPTED)
+    # A progress bar hides the cursor, and may not get to show it again.
+    sys.stderr.write("\x1b[?25h\ninterrupted\n" if sys.stderr.isatty() else "\ninterrupted\n")
     return INTERRUPTED
+
+
+def was_told() -> bool:
+    """Whether this process has said that it was interrupted."""
+    return bool(_told)
 
 
 def pipe_closed() -> int:
@@ -89,6 +100,12 @@ def _say(message: str, help_: Sequence[str], code: int) -> int:
     for line in help_:
         sys.stderr.write(f"  {line}\n")
     return code
+
+
+def _about_system(error: OSError) -> str:
+    """What the operating system refused, such as room on a disk."""
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return f"{error.filename}: {reason}" if error.filename is not None else reason
 
 
 def _missing_library(error: BaseException) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from typing import Annotated
 
 import typer
@@ -38,7 +39,9 @@ def init(
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
     if os.path.lexists(target):
-        raise CannotRun(f"{target} exists already, and is left alone", f"choose another name: `pipegen init {folder} -o OTHER{SUFFIX}`")
+        raise CannotRun(
+            f"{target} exists already, and is left alone", f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
+        )
     from pipegen.cli.first_spec import first_spec
     from pipegen.cli.survey import survey
 
@@ -49,9 +52,19 @@ def init(
     if not target.endswith(SUFFIX):
         note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; name this one when you validate it")
     say("next:")
-    say(f"  pipegen preview {target}            # look at what the model will see")
-    say(f"  pipegen validate {target} --data    # check the spec and a sample of the files")
-    say("  pipegen schema > pipegen.schema.json  # for completion in your editor, beside the spec")
+    for line in _next(shlex.quote(target), shlex.quote(os.path.join(os.path.dirname(target), "pipegen.schema.json"))):
+        say(f"  {line}")
+
+
+def _next(target: str, schema: str) -> list[str]:
+    """What to run next, and why."""
+    steps = {
+        f"pipegen preview {target}": "look at what the model will see",
+        f"pipegen validate {target} --data": "check the spec and a sample of the files",
+        f"pipegen schema > {schema}": "for completion in your editor, beside the spec",
+    }
+    width = max(map(len, steps))
+    return [f"{command:<{width}}  # {why}" for command, why in steps.items()]
 
 
 def _check_folder(folder: str) -> None:

@@ -32,8 +32,8 @@ def preview(
       pipegen preview flowers.pipegen.yaml --rows 10 --draws 8 -o sheet.png
       pipegen preview flowers.pipegen.yaml --split validation
     """
-    if output is not None and not output.lower().endswith(".png"):
-        raise CannotRun(f"the contact sheet is a PNG, and {output} is not named so", "use `-o FILE.png`")
+    if output is not None:
+        _check_output(output)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     start_tensorflow()
@@ -48,3 +48,12 @@ def preview(
     except OSError as error:
         raise CannotRun(f"cannot write {target}: {(error.strerror or str(error)).lower()}") from error
     say(f"wrote {target}: {min(rows, pipe.num_examples(chosen))} of {pipe.num_examples(chosen):,} examples of split {chosen}")
+
+
+def _check_output(output: str) -> None:
+    """Say at once what would only be found out when all the work is done."""
+    if not output.lower().endswith(".png"):
+        raise CannotRun(f"the contact sheet is a PNG, and {output} is not named so", "use `-o FILE.png`")
+    folder = os.path.dirname(output) or "."
+    if not os.path.isdir(folder):
+        raise CannotRun(f"cannot write {output}: there is no folder {folder}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -11,7 +10,9 @@ from pipegen.data.places import as_locate
 from pipegen.data.splits import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.suggest import closest
 from pipegen.spec.models import ColumnMethod, PathGroup
+from pipegen.spec.words import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _PARTS = ("splits", "parts")
+_GUESSES = 50
+"""Names of splits that get a suggestion: each takes time, and a damaged spec may hold thousands."""
 
 
 def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> Diagnostics:
@@ -190,11 +193,10 @@ def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     for i, step in enumerate(spec.transforms):
         if isinstance(step.when, list):
             used += [(name, ("transforms", i, step.op, "when", j), False) for j, name in enumerate(step.when)]
-    for name, path, key in used:
-        if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            help_ = f"did you mean `{close[0]}`?" if close else f"the splits are {', '.join(f'`{n}`' for n in names)}"
-            yield make("PG220", f"there is no split `{name}`", locate(path, key=key), help=help_)
+    for n, (name, path, key) in enumerate(use for use in used if use[0] not in names):
+        near = closest(name, names) if n < _GUESSES else None
+        help_ = f"did you mean `{near}`?" if near else f"the splits are {one_of(names, 'and')}"
+        yield make("PG220", f"there is no split `{name}`", locate(path, key=key), help=help_)
 
 
 def _lints(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

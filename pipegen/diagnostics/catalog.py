@@ -119,6 +119,9 @@ _TABLE = (
     Code("PG512", "pad-with-plain-metrics", _I, "Padded batches change metrics that ignore weights"),
 )
 
+_LONGEST_WORD = 400
+_LONG_WORD = re.compile(rf"(\S{{{_LONGEST_WORD}}})\S+")
+
 CODES: dict[str, Code] = {c.code: c for c in _TABLE}
 """Every code, in order."""
 
@@ -145,7 +148,12 @@ def make(
         KeyError: If the catalogue has no such code.
     """
     lines = (help,) if isinstance(help, str) else tuple(help)
-    return Diagnostic(code, severity or CODES[code].severity, message, tuple(labels), lines, fix)
+    return Diagnostic(code, severity or CODES[code].severity, _readable(message), tuple(labels), tuple(map(_readable, lines)), fix)
+
+
+def _readable(text: str) -> str:
+    """The text with words that nobody reads to their end cut: a damaged spec may hold one of many thousand letters."""
+    return _LONG_WORD.sub(r"\1…", text) if len(text) > _LONGEST_WORD else text
 
 
 @dataclass(frozen=True, slots=True)

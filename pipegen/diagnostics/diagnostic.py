@@ -99,19 +99,35 @@ class Diagnostic:
         return self.labels[0].span if self.labels else None
 
 
+class FullError(Exception):
+    """There are as many findings as were asked for: a file with more is not worth reading on."""
+
+
 @dataclass(slots=True)
 class Diagnostics:
-    """Collects the findings of one run, so that all are reported at once."""
+    """Collects the findings of one run, so that all are reported at once.
+
+    Attributes:
+        items: The findings, as they came.
+        most: How many are taken; one more raises `FullError`.
+    """
 
     items: list[Diagnostic] = field(default_factory=list)
+    most: int | None = None
     _seen: set[Diagnostic] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._seen.update(self.items)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Record one finding; an exact repeat is dropped."""
+        """Record one finding; an exact repeat is dropped.
+
+        Raises:
+            FullError: If it is one more than `most`.
+        """
         if diagnostic not in self._seen:
+            if self.most is not None and len(self.items) >= self.most:
+                raise FullError
             self._seen.add(diagnostic)
             self.items.append(diagnostic)
 

@@ -284,6 +284,10 @@ _SECTIONS = {
 }
 
 
+VAGUE = frozenset({"true", "yes", "on", "false", "no", "off"})
+"""Words that say no more than whether something is wanted: where several words could answer that, none is suggested."""
+
+
 def _merged() -> dict[str, tuple[str, ...]]:
     merged: dict[str, tuple[str, ...]] = {}
     for table in (_TRANSFORMS, _ARGUMENTS, _SECTIONS):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _TAB = 4
 _ELLIPSIS = "…"
-_FAR = 2000
+_FAR = 500
 """Characters to each side of the place beyond which a line is not even looked at."""
 
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.foreign import FOREIGN
+from pipegen.diagnostics.foreign import FOREIGN, VAGUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _RANDOM = "random"
+_MOST = 300
+"""Candidates that are looked at: each takes time, and a damaged spec may declare thousands of names."""
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
@@ -24,7 +26,7 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
         word: What was written.
         candidates: What is allowed there, the more usual first.
     """
-    names = list(dict.fromkeys(candidates))
+    names = list(dict.fromkeys(candidates))[:_MOST]
     plain = _plain(word)
     if not plain or len(word) > 80:
         return None
@@ -34,9 +36,9 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     by_plain.pop("", None)
     if plain in by_plain:
         return by_plain[plain]
-    for meant in FOREIGN.get(plain, ()):
-        if meant in names:
-            return meant
+    meant = [m for m in FOREIGN.get(plain, ()) if m in names]
+    if meant:
+        return None if plain in VAGUE and len(meant) > 1 else meant[0]
     return _inflected(plain, by_plain) or _part(word, names) or _slip(plain, by_plain)
 
 

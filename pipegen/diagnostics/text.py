@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _WIDTH = 140
 _READ = 2**21
 """Bytes of a file that are read at most; a spec is half of that at most."""
+_MOST = 200
+"""Findings that are shown at most: nobody reads more, and a damaged file can yield thousands."""
 
 _SEVERITY_STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.INFO: "\x1b[1;36m"}
 _STYLES = {"gutter": "\x1b[1;34m", "secondary": "\x1b[1;34m", "bold": "\x1b[1m"}
@@ -54,7 +56,17 @@ def render_text(
     if not found:
         return ""
     renderer = _Renderer(dict(sources or {}), color, width or _WIDTH)
-    return "\n".join([*(renderer.finding(d) for d in found), summary(found)]) + "\n"
+    shown = _gravest(found)
+    rest = [f"{len(found) - len(shown):,} more not shown; `--format json` lists all of them\n"] if len(shown) < len(found) else []
+    return "\n".join([*(renderer.finding(d) for d in shown), *rest, summary(found)]) + "\n"
+
+
+def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
+    """What is shown of too many findings: errors before warnings, in the order of the list."""
+    if len(found) <= _MOST:
+        return found
+    kept = sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])
+    return [found[i] for i in kept]
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:

@@ -2,7 +2,7 @@
 
 Compiles runs of batch stages together. XLA on a CPU recomputes a fused producer for every reader, so a kernel is cut
 before a stage that reads a pixel of the one before more than once: a colour matrix reads each channel for every output
-channel, a warp reads each pixel for four neighbours.
+channel, a warp reads each pixel for four neighbours, a mirror chooses between a pixel and its counterpart.
 """
 
 from __future__ import annotations
@@ -47,11 +47,9 @@ def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) 
 def _cut(before: tuple[s.Stage, ...], stage: s.Stage) -> bool:
     """Whether `stage` would make XLA compute what stands before it again and again."""
     costly = [b for b in before if b.feature == stage.feature and not isinstance(b, _CHEAP) and not _mirror(b)]
-    if isinstance(stage, s.Warp):
-        return bool([b for b in before if b.feature == stage.feature]) and not stage.mirrors
-    if isinstance(stage, s.Colour):
-        return bool(costly)
-    return False
+    if isinstance(stage, s.Warp) and not stage.mirrors:
+        return any(b.feature == stage.feature for b in before)
+    return isinstance(stage, (s.Warp, s.Colour)) and bool(costly)
 
 
 def _mirror(stage: s.Stage) -> bool:

@@ -34,6 +34,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     nodes = []
     for node in plan.nodes:
         entry: dict[str, Any] = {"node": type(node).__name__.lower(), "text": _node(node), "type": _types(node)}
+        if node.out.batch is not None:
+            entry["batch"] = node.out.batch
         if isinstance(node, (Element, Kernel)):
             entry["stages"] = [
                 {
@@ -57,7 +59,7 @@ def _types(node: Node) -> dict[str, Any]:
             "interval": [t.interval.low, t.interval.high] if t.interval else None,
         }
         for name, t in node.out.items()
-    } | ({"batch": node.out.batch} if node.out.batch is not None else {})
+    }
 
 
 def _ref_json(ref: StepRef) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pipegen.diagnostics.diagnostic import Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
 from pipegen.ops.registry import sources, transforms
-from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected
+from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import SOURCE_KEYS, SOURCES, STEPS, reserved_value
 from pipegen.spec.validate import check, valid
 from pipegen.spec.words import one_of, show
@@ -90,6 +90,10 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
     for split in given:
         if not valid(dict[SplitName, Any], {split: None}):
             place.add(bad_key(place.at(split)))
+    many = too_many(given, place)
+    if many is not None:
+        place.add(many)
+        return None
     built = {split: build_source(inner, place.at(split)) for split, inner in given.items()}
     if any(source is None for source in built.values()):
         return None
@@ -165,8 +169,8 @@ def _unknown(what: str, name: str, known: Iterable[str], place: Place) -> Diagno
     fix = None
     help_ = [f"did you mean `{near}`?"] if near else [listed]
     span = place.locate.span(place.at(name).path, key=True)
-    if near and not is_slip(name, near) and (cls := _classes(what).get(near)) is not None and cls.examples:
-        help_.append(f"for example `{cls.examples[0].yaml}`")
+    if near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
+        help_.append(f"for example `{shown[0].yaml}`")
     elif near and span is not None and place.path not in place.locate.params:
         fix = Fix(f"write `{near}`", (Edit(span, near),)) if is_slip(name, near) else None
     if name.startswith("$"):

@@ -18,7 +18,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span
 from pipegen.errors import InternalError
 from pipegen.spec.scalars import resolve
 from pipegen.spec.source_map import Tree
-from pipegen.spec.syntax import explain_syntax
+from pipegen.spec.syntax import LONGEST_KEY, explain_syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,6 +198,7 @@ class _Composer:
         seen: dict[str, _Node] = {}
         while not isinstance(inner := next(self.events), ev.MappingEndEvent):
             key = self.node(inner, depth + 1)
+            _limit(len(key.text) <= LONGEST_KEY, f"a key is longer than {LONGEST_KEY:,} characters", key.span)
             value = self.node(next(self.events), depth + 1)
             if value.kind == "scalar" and value.text == "" and value.scalar is None:
                 value.span = key.span

@@ -120,27 +120,26 @@ def _merged(layers: list[Tree], *, partial: bool) -> Tree:
 
 def merge(base: Tree, over: Tree) -> Tree:
     """`over` laid over `base`; `base` is used up."""
-    base.value = overlay(base, over, base.value, over.value, ())
+    taken: set[KeyPath] = set()
+    base.value = _overlay(base.value, over.value, (), taken)
+    base.spans.take_over(over.spans, taken)
     base.odd_keys.update(over.odd_keys)
     return base
 
 
-def overlay(base: Tree, over: Tree, old: Any, new: Any, path: KeyPath) -> Any:
-    """The value at `path` of `over` laid over `base`, the spans of `base` updated."""
+def _overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
+    """`new` laid over `old`; the paths that are the new one's alone go into `taken`."""
     changed_word = path in CHOICES and isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new)
     if not (isinstance(old, dict) and isinstance(new, dict)) or changed_word:
-        base.spans.graft(path, over.spans)
+        taken.add(path)
         return new
-    for spans, others in ((base.spans.values, over.spans.values), (base.spans.keys, over.spans.keys)):
-        if path in others:
-            spans[path] = others[path]
     result = dict(old)
     for key, value in new.items():
         at = (*path, key)
         if key in old:
-            result[key] = overlay(base, over, old[key], value, at)
+            result[key] = _overlay(old[key], value, at, taken)
         else:
-            base.spans.update_at(at, over.spans)
+            taken.add(at)
             result[key] = value
     return result
 

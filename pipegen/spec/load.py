@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.spec.compose import decode
-from pipegen.spec.extends import Files, follow, overlay, read_file, read_text
+from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
 from pipegen.spec.models import PipelineSpec
@@ -22,6 +23,8 @@ from pipegen.spec.substitute import Substitution
 from pipegen.spec.validate import Place
 
 _NOTHING: Mapping[str, Any] = {}
+_MOST = 1000
+"""Findings after which the reading ends: a damaged or hostile file could yield any number, each a little slower than the last."""
 
 
 @dataclass(slots=True)
@@ -69,25 +72,33 @@ def load(
     Returns:
         The spec and every finding; it raises nothing for a wrong spec.
     """
-    out = Diagnostics()
+    out = Diagnostics(most=_MOST)
     files = Files()
     cwd = Path.cwd()
     file = None if isinstance(source, Mapping) else os.fspath(source)
     named = file is not None and file != "-" and not file.startswith("<")
     base = Path(os.path.abspath(file)).parent if file is not None and named else cwd
-    tree = _read(source, file, text, base, files, out)
-    if tree is None:
-        return Loaded(None, out, Locator(SourceMap(), files, cwd), base, file, {}, files.texts)
-    tree = follow(tree, base, file if named else None, files, out)
-    locate = Locator(tree.spans, files, cwd)
-    section = Params(locate, cwd, params, params_from, os.environ if env is None else env, out)
-    substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
-    substitution.apply(tree)
-    if runtime:
-        _lay_over(tree, runtime, locate, out)
-    make_absolute(tree.value, locate)
-    locate.raw = tree.value
-    spec = build(tree, Place(locate, (), out, substitution.spoiled, tree.partial), file, section.declared)
+    nothing = Loaded(None, out, Locator(SourceMap(), files, cwd), base, file, {}, files.texts)
+    try:
+        tree = _read(source, file, text, base, files, out)
+        if tree is None:
+            return nothing
+        tree = follow(tree, base, file if named else None, files, out)
+        locate = Locator(tree.spans, files, cwd)
+        section = Params(locate, cwd, params, params_from, os.environ if env is None else env, out)
+        substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
+        substitution.apply(tree)
+        if runtime:
+            tree = _laid_over(tree, runtime, locate, out)
+        make_absolute(tree.value, locate)
+        locate.raw = tree.value
+        spec = build(tree, Place(locate, (), out, substitution.spoiled, tree.partial), file, section.declared)
+    except FullError:
+        out.most = None
+        out.add(
+            make("PG003", f"more than {_MOST:,} findings: the rest of the spec was not looked at", Label(None, path=file or "the spec"))
+        )
+        return nothing
     return Loaded(None if out.has_errors else spec, out, locate, base, file, tree.value, files.texts)
 
 
@@ -107,14 +118,13 @@ def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, f
     return read_text(decoded, file, base, files, out)
 
 
-def _lay_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> None:
-    """Lay Python's `runtime=` over the section."""
+def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> Tree:
+    """The tree with Python's `runtime=` laid over the section."""
     over = Tree({})
     over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
-    tree.odd_keys.update(over.odd_keys)
     for path, value in _leaves(over.value["runtime"], ("runtime",)):
         locate.lay_over(path, f"runtime={{{path[1]!r}: {value!r}}}" if len(path) > 1 else "runtime=")
-    tree.value = overlay(tree, over, tree.value, over.value, ())
+    return merge(tree, over)
 
 
 def _leaves(value: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], Any]]:

@@ -39,6 +39,7 @@ class Locator:
     outside: dict[KeyPath, str] = field(default_factory=dict)
     raw: dict[str, Any] = field(default_factory=dict)
     _folders: dict[KeyPath, Path] = field(default_factory=dict)
+    _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def label(self, path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:
         """The place of a value, or of the nearest thing around it that has one.
@@ -99,8 +100,9 @@ class Locator:
 
     def _line(self, span: Span) -> str | None:
         """The line that a span starts in."""
-        text = self.files.texts.get(span.file)
-        return None if text is None else split_lines(text)[span.line - 1]
+        if span.file not in self._lines and span.file in self.files.texts:
+            self._lines[span.file] = split_lines(self.files.texts[span.file])
+        return self._lines[span.file][span.line - 1] if span.file in self._lines else None
 
     def folder(self, path: KeyPath) -> Path:
         """What a relative path at `path` is relative to."""

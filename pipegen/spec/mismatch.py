@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
     from pipegen.spec.validate import Place
 
+_MOST_SPLITS = 100
+
 
 def name_of(path: KeyPath) -> str:
     """A setting as messages call it: `batch.size`, `resize.size`."""
@@ -114,6 +116,13 @@ def bad_key(place: Place) -> Diagnostic:
     """The finding for a key that is no name."""
     help_ = ("a name has letters, digits and `_`, and begins with no digit",)
     return make("PG105", f"`{place.path[-1]}` cannot be a name in `{format_path(place.path[:-1])}`", place.label(key=True), help=help_)
+
+
+def too_many(splits: dict[str, Any], place: Place) -> Diagnostic | None:
+    """The finding for more splits than anybody has: each is compiled, so a damaged file would keep the loader busy."""
+    if len(splits) <= _MOST_SPLITS:
+        return None
+    return make("PG105", f"{name_of(place.path)} names {len(splits):,} splits, and {_MOST_SPLITS} is the most", place.label(key=True))
 
 
 def rejected(message: str, place: Place) -> Diagnostic:

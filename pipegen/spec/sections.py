@@ -11,7 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.spec.choices import build_source, build_steps
 from pipegen.spec.expect import field_type
 from pipegen.spec.mapping import endless
-from pipegen.spec.mismatch import name_of, replacement, unknown_key
+from pipegen.spec.mismatch import name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
@@ -144,6 +144,7 @@ def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> di
 
 
 def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
+    told = {d.primary for d in place.out.items}
     for path, reading in tree.odd_keys.items():
         schedule = len(path) > 3 and path[:1] == ("transforms",)
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
@@ -152,7 +153,7 @@ def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
         here = place.at(*path)
         key = next(reversed(path))
         label = here.label(key=True)
-        if any(d.primary == label for d in place.out):
+        if label in told:
             continue
         span = here.locate.spans.keys.get(path)
         fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),)) if span is not None and span.line == span.end_line else None
@@ -185,7 +186,10 @@ def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
 
 def _parts(splits: Splits | None, place: Place) -> None:
     """Sizes of splits that are text, where no method gives text a meaning."""
-    if splits is None or splits.method not in ("random", "hash", "keras"):
+    if splits is None:
+        return
+    place.at("splits", "parts").add(too_many(splits.parts, place.at("splits", "parts")))
+    if splits.method not in ("random", "hash", "keras"):
         return
     for name, size in splits.parts.items():
         if not isinstance(size, str):

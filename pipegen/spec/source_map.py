@@ -63,16 +63,12 @@ class SourceMap:
             for known in [p for p in spans if p[:n] == path]:
                 del spans[known]
 
-    def graft(self, path: KeyPath, other: SourceMap) -> None:
-        """Take over what `other` knows at and below `path`."""
-        self.drop(path)
-        self.update_at(path, other)
-
-    def update_at(self, path: KeyPath, other: SourceMap) -> None:
-        """Add what `other` knows at and below `path`, keeping the rest."""
-        n = len(path)
-        self.values.update({p: s for p, s in other.values.items() if p[:n] == path})
-        self.keys.update({p: s for p, s in other.keys.items() if p[:n] == path})
+    def take_over(self, other: SourceMap, paths: set[KeyPath]) -> None:
+        """Take what `other` knows: at and below `paths` in place of what was known, elsewhere beside it."""
+        for spans, others in ((self.values, other.values), (self.keys, other.keys)):
+            for path in [p for p in spans if any(p[:n] in paths for n in range(len(p) + 1))]:
+                del spans[path]
+            spans.update(others)
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
 _SKIPPED = ("params", "extends", "pipegen")
+_GUESSES = 50
+"""Misspelt references that get a suggestion; each takes a look at every declared name."""
 
 
 @dataclass(slots=True)
@@ -32,6 +34,7 @@ class Substitution:
         spoiled: The places that hold a reference without a value; what is wrong there is the param's fault.
         used: The params that are referred to.
         meant: The params that a misspelt reference probably means.
+        undeclared: The names that are referred to and not declared.
     """
 
     values: dict[str, Value]
@@ -40,6 +43,7 @@ class Substitution:
     spoiled: set[KeyPath] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     meant: set[str] = field(default_factory=set)
+    undeclared: set[str] = field(default_factory=set)
 
     def apply(self, tree: Tree) -> None:
         """Replace every reference outside the params themselves, and report params that nothing uses."""
@@ -65,9 +69,12 @@ class Substitution:
             return text if value is None else value.value
         parts: list[str] = []
         end = 0
+        known: dict[str, str] = {"$$": "$"}
         for match in _REFERENCE.finditer(text):
-            value = None if match[1] else self._value(match, path, partial)
-            parts += [text[end : match.start()], "$" if match[1] else match[0] if value is None else _plain(value.value)]
+            if match[0] not in known:
+                value = self._value(match, path, partial)
+                known[match[0]] = match[0] if value is None else _plain(value.value)
+            parts += [text[end : match.start()], known[match[0]]]
             end = match.end()
         return "".join(parts) + text[end:]
 
@@ -97,7 +104,8 @@ class Substitution:
             shown = shorten(match[0])
             self.out.add(make("PG106", f"`{shown}` is not the name of a param", at, help=("write `$name` or `${name}`", dollar)))
             return
-        near = closest(name, list(self.values))
+        self.undeclared.add(name)
+        near = closest(name, list(self.values)) if len(self.undeclared) <= _GUESSES else None
         if near:
             self.meant.add(near)
             help_, fix = (f"did you mean `${near}`?", dollar), self._renamed(match, near, path)

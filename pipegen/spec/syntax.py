@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
 """A key whose colon is not followed by a space."""
+LONGEST_KEY = 1000
+"""Characters; YAML itself gives up at 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class _Place:
 def explain_syntax(error: MarkedYAMLError, text: str, file: str) -> Diagnostic:
     """The finding for a syntax error."""
     place = _Place(file, text.splitlines() or [""], error)
-    for rule in (_tab, _quote, _bracket, _glued, _colon, _character, _escape, _indentation, _keyless, _nothing):
+    for rule in (_tab, _long_key, _quote, _bracket, _glued, _colon, _character, _escape, _indentation, _keyless, _nothing):
         found = rule(place)
         if found is not None:
             return found
@@ -71,6 +73,26 @@ def _tab(p: _Place) -> Diagnostic | None:
     if "'\\t'" not in p.problem and not (mark is not None and "\t" in line[: mark.column + 1] and not line[: mark.column].strip()):
         return None
     return make("PG002", "a tab stands where YAML allows only spaces", p.here("a tab"), help=("indent with spaces, two for each level",))
+
+
+def _long_key(p: _Place) -> Diagnostic | None:
+    mark = p.error.problem_mark
+    if mark is None or not ("':'" in p.problem or "mapping values are not allowed" in p.problem):
+        return None
+    opened = p.error.context_mark if "could not find" in p.problem else None
+    line, end = (opened.line, opened.column + LONGEST_KEY + 1) if opened is not None else (mark.line, mark.column)
+    before = p.line(line)[:end].rstrip()
+    start = max((at + len(c) for c in (",", "{", "[", ": ") if (at := before.rfind(c)) >= 0), default=0)
+    if len(before) - start <= LONGEST_KEY:
+        return None
+    start += len(before[start:]) - len(before[start:].lstrip())
+    at = Label(Span(p.file, line + 1, start + 1, line + 1, start + 2), "it begins here")
+    return make(
+        "PG003",
+        f"a key is longer than {LONGEST_KEY:,} characters",
+        at,
+        help=("YAML takes no longer key, and no key of a spec is that long",),
+    )
 
 
 def _quote(p: _Place) -> Diagnostic | None:

@@ -101,6 +101,8 @@ class _At:
 def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> None:
     found = [(_follow(annotation, error), error) for error in errors]
     unions: set[KeyPath] = set()
+    # An error about a part of a value says more than one about the whole.
+    wholes = {at.path[:n] for at, _ in found for n in range(len(at.path))}
     meant = _unknown_keys(found, value, place)
     for at, error in found:
         here = place.at(*at.path)
@@ -117,13 +119,8 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
                 here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
         elif error["type"] == "value_error":
             _rejected(at, str(error["ctx"]["error"]), value, here)
-        elif error["type"] != "extra_forbidden" and not any(_below(other, at) for other, _ in found):
+        elif error["type"] != "extra_forbidden" and at.path not in wholes:
             here.add(mismatch(at.annotation, _get(value, at.path), here))
-
-
-def _below(other: _At, at: _At) -> bool:
-    """Whether an error is about a part of what another one is about, and so says more."""
-    return len(other.path) > len(at.path) and other.path[: len(at.path)] == at.path
 
 
 def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LONGEST = 40
+_MOST = 30
 
 
 def show(value: Any) -> str:
@@ -34,8 +35,10 @@ def shorten(text: str) -> str:
 
 
 def one_of(words: Iterable[object], last: str = "or") -> str:
-    """`a`, `b` or `c`."""
-    return join([f"`{shorten(str(w))}`" for w in words], last)
+    """`a`, `b` or `c`; of very many words, the first ones."""
+    listed = [str(w) for w in words]
+    more = [f"{len(listed) - _MOST:,} more"] if len(listed) > _MOST + 1 else []
+    return join([f"`{shorten(w)}`" for w in (listed[:_MOST] if more else listed)] + more, "and" if more else last)
 
 
 def join(parts: list[str], last: str = "or") -> str:

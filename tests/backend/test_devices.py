@@ -68,7 +68,8 @@ def test_a_mirrored_strategy_trains_on_each_example_once(photo_folder: Path) -> 
         off = max(float(np.abs(a - b).max()) for a, b in zip(fitted.get_weights(), single.get_weights()))
         pipe._seek(0, 2)
         rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
-        print(json.dumps({"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": pipe.state()["epoch"], "off": off, "rest": rest}))
+        after = pipe.state()["epoch"]
+        print(json.dumps({"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": after, "off": off, "rest": rest}))
         """,
     )
     assert all(row[:-1] == [4, 4] for row in got["seen"])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,61 @@ def draws_of(pipe: Any, step_id: str, epoch: int = 0, split: str = "train") -> A
     drawn = executor.draws(executor.tensors, record, tf.zeros_like(record) + epoch).numpy()
     ref = next(r for r in executor.plan.index.draws if r.id == step_id)
     return drawn[:, ref.start : ref.start + ref.num_draws]
+
+
+def reference(seed: int, epoch: int, occurrence: int, example: int, step: int, number: int) -> float:
+    """DESIGN §4.4 in Python integers: the key is Threefry of (seed; epoch, occurrence), then of the id; the counter is the draw."""
+
+    def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
+        m, k = 0xFFFFFFFF, (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
+        x, y = (counter[0] + k[0]) & m, (counter[1] + k[1]) & m
+        for i in range(20):
+            turn = (13, 15, 26, 6, 17, 29, 16, 24)[i % 8]
+            x = (x + y) & m
+            y = ((y << turn | y >> (32 - turn)) & m) ^ x
+            if i % 4 == 3:
+                block = i // 4 + 1
+                x, y = (x + k[block % 3]) & m, (y + k[(block + 1) % 3] + block) & m
+        return x, y
+
+    visit = threefry((seed & 0xFFFFFFFF, seed >> 32), (epoch, occurrence))
+    high, low = threefry(threefry(visit, (example & 0xFFFFFFFF, example >> 32)), (step, number))
+    return ((high >> 5) * 2**26 + (low >> 6)) / 2**53
+
+
+IDS = st.integers(0, 2**64 - 1)
+NAMES = st.lists(st.tuples(st.text("abc_#2", min_size=1, max_size=6), st.integers(1, 3)), min_size=1, max_size=4, unique_by=lambda s: s[0])
+
+
+@pytest.mark.smoke
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**63 - 1),
+    ids=st.lists(IDS, min_size=1, max_size=6, unique=True),
+    visits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**31)), min_size=1, max_size=8),
+    steps=NAMES,
+    occurrence=st.integers(0, 2),
+)
+def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
+    seed: int, ids: list[int], visits: list[tuple[int, int]], steps: list[tuple[str, int]], occurrence: int
+) -> None:
+    """Whatever stands beside it in the batch, in the spec or in the split: each number is that of its own five."""
+    from types import SimpleNamespace
+
+    import tensorflow as tf
+
+    from pipegen.backend.draws import Draws
+    from pipegen.backend.records import Records
+    from pipegen.spec.steps import step_hash
+
+    refs: Any = tuple(SimpleNamespace(id=name, num_draws=count) for name, count in steps)
+    records = Records([str(i) for i in ids], ids, None).tensors()
+    record = [place % len(ids) for place, _ in visits]
+    epochs = [epoch for _, epoch in visits]
+    drawn = Draws(seed, refs)(records, tf.constant(record, tf.int64), tf.constant(epochs, tf.int64), occurrence).numpy()
+    columns = [(step_hash(name), number) for name, count in steps for number in range(count)]
+    expected = [[reference(seed, e, occurrence, ids[r], *column) for column in columns] for r, e in zip(record, epochs, strict=True)]
+    np.testing.assert_array_equal(drawn, expected)
 
 
 @pytest.fixture(scope="module")

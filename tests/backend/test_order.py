@@ -41,6 +41,8 @@ def epoch_of(o: Any, epoch: int) -> list[Array]:
     """The records of each batch of an epoch."""
     import tensorflow as tf
 
+    if not o.steps:
+        return []
     steps = tf.range(o.steps, dtype=tf.int64)
     low, high = (edge.numpy() for edge in o.block(steps))
     slots = np.concatenate([step * o.batch + np.arange(a, b) for step, (a, b) in enumerate(zip(low, high, strict=True))])
@@ -73,6 +75,23 @@ def test_a_thousand_epochs_have_a_thousand_orders(n: int, seed: int) -> None:
     orders = o.records(cycle, position).numpy().reshape(epochs, n)
     np.testing.assert_array_equal(np.sort(orders, 1), np.broadcast_to(np.arange(n), (epochs, n)))
     assert len({row.tobytes() for row in orders}) == epochs
+
+
+@pytest.mark.smoke
+def test_a_global_shuffle_costs_no_memory() -> None:
+    """A place in the order of 2^40 records is worked out by itself, in whatever epoch and from whatever step on."""
+    import tensorflow as tf
+
+    n, batch = 2**40, 256
+    o = order(n, batch, seed=7)
+    records, _ = step_of(o, 10**6, o.steps - 1)
+    assert len(np.unique(records)) == batch
+    assert records.min() >= 0
+    assert records.max() < n
+    assert np.ptp(records) > n // 2
+    position = tf.constant(records[:3])
+    alone = [int(o.records(tf.constant([5], tf.int64), position[i : i + 1])[0]) for i in range(3)]
+    assert alone == list(o.records(tf.constant([5] * 3, tf.int64), position).numpy())
 
 
 def test_every_record_comes_first_about_equally_often() -> None:

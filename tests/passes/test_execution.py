@@ -25,26 +25,31 @@ CASES: dict[str, str] = {
     "resized window at a scale": "{transforms: [{random_resized_crop: {size: 18}}, random_flip, {normalize: {preset: tf}}]}",
     "resized window, every pixel": "{transforms: [{decode: {scaled: never}}, {random_resized_crop: {size: [30, 20], method: bicubic}}]}",
     "plain window": "{transforms: [{random_crop: {size: [60, 70]}}, {rescale: {to: [0, 1]}}]}",
-    "gray decode": "{transforms: [{decode: {channels: 1}}, {resize: {size: 24}}, {random_contrast: {factor: 0.5}}, {random_brightness: {factor: 0.3}}]}",
+    "gray decode": "{transforms: [{decode: {channels: 1}}, {resize: {size: 24}}, {random_contrast: {factor: 0.5}}, "
+    "{random_brightness: {factor: 0.3}}]}",
     "geometry": "{transforms: [{resize: {size: [24, 36]}}, {random_rotation: {degrees: 30}}, {random_translation: {x: 0.2, y: 0.1}}, "
     "{random_shear: {degrees: 15, probability: 0.5}}, {random_zoom: {factor: 0.4}}, {random_flip: {axis: both}}]}",
     "geometry at any shape": "{transforms: [{random_rotation: {degrees: 30}}, random_flip, {resize: {size: 24}}]}",
-    "a crop in the batch": "{transforms: [{resize: {size: 32}}, {random_zoom: {factor: 0.3}}, {random_crop: {size: [20, 28]}}, random_flip]}",
+    "a crop in the batch": "{transforms: [{resize: {size: 32}}, {random_zoom: {factor: 0.3}}, {random_crop: {size: [20, 28]}}, "
+    "random_flip]}",
     "arithmetic before moves": "{transforms: [{resize: {size: 32}}, {rescale: {to: [0, 1]}}, random_flip, {random_crop: {size: 24}}, "
     "{normalize: {mean: 0.4, std: 0.2}}]}",
     "floats are warped": "{transforms: [{resize: {size: 24}}, {rescale: {to: [-1, 1]}}, {random_rotation: {degrees: 20, fill: nearest}}]}",
     "colour": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {random_contrast: {factor: 0.5}}, "
     "{random_saturation: {factor: 0.5, probability: 0.5}}, {random_hue: {degrees: 30}}]}",
-    "one channel": "{transforms: [{resize: {size: 24}}, {random_hue: {degrees: 30}}, {grayscale: {channels: 1}}, {random_contrast: {factor: 0.5}}, "
-    "{rescale: {to: [0, 1]}}]}",
-    "identities": "{transforms: [{resize: {size: 24}}, {random_rotation: {degrees: 0}}, {random_flip: {probability: 0}}, {center_crop: {size: 24}}, "
-    "{cast: {dtype: float32}}, {random_brightness: {factor: 0}}, {random_contrast: {factor: 0.3}}, {rescale: {scale: 1}}, {cast: {dtype: float32}}]}",
-    "constants": "{transforms: [{resize: {size: 24}}, {rescale: {scale: 0.1, offset: 3}}, {rescale: {to: [0, 255]}}, {normalize: {preset: caffe}}]}",
+    "one channel": "{transforms: [{resize: {size: 24}}, {random_hue: {degrees: 30}}, {grayscale: {channels: 1}}, "
+    "{random_contrast: {factor: 0.5}}, {rescale: {to: [0, 1]}}]}",
+    "identities": "{transforms: [{resize: {size: 24}}, {random_rotation: {degrees: 0}}, {random_flip: {probability: 0}}, "
+    "{center_crop: {size: 24}}, {cast: {dtype: float32}}, {random_brightness: {factor: 0}}, {random_contrast: {factor: 0.3}}, "
+    "{rescale: {scale: 1}}, {cast: {dtype: float32}}]}",
+    "constants": "{transforms: [{resize: {size: 24}}, {rescale: {scale: 0.1, offset: 3}}, {rescale: {to: [0, 255]}}, "
+    "{normalize: {preset: caffe}}]}",
     "two segments": "{transforms: [{resize: {size: 24}}, {random_rotation: {degrees: 20}}, {random_brightness: {factor: 0.4}}, "
     "{random_shear: {degrees: 20, fill: {constant: 9}, interpolation: nearest}}, {random_zoom: {factor: 0.2, exact: true}}]}",
     "channels first, one-hot, bytes": "{transforms: [{resize: {size: [24, 30]}}, {random_brightness: {factor: 0.5}}], "
     "output: {channels: first, dtype: uint8, encode: {label: one_hot}}}",
-    "half floats": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {rescale: {to: [0, 1]}}], output: {dtype: float16}}",
+    "half floats": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {rescale: {to: [0, 1]}}], "
+    "output: {dtype: float16}}",
 }
 """What the passes have to keep, by what each is there for."""
 
@@ -54,7 +59,8 @@ STREAMS: dict[str, tuple[str, tuple[int, int]]] = {
     "runtime: {shard: {index: 1, count: 2}}}", (1, 2)),
     "a shard in source order, kept": ("{transforms: [{resize: {size: 12}}], shuffle: none, batch: {size: 6, remainder: keep}, "
     "output: {encode: {label: one_hot}}, runtime: {shard: {index: 0, count: 2}, cache: none}}", (0, 2)),
-    "windows, steps": ("{transforms: [{resize: {size: 12}}], shuffle: {window: 9kB}, epoch: {steps: 5}, batch: {size: 4}, output: {dtype: uint8}}", (0, 1)),
+    "windows, steps": ("{transforms: [{resize: {size: 12}}], shuffle: {window: 9kB}, epoch: {steps: 5}, batch: {size: 4}, "
+    "output: {dtype: uint8}}", (0, 1)),
 }  # fmt: skip
 """What concerns the order of the examples, with the share of each batch that this host takes."""
 

@@ -1,0 +1,134 @@
+"""Where kernels are cut: before every stage that reads a pixel of the one before it more than once, and nowhere else.
+
+What a chain costs against the sum of its parts (at most 1.3 times) is measured by `python -m benchmarks.kernels`; what
+stands here is the rule that keeps it there, and needs no clock.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from planning import built, compiled, load_spec
+from strategies import recipes
+
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Kernel, Plan
+
+WARP, WARP_2 = "{random_rotation: {degrees: 9, exact: true}}", "{random_shear: {degrees: 9, fill: {constant: 0}, exact: true}}"
+MIRROR, COLOUR, ARITHMETIC = "random_flip", "{random_contrast: {factor: 0.2}}", "{rescale: {to: [0, 100]}}"
+STEPS = {"warp": WARP, "mirror": MIRROR, "colour": COLOUR, "arithmetic": ARITHMETIC}
+
+
+def kernels(*steps: str) -> list[tuple[str, ...]]:
+    """What each kernel of the training plan does to the image, behind a resize."""
+    text = f"{{transforms: [{{resize: {{size: 24}}}}, {', '.join(steps)}]}}"
+    return [tuple(_kind(st) for st in k.stages) for k in kernels_of(text)]
+
+
+def kernels_of(text: str) -> list[Kernel]:
+    """The kernels of a spec's training plan."""
+    plan: Plan = compiled(built(text, classes=3), load_spec(text)).plan
+    return [n for n in plan.nodes if isinstance(n, Kernel)]
+
+
+def _kind(stage: s.Stage) -> str:
+    if isinstance(stage, s.Warp):
+        return "mirror" if stage.mirrors else "warp"
+    return {s.Colour: "colour", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
+
+
+@pytest.mark.parametrize(("steps", "expected"), [
+    ((MIRROR, ARITHMETIC), [("mirror", "arithmetic")]),
+    ((WARP, ARITHMETIC), [("warp", "arithmetic")]),
+    ((COLOUR, ARITHMETIC), [("colour", "arithmetic")]),
+    ((MIRROR, COLOUR, ARITHMETIC), [("mirror", "colour", "arithmetic")]),  # reversing is as cheap as reading
+    ((WARP, COLOUR, ARITHMETIC), [("warp",), ("colour", "arithmetic")]),  # each channel is read for three
+    ((WARP, WARP_2), [("warp",), ("warp", "arithmetic")]),  # each pixel is read for four neighbours
+    ((COLOUR, WARP), [("colour",), ("warp",)]),
+    ((ARITHMETIC, WARP), [("arithmetic",), ("warp",)]),
+    ((COLOUR, MIRROR), [("colour",), ("mirror",)]),  # a mirror reads a pixel and its counterpart
+    ((WARP_2, MIRROR), [("warp",), ("mirror", "arithmetic")]),
+    ((WARP, COLOUR, WARP_2, COLOUR), [("warp",), ("colour",), ("warp",), ("colour",)]),
+])  # fmt: skip
+def test_where_kernels_are_cut(steps: tuple[str, ...], expected: list[tuple[str, ...]]) -> None:
+    assert kernels(*steps) == expected
+
+
+COSTLY = {"warp", "colour"}
+"""What must not be computed more than once a pixel."""
+READS_ONCE = {"arithmetic", "channels first"}
+
+
+def holds(kernel: tuple[str, ...]) -> bool:
+    """Whether no costly stage of a kernel has a reader of more than one pixel behind it, and a warp stands first."""
+    image = [k for k in kernel if k != "label"]
+    again = any(k in COSTLY and any(later not in READS_ONCE for later in image[i + 1 :]) for i, k in enumerate(image))
+    return not again and "warp" not in image[1:]
+
+
+@pytest.mark.parametrize("names", list(product(STEPS, repeat=3)), ids=" ".join)
+def test_no_chain_of_three_recomputes(names: tuple[str, ...]) -> None:
+    found = kernels(*(STEPS[n] for n in names))
+    assert all(holds(k) for k in found)
+    for before, after in pairwise(found):
+        assert not holds(before + after[:1]), "a cut that saves nothing costs a pass over memory"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(text=recipes())
+def test_no_recipe_recomputes(text: str) -> None:
+    for kernel in kernels_of(text):
+        assert holds(tuple(_kind(st) for st in kernel.stages))
+        assert kernel.compiled
+
+
+def test_features_do_not_cut_each_other() -> None:
+    text = "{transforms: [{resize: {size: 24}}, {random_rotation: {degrees: 9}}], output: {encode: {label: one_hot}}}"
+    assert [{st.feature for st in k.stages} for k in kernels_of(text)] == [{"image", "label"}]
+
+
+@pytest.mark.tf
+def test_each_kernel_is_one_xla_program_whatever_the_batch() -> None:
+    """A kernel compiles once, at the spec's batch size; a smaller last batch is padded in and runs the same program."""
+    import numpy as np
+    import tensorflow as tf
+
+    from pipegen.backend import kernels as lowered
+    from pipegen.plan.nodes import Batch
+
+    text = f"{{transforms: [{{resize: {{size: 16}}}}, {WARP}, {COLOUR}], batch: {{size: 4}}}}"
+    plan = compiled(built(text), load_spec(text)).plan
+    nodes = [n for n in plan.nodes if isinstance(n, Kernel)]
+    assert len(nodes) == 2
+    programs: list[object] = []
+    original = lowered._concrete
+
+    def counted(function: object, *args: object) -> object:
+        programs.append(function)
+        return original(function, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowered, "_concrete", counted)
+        entry = next(n.out for n in plan.nodes if isinstance(n, Batch))
+        functions = []
+        for node in nodes:
+            functions.append(lowered.lower_kernel(node, entry, 4, "always"))
+            entry = node.out
+        compiled_at_first = len(programs)
+        rng = np.random.default_rng(0)
+        images = rng.integers(0, 256, (4, 16, 16, 3), dtype=np.uint8)
+        draws = rng.random((4, plan.index.num_draws))
+        whole, part = (run_all(functions, tf.constant(images[:n]), tf.constant(draws[:n])) for n in (4, 3))
+    assert compiled_at_first == 2 * len(nodes), "positions and pixels, for each kernel"
+    assert len(programs) == compiled_at_first
+    np.testing.assert_array_equal(whole[:3], part)
+
+
+def run_all(functions: list[object], images: object, draws: object) -> object:
+    """A batch through kernels, one after another."""
+    features = {"image": images, "@draws": draws}
+    for function in functions:
+        features = function(features)  # type: ignore[operator]
+    return features["image"].numpy()  # type: ignore[attr-defined]
