@@ -36,7 +36,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Geometric(Recipe):
-    """The classic augmentation of `ImageDataGenerator` users: affine, flip, brightness; float32 in [0, 1].
+    """The classic augmentation of `ImageDataGenerator` users: affine, flip, brightness; float32 in [0, 255].
 
     Attributes:
         rotation: Greatest angle either way, in degrees.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +153,16 @@ class Pipeline:
         epoch, step = self._engine.train_progress().position() if split == "train" else (0, 0)
         return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, n)
 
-    def preview(self, split: str = "train", *, rows: int = 6, draws: int = 5, epoch: int = 0, cell: int = 144) -> Image.Image:
+    def preview(
+        self,
+        split: str = "train",
+        *,
+        rows: int = 6,
+        draws: int = 5,
+        epoch: int = 0,
+        cell: int = 144,
+        progress: Callable[[int], None] | None = None,
+    ) -> Image.Image:
         """A contact sheet: originals beside several augmented draws, with class names.
 
         Args:
@@ -161,6 +171,7 @@ class Pipeline:
             draws: Augmented versions of each, from as many epochs.
             epoch: The epoch of the first version.
             cell: The longer side of each picture, in pixels.
+            progress: Called with how many rows are drawn.
         """
         from pipegen.backend.preview import contact_sheet
 
@@ -172,7 +183,16 @@ class Pipeline:
         keys = self._manifest.keys(split)
         names = [keys[r] if labels is None else f"{self.class_names[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
         executor = self._engine.executor(split)
-        return contact_sheet(executor, records, draws=draws if split == "train" else 1, first_epoch=epoch, names=names, cell=cell)
+        return contact_sheet(
+            executor,
+            records,
+            draws=draws if split == "train" else 1,
+            first_epoch=epoch,
+            names=names,
+            cell=cell,
+            problem=partial(self._engine.problem, split),
+            progress=progress,
+        )
 
     def predict_on(self, wanted: Any) -> Predictions:
         """This spec's evaluation steps on unlabelled data.

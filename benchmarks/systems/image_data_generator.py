@@ -22,18 +22,19 @@ class ImageDataGeneratorSystem(System):
     name: ClassVar[str] = "ImageDataGenerator"
 
     def note(self, recipe: Recipe) -> str:
-        return "one thread; Pillow's bilinear resize, which antialiases" if isinstance(recipe, Geometric) else ""
+        return "one thread; Pillow's resize, which antialiases; brightness by way of 8-bit pixels; a shear also stretches" if isinstance(recipe, Geometric) else ""
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
         if not isinstance(recipe, Geometric):
             raise UnavailableError("it has no random resized crop")
         try:
             import scipy  # noqa: F401 (its affine transform needs it, and says so only at the first image)
-            from keras.src.legacy.preprocessing.image import ImageDataGenerator
-        except ImportError as error:
+            import tensorflow as tf
+
+            ImageDataGenerator = tf.keras.preprocessing.image.ImageDataGenerator  # noqa: N806
+        except (ImportError, AttributeError) as error:
             raise UnavailableError(str(error)) from error
         generator = ImageDataGenerator(
-            rescale=1 / 255,
             rotation_range=recipe.rotation,
             width_shift_range=recipe.translation,
             height_shift_range=recipe.translation,

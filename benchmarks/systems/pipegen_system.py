@@ -28,7 +28,9 @@ class PipegenSystem(System):
         self._built: dict[tuple[Recipe, str], tf.data.Dataset] = {}
 
     def note(self, recipe: Recipe) -> str:
-        return ""
+        if isinstance(recipe, Geometric):
+            return "JPEGs decoded at half size where that covers the output, plain chroma; resizes to whole levels; one resampling"
+        return "decodes the crop alone, at half size where that covers the output, plain chroma"
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
         import pipegen
@@ -79,7 +81,6 @@ def _transforms(recipe: Recipe) -> list[Any]:
             {"random_zoom": {"x": zoom, "y": zoom, "fill": "nearest"}},
             {"random_flip": {"fill": "nearest"}},
             {"random_brightness": {"factor": recipe.brightness}},
-            {"rescale": {"to": [0, 1]}},
         ]
     if isinstance(recipe, ImageNet):
         return [

@@ -65,7 +65,6 @@ def _geometric(recipe: Geometric, photos: Photos) -> tf.data.Dataset:
             layers.RandomShear(x_factor=math.tan(math.radians(recipe.shear)), fill_mode="nearest"),
             layers.RandomZoom(recipe.zoom, fill_mode="nearest"),
             layers.RandomBrightness(recipe.brightness),
-            layers.Rescaling(1 / 255),
         ]
     )
     images = _files(photos).map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(recipe.batch)

@@ -37,6 +37,8 @@ class ResumeCallback(keras.callbacks.Callback):
         self._offset = 0
         self._epoch = 0
         self._stopped_here = False
+        self._last_batch = 0
+        self._unsaved = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Read the saved state, if there is one."""
@@ -67,19 +69,31 @@ class ResumeCallback(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Save when it is time; end an epoch that was resumed in its middle where its data ends."""
         done = self._offset + batch + 1
-        if self._file is not None and isinstance(self._save_freq, int) and done % self._save_freq == 0:
+        if self._file is not None and self._is_due(batch):
             self._save(self._epoch * self._per_epoch() + done)
         if self._offset and done >= self._per_epoch() and not self.model.stop_training:
             self.model.stop_training = True
             self._stopped_here = True
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Save the start of the next epoch."""
+        """Save the start of the next epoch, when epochs are what is saved."""
         if self._stopped_here:
             self.model.stop_training = False
             self._stopped_here = False
-        if self._file is not None:
+        self._last_batch = 0
+        if self._file is not None and self._save_freq == "epoch":
             self._save((epoch + 1) * self._per_epoch())
+
+    def _is_due(self, batch: int) -> bool:
+        """Whether Keras' checkpoint callbacks save now: they count on across epochs, and a state must be as old as its weights."""
+        if self._save_freq == "epoch":
+            return False
+        self._unsaved += batch + 1 if batch <= self._last_batch else batch - self._last_batch
+        self._last_batch = batch
+        if self._unsaved < int(self._save_freq):
+            return False
+        self._unsaved = 0
+        return True
 
     def _per_epoch(self) -> int:
         """Steps in an epoch of `fit`, which `steps_per_epoch` may make other than the pipeline's."""

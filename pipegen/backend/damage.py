@@ -116,4 +116,4 @@ def reason(error: Exception) -> str:
     text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
     text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
     line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
-    return line.strip("[]'\" ").removeprefix("b'")
+    return line.strip("[]'\" ").removeprefix("b'").rstrip(".")

@@ -66,29 +66,47 @@ class _Explains(tf.data.Dataset):
 
     _pipegen_translate: Translate
 
+    def _pipegen_source(self) -> tf.data.Dataset:
+        """What to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
+        raise NotImplementedError
+
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.repeat`; runs on through the epochs."""
-        return DerivedDataset(super().repeat(*args, **options), self._pipegen_translate)
+        return DerivedDataset(self._pipegen_source().repeat(*args, **options), self._pipegen_translate)
 
     def map(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.map`."""
-        return DerivedDataset(super().map(*args, **options), self._pipegen_translate)
+        return DerivedDataset(self._pipegen_source().map(*args, **options), self._pipegen_translate, self.cardinality())
 
     def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.prefetch`."""
-        return DerivedDataset(super().prefetch(*args, **options), self._pipegen_translate)
+        return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self._pipegen_translate, self.cardinality())
 
 
 class DerivedDataset(_Explains):
     """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
 
-    def __init__(self, inner: tf.data.Dataset, translate: Translate) -> None:
+    def __init__(self, inner: tf.data.Dataset, translate: Translate, length: tf.Tensor | None = None) -> None:
         self._pipegen_inner = inner
+        self._pipegen_length = inner.cardinality() if length is None else length
         self._pipegen_translate = translate
         super().__init__(inner._variant_tensor)
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_inner]
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._pipegen_inner
+
+    def cardinality(self) -> tf.Tensor:
+        """Elements in a whole pass, int64; negative when there is no end or it is not known."""
+        return self._pipegen_length
+
+    def __len__(self) -> int:
+        length = int(self._pipegen_length)
+        if length < 0:
+            raise TypeError("this dataset has no length: it is repeated, or has no known end")
+        return length
 
     @property
     def element_spec(self) -> Any:
@@ -155,14 +173,20 @@ class PipelineDataset(_Explains):
         self._pipegen_translate = translate
         self._pipegen_commit = commit
         self._pipegen_plain = make(False)
+        self._pipegen_guarded: tf.data.Dataset | None = None
         self._pipegen_derived: tf.data.Dataset | None = None
         super().__init__(self._pipegen_plain._variant_tensor)
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        if self._pipegen_guarded is None:
+            self._pipegen_guarded = self._pipegen_make(True)
+        return self._pipegen_guarded
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """What derived datasets are built on."""
         if self._pipegen_derived is None:
-            guarded = self._pipegen_make(True)
+            guarded = self._pipegen_source()
             counted = guarded.apply(tf.data.experimental.assert_cardinality(self._pipegen_steps))
             self._pipegen_derived = counted.with_options(guarded.options())
         return self._pipegen_derived._variant_tensor

@@ -14,7 +14,7 @@ from pipegen.backend.execute import Executor, Job
 from pipegen.backend.guard import Quarantine
 from pipegen.backend.records import Records
 from pipegen.diagnostics.catalog import make
-from pipegen.errors import SpecError
+from pipegen.errors import DataError, SpecError
 from pipegen.plan.nodes import Prefetch
 from pipegen.spec.models import ShardIndex
 
@@ -104,6 +104,16 @@ class Engine:
     def _where(self, path: tuple[str | int, ...]) -> str:
         label = self._locate(path, key=True)
         return str(label.span) if label.span is not None else label.path
+
+    def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
+        """What to say of one record that could not be decoded on its own."""
+        executor = self.executor(split)
+        found = damage.find_problem(executor, record, epoch, self._where)
+        if found is None:  # the window that an epoch draws may lie before the damage
+            place = damage.place_of_decode(executor.plan, self._where)
+            help_ = damage.advice(split, skips=executor.job.quarantine is not None)
+            found = f"cannot decode {executor.job.records.paths[record]}{place}: {damage.reason(error)}; {help_}"
+        return DataError(found)
 
     def _translate(self, executor: Executor) -> Translate:
         return lambda error, at: damage.explain_failure(executor, error, at, self._where)

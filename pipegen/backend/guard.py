@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_TRIES = 8
 """Records tried in the place of a damaged one."""
 
-NO_STAND_IN = "no record of the batch could take a damaged one's place"
+NO_STAND_IN = "no record of the batch could stand in for a damaged one"
 
 Compute = Callable[[tf.Tensor, tf.Tensor], "Features"]
 """From a record and its draws to its features."""

@@ -13,6 +13,8 @@ from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipegen.backend.execute import Executor
     from pipegen.backend.lower import Features
 
@@ -21,7 +23,17 @@ _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 
 
-def contact_sheet(executor: Executor, records: list[int], *, draws: int, first_epoch: int, names: list[str], cell: int) -> Image.Image:
+def contact_sheet(
+    executor: Executor,
+    records: list[int],
+    *,
+    draws: int,
+    first_epoch: int,
+    names: list[str],
+    cell: int,
+    problem: Callable[[int, int, Exception], Exception],
+    progress: Callable[[int], None] | None = None,
+) -> Image.Image:
     """Draw originals and augmented versions, a row for each record.
 
     Args:
@@ -31,13 +43,27 @@ def contact_sheet(executor: Executor, records: list[int], *, draws: int, first_e
         first_epoch: The epoch of the first version.
         names: A caption for each record, such as its class.
         cell: The longer side of a picture on the sheet, in pixels.
+        problem: From a record, an epoch and what was raised to the error that names the file.
+        progress: Called with how many rows are done.
+
+    Raises:
+        DataError: If a record cannot be read, and the spec does not skip it: then its row stays empty.
     """
     feature = _image_feature(executor)
     rows: list[list[Image.Image]] = []
-    for record in records:
-        versions = [render_example(executor, record, first_epoch + k, feature) for k in range(draws)]
-        rows.append([_fit(original(executor, record, feature), cell), *(_fit(v, cell) for v in versions)])
-    return _lay_out(rows, names, draws, first_epoch, cell)
+    captions = list(names)
+    for i, record in enumerate(records):
+        try:
+            versions = [render_example(executor, record, first_epoch + k, feature) for k in range(draws)]
+            rows.append([_fit(original(executor, record, feature), cell), *(_fit(v, cell) for v in versions)])
+        except tf.errors.OpError as error:
+            if executor.job.quarantine is None:
+                raise problem(record, first_epoch, error) from None
+            rows.append([])
+            captions[i] = f"{names[i]} cannot be read, and is skipped"
+        if progress is not None:
+            progress(i + 1)
+    return _lay_out(rows, captions, draws, first_epoch, cell)
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:

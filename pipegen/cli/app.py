@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gc
 import io
 import os
 import signal
@@ -28,6 +29,8 @@ def main() -> None:
     """Run the command line and leave with its exit code."""
     # Plugins of pydantic serve other programs; looking for them costs more than validating a spec.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Importing makes many objects and little garbage; looking for it now and then is a tenth of the time of `validate`.
+    gc.set_threshold(100_000)
     _mend_streams()
     try:
         # Where it is ignored, as in the background of a shell script, it stays so.

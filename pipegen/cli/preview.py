@@ -41,7 +41,8 @@ def preview(
 
     with progress("listing") as listed:
         pipe = build(loaded, progress=listed)
-    sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch)
+    with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
+        sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")
     try:
         sheet.save(target, "PNG")

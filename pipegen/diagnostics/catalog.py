@@ -104,6 +104,7 @@ _TABLE = (
     Code("PG412", "shard-indivisible", _E, "The batch cannot be shared out evenly between the hosts"),
     Code("PG413", "exclude-file", _E, "The list of excluded files cannot be used"),
     Code("PG414", "unsupported-format", _E, "An image's format cannot be decoded here"),
+    Code("PG415", "splits-as-classes", _W, "The class folders have the names of splits"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -149,7 +149,12 @@ def _unreadable(path: Path, file: str, error: OSError, at: Label | None) -> Any:
     where = at if at is not None else Label(None, path=file)
     if not isinstance(error, FileNotFoundError):
         reason = "it is a folder" if isinstance(error, IsADirectoryError) else (error.strerror or "unreadable").lower()
-        return make(code, f"the spec {file} cannot be read: {reason}", where)
+        help_ = (
+            (f"for a folder of images, `pipegen init {file}` writes a first spec",)
+            if at is None and isinstance(error, IsADirectoryError)
+            else ()
+        )
+        return make(code, f"the spec {file} cannot be read: {reason}", where, help=help_)
     near = closest(path.name, _neighbours(path))
     help_ = (f"did you mean `{near}`?",) if near else (f"{path} does not exist",)
     fix = None

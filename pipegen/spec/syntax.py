@@ -82,7 +82,7 @@ def _long_key(p: _Place) -> Diagnostic | None:
     opened = p.error.context_mark if "could not find" in p.problem else None
     line, end = (opened.line, opened.column + LONGEST_KEY + 1) if opened is not None else (mark.line, mark.column)
     before = p.line(line)[:end].rstrip()
-    start = max((at + len(c) for c in (",", "{", "[", ": ") if (at := before.rfind(c)) >= 0), default=0)
+    start = max((found + len(c) for c in (",", "{", "[", ": ") if (found := before.rfind(c)) >= 0), default=0)
     if len(before) - start <= LONGEST_KEY:
         return None
     start += len(before[start:]) - len(before[start:].lstrip())

@@ -168,9 +168,57 @@ def test_colour_only_on_a_terminal_that_wants_it(tmp_path: Path, good: Path, env
 
 
 def test_output_that_the_terminal_cannot_show_is_no_error(program: Program, good: Path) -> None:
+    good.rename(good.with_name("日本 spéc.pipegen.yaml"))
     result = program("validate", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"})
     assert result.returncode == 0
-    assert "16?16?3" in result.stdout
+    assert "images 16x16x3 float32" in result.stdout
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_closed_streams_are_no_error(tmp_path: Path, good: Path, closed: int) -> None:
+    code = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-m', 'pipegen', 'validate', '-'])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    text = good.read_bytes()
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, input=text, capture_output=True, check=False)
+    assert b"Traceback" not in result.stderr
+    assert b"internal error" not in result.stderr
+    assert result.returncode == (1 if closed == 0 else 0), "without its input the spec is empty"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_not_our_mistake(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "pipegen", "rule"]
+        result = subprocess.run(command, cwd=tmp_path, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "pipegen: no space left on device\n"
+
+
+SWALLOWED = """\
+import os, signal, time
+import pipegen.cli.app as program
+
+def stubborn(**_):
+    for _ in range(600):
+        try:
+            os.kill(os.getpid(), signal.SIGINT) if _ == 0 else time.sleep(0.1)
+        except KeyboardInterrupt:
+            pass  # as callbacks from C++ do
+
+import pipegen.cli.commands
+pipegen.cli.commands.app = stubborn
+program._PATIENCE = 0.2
+program.main()
+"""
+
+
+def test_an_interrupt_that_a_library_swallows_ends_the_program_all_the_same(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", SWALLOWED]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 130
+    assert result.stderr.split() == ["interrupted"]
 
 
 def test_shell_completion_offers_ops_and_codes(program: Program) -> None:

@@ -136,6 +136,22 @@ def test_what_is_odd_is_noted(cli: Cli, tmp_path: Path) -> None:
     assert "1 cannot be read, such as a/broken.jpg" in text
 
 
+def test_what_to_run_next_can_be_pasted(cli: Cli, tmp_path: Path) -> None:
+    write_images(tmp_path / "my pets", 3)
+    result = cli("init", "my pets", "-o", "my pets.pipegen.yaml")
+    assert "  pipegen preview 'my pets.pipegen.yaml' " in result.stdout
+    assert len({line.index("  # ") for line in result.stdout.splitlines() if "  # " in line}) == 1, "comments are aligned"
+    assert "`pipegen init 'my pets' -o OTHER.pipegen.yaml`" in cli("init", "my pets", "-o", "my pets.pipegen.yaml").stderr
+
+
+def test_a_folder_where_a_spec_is_due(cli: Cli, tmp_path: Path) -> None:
+    write_images(tmp_path / "pets", 3)
+    result = cli("show", "pets")
+    assert result.exit_code == 2
+    assert "it is a folder" in result.stderr
+    assert "`pipegen init pets` writes a first spec" in result.stderr
+
+
 def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
     write_images(tmp_path / "few", 5)
     (tmp_path / "few.pipegen.yaml").write_text("mine")

@@ -32,7 +32,27 @@ def test_preview_names_its_file_and_other_splits(cli: Cli, good: Path, photos: P
     assert (tmp_path / "good-validation.png").read_bytes().startswith(b"\x89PNG")
     assert cli("preview", "good.pipegen.yaml", "--split", "test").exit_code == 2
     assert cli("preview", "good.pipegen.yaml", "-o", "sheet.jpg").exit_code == 2
-    assert cli("preview", "good.pipegen.yaml", "-o", "nowhere/sheet.png").exit_code == 2
+
+
+def test_preview_knows_at_once_that_it_cannot_write(cli: Cli, good: Path) -> None:
+    result = cli("preview", "good.pipegen.yaml", "-o", "nowhere/sheet.png")
+    assert result.exit_code == 2
+    assert "there is no folder nowhere" in result.stderr, "and not that the data is missing, which is found later"
+
+
+def test_preview_of_damaged_files(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+    for path in (photos / "rose").iterdir():
+        path.write_bytes(path.read_bytes()[:200])
+    result = cli("preview", "good.pipegen.yaml", "--draws", "1")
+    assert result.exit_code == 1
+    assert f"cannot decode {photos}/rose/" in result.stderr
+    assert "good.pipegen.yaml:4:1" in result.stderr
+    assert "errors: {decode: {skip" in result.stderr
+    assert "Traceback" not in result.stderr
+    good.write_text(GOOD + "errors: {decode: {skip: {max_fraction: 1}}}\n")
+    skipped = cli("preview", "good.pipegen.yaml", "--draws", "1", "-o", "sheet.png")
+    assert skipped.exit_code == 0, skipped.output
+    assert (tmp_path / "sheet.png").exists()
 
 
 def test_a_spec_without_data_is_1(cli: Cli, good: Path) -> None:
@@ -44,6 +64,7 @@ def test_a_spec_without_data_is_1(cli: Cli, good: Path) -> None:
 def test_a_damaged_file_is_named_without_a_traceback(cli: Cli, good: Path, photos: Path) -> None:
     for path in photos.rglob("*.jpg"):
         path.write_bytes(path.read_bytes()[:200])
+    good.write_text(GOOD + "runtime: {jit: never}\n")
     result = cli("bench", "good.pipegen.yaml", "--steps", "2")
     assert result.exit_code == 1
     assert "cannot decode" in result.stderr
@@ -51,7 +72,7 @@ def test_a_damaged_file_is_named_without_a_traceback(cli: Cli, good: Path, photo
 
 
 def test_bench_prints_figures(cli: Cli, good: Path, photos: Path) -> None:
-    good.write_text(GOOD + "runtime: {jit: never}\n")
+    good.write_text(GOOD.replace("  - random_flip\n", "") + "shuffle: none\nruntime: {jit: never}\n")
     result = cli("bench", "good.pipegen.yaml", "--steps", "3")
     assert result.exit_code == 0, result.output
     for words in ("images a second", "first batch", "a model of 50 ms", "peak memory", "3 batches of split train"):

@@ -10,14 +10,25 @@ from cli_helpers import GOOD, Cli, write_images
 pytestmark = pytest.mark.tf
 
 
+FLAT = """\
+pipegen: 1
+source: {image_folder: {path: photos/, labels: none}}
+transforms: [{resize: {size: 16}}]
+batch: {size: 2}
+"""
+"""One split, for what does not depend on splits: each is compiled for itself."""
+
+
+@pytest.fixture
+def flat(tmp_path: Path) -> Path:
+    """`flat.pipegen.yaml` in the working directory."""
+    path = tmp_path / "flat.pipegen.yaml"
+    path.write_text(FLAT, encoding="utf-8")
+    return path
+
+
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
-
-
-def test_data_does_not_swallow_the_file(cli: Cli, good: Path, photos: Path) -> None:
-    result = cli("validate", "--data", "good.pipegen.yaml")
-    assert result.exit_code == 0, result.output
-    assert "16 of 16 files decoded" in result.stdout
 
 
 def test_missing_data_is_an_error_and_only_with_data(cli: Cli, good: Path) -> None:
@@ -41,23 +52,32 @@ def test_damaged_files_are_named_with_the_reason(cli: Cli, good: Path, photos: P
     assert "would take the next good record" not in result.stdout, "nothing is being trained"
 
 
-def test_a_window_does_not_hide_damage(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["random_crop: {size: 16}", "random_resized_crop: {size: 16, area: [0.01, 0.02]}"])
+def test_a_window_does_not_hide_damage(cli: Cli, tmp_path: Path, step: str) -> None:
+    import io
+
+    import tensorflow as tf
     from PIL import Image
 
-    folder = tmp_path / "photos" / "rose"
-    write_images(tmp_path / "photos" / "tulip", 8)
-    folder.mkdir()
-    for i in range(8):
-        Image.effect_noise((640, 640), 90).convert("RGB").save(folder / f"{i}.jpg", quality=90)
-    whole = (folder / "0.jpg").read_bytes()
-    (folder / "0.jpg").write_bytes(whole[: int(0.97 * len(whole))])
-    spec = GOOD.replace("resize: {size: 16}", "random_crop: {size: 16}").replace("0.5, validation: 0.5", "0.9, validation: 0.1")
+    folder = tmp_path / "photos"
+    write_images(folder / "tulip", 1)
+    (folder / "rose").mkdir()
+    stream = io.BytesIO()
+    Image.effect_noise((640, 640), 90).convert("RGB").save(stream, "JPEG", quality=90)
+    whole = stream.getvalue()
+    cut = whole[: int(0.97 * len(whole))]
+    assert tf.io.decode_and_crop_jpeg(cut, [0, 0, 16, 16]).shape == (16, 16, 3), "a window before the cut decodes without complaint"
+    (folder / "rose" / "good.jpg").write_bytes(whole)
+    (folder / "rose" / "cut.jpg").write_bytes(cut)
+    spec = f"pipegen: 1\nsource: {{image_folder: {{path: photos/}}}}\ntransforms:\n  - {step}\nbatch: {{size: 1}}\n"
     (tmp_path / "crop.pipegen.yaml").write_text(spec)
     result = cli("validate", "--data=all")
-    assert "rose/0.jpg" in result.stdout
+    assert result.exit_code == 1
+    assert f"cannot decode {folder}/rose/cut.jpg" in result.stdout
+    assert "good.jpg" not in result.stdout
 
 
-def test_the_exclude_list_serves_the_spec(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+def test_the_exclude_list_serves_the_spec(cli: Cli, flat: Path, photos: Path, tmp_path: Path) -> None:
     truncate(photos / "rose" / "03.jpg")
     (photos / "tulip" / "05.jpg").write_bytes(b"")
     result = cli("validate", "--data=all", "--write-exclude", "damaged.txt")
@@ -65,7 +85,7 @@ def test_the_exclude_list_serves_the_spec(cli: Cli, good: Path, photos: Path, tm
     assert "errors: {exclude: damaged.txt}" in result.stderr
     listed = [line for line in (tmp_path / "damaged.txt").read_text().splitlines() if not line.startswith("#")]
     assert listed == ["rose/03.jpg", "tulip/05.jpg"]
-    good.write_text(GOOD + "errors: {exclude: damaged.txt}\n")
+    flat.write_text(FLAT + "errors: {exclude: damaged.txt}\n")
     again = cli("validate", "--data=all", "--write-exclude", "damaged.txt")
     assert again.exit_code == 0, again.output
     assert "14 of 14 files decoded" in again.stdout
@@ -74,8 +94,8 @@ def test_the_exclude_list_serves_the_spec(cli: Cli, good: Path, photos: Path, tm
     )
 
 
-def test_a_list_that_the_spec_names_already_may_be_yet_to_be_written(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
-    good.write_text(GOOD + "errors: {exclude: damaged.txt}\n")
+def test_a_list_that_the_spec_names_already_may_be_yet_to_be_written(cli: Cli, flat: Path, photos: Path, tmp_path: Path) -> None:
+    flat.write_text(FLAT + "errors: {exclude: damaged.txt}\n")
     truncate(photos / "rose" / "03.jpg")
     assert "PG413" in cli("validate", "--data=all").stdout
     cli("validate", "--data=all", "--write-exclude", "damaged.txt")
@@ -83,24 +103,30 @@ def test_a_list_that_the_spec_names_already_may_be_yet_to_be_written(cli: Cli, g
     assert cli("validate", "--data=all").exit_code == 0
 
 
-def test_a_strange_file_is_not_written_over(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+def test_a_strange_file_is_not_written_over(cli: Cli, flat: Path, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("remember the milk\n")
     result = cli("validate", "--data", "--write-exclude", "notes.txt")
     assert result.exit_code == 2
     assert (tmp_path / "notes.txt").read_text() == "remember the milk\n"
 
 
-def test_many_damaged_files_end_in_a_summary(cli: Cli, good: Path, tmp_path: Path) -> None:
+def test_many_damaged_files_end_in_a_summary(cli: Cli, flat: Path, tmp_path: Path) -> None:
     for name in ("rose", "tulip"):
         for path in write_images(tmp_path / "photos" / name, 16).iterdir():
             path.write_text("no image")
     result = cli("validate", "--data")
-    assert result.stdout.count("error[PG406]") == 21
+    assert result.stdout.count("error[PG406]") == 21, "twenty by name, and one for the rest"
     assert "12 more files cannot be read" in result.stdout
 
 
 def test_a_sample_is_spread_over_each_split(cli: Cli, good: Path, photos: Path) -> None:
-    assert "6 of 16 files decoded" in cli("validate", "--data=3").stdout
+    assert "6 of 16 files decoded" in cli("validate", "--data=3", "good.pipegen.yaml").stdout
+
+
+def test_data_does_not_swallow_the_file(cli: Cli, flat: Path, photos: Path) -> None:
+    result = cli("validate", "--data", "flat.pipegen.yaml")
+    assert result.exit_code == 0, result.output
+    assert "16 of 16 files decoded" in result.stdout
 
 
 def test_spread() -> None:

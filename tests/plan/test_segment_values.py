@@ -18,7 +18,7 @@ from pipegen.plan import stages as s
 if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 HEIGHT, WIDTH, COUNT = 26, 40, 6
 LUMA = np.array([0.299, 0.587, 0.114])

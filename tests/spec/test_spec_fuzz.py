@@ -112,7 +112,7 @@ def test_bytes(data: bytes) -> None:
 
 
 @given(st.lists(st.sampled_from(WORDS + PIECES), max_size=40).map("".join))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_pieces_of_yaml(text: str) -> None:
     check(text)
 
@@ -124,7 +124,7 @@ _values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(WORDS), _values, max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_trees_of_known_words(spec: dict[str, object]) -> None:
     loaded = load({"pipegen": 1, **spec}, env={})
     assert (loaded.spec is None) == loaded.diagnostics.has_errors
@@ -139,7 +139,7 @@ def _paths(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
 
 
 @given(st.sampled_from(_paths(TREE)[1:]), _values)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_good_spec_with_one_value_replaced(path: tuple[object, ...], value: object) -> None:
     import copy
 
@@ -153,6 +153,6 @@ def test_a_good_spec_with_one_value_replaced(path: tuple[object, ...], value: ob
 
 
 @given(st.integers(0, len(FULL)), st.integers(0, 20), st.text(max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_good_spec_with_a_hole(start: int, length: int, text: str) -> None:
     check(FULL[:start] + text + FULL[start + length :])

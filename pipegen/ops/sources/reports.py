@@ -152,6 +152,11 @@ def class_notes(
     elif empty:
         message = f"{count(len(empty), 'folder')} without an image {_is(len(empty))} no class: {quoted(empty)}"
         yield Note("PG403", message, "remove the folder, or list `classes` to fix the set of labels", "path")
+    filled = [name for name, tree in zip(names, trees, strict=True) if tree]
+    if not listed and len(filled) > 1 and {name.casefold() for name in filled} <= _SPLITS:
+        message = f"every class has the name of a split ({quoted(filled)}), so the classes are probably one level deeper"
+        parts = ", ".join(f"{split}: {name}" for split, name in {_meant(name): name for name in filled}.items())
+        yield Note("PG415", message, f"to take these folders as splits, write `splits: {{method: folder, parts: {{{parts}}}}}`", "path")
     for name in (name for name, tree in zip(names, trees, strict=True) if tree is None):
         close = close_names(name, [f for f in folders if f not in names])
         note = f"is {close[0]!r} meant?" if close else f"the folder holds {quoted(folders)}"
@@ -163,6 +168,16 @@ def class_notes(
         unlisted = [folder for folder in folders if folder not in tops]
         if unlisted:
             yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and left out: {quoted(unlisted)}", field="classes")
+
+
+_VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})
+_SPLITS = _VALIDATION | {"train", "training", "test", "testing", "holdout", "predict"}
+
+
+def _meant(folder: str) -> str:
+    """The split that a folder of this name holds."""
+    name = folder.casefold()
+    return "validation" if name in _VALIDATION else name.removesuffix("ing")
 
 
 def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:

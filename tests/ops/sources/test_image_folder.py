@@ -44,6 +44,20 @@ def test_classes_are_the_sub_folders_sorted_and_records_stand_by_class_and_path(
     assert [os.path.getsize(listing.path(i)) for i in range(6)] == list(listing.sizes)
 
 
+def test_class_folders_that_are_splits_are_probably_one_level_too_high(tree: Tree) -> None:
+    root = tree("Train/cat/a.jpg", "val/cat/b.jpg", "testing/cat/c.jpg", "raw/")
+    said = notes(listed(root), "PG415")
+    assert "'Train', 'testing', 'val'" in said
+    assert "splits: {method: folder, parts: {train: Train, test: testing, validation: val}}" in said
+    assert notes(listed(root, classes=["Train", "val"]), "PG415") == ""
+    assert notes(listed(root, labels="none"), "PG415") == ""
+
+
+def test_one_class_that_is_named_like_a_split_is_none(tree: Tree) -> None:
+    assert notes(listed(tree("train/a.jpg", "bus/b.jpg")), "PG415") == ""
+    assert notes(listed(tree("test/a.jpg")), "PG415") == ""
+
+
 def test_an_explicit_list_of_classes_gives_the_label_order_and_may_be_nested(tree: Tree) -> None:
     root = tree("pets/cat/a.jpg", "pets/dog/b.jpg", "wild/fox/c.jpg", "other/d.jpg")
     listing = listed(root, classes=["wild/fox", "pets/cat"])

@@ -74,6 +74,24 @@ def test_antialias_is_pillow_s(method: Any, pillow: Any, mean: float, most: int,
 
 
 @pytest.mark.tf
+@pytest.mark.parametrize(("method", "antialias"), [
+    ("bilinear", False), ("bilinear", True), ("bicubic", False), ("bicubic", True), ("lanczos3", False), ("lanczos3", True),
+    ("area", False),
+])  # fmt: skip
+def test_interpolation_is_tensorflow_s(method: Any, antialias: bool) -> None:
+    """`tf.image.resize` gives floats; bytes are those, rounded half to even and clipped."""
+    import tensorflow as tf
+
+    image = noise(37, 58, seed=5)
+    theirs = tf.image.resize(image, (20, 71), method=method, antialias=antialias).numpy()
+    given = apply(Resize(size=(20, 71), method=method, antialias=antialias), image)
+    ties = np.abs(theirs - np.floor(theirs) - 0.5) < 1e-4
+    assert (np.abs(given - np.clip(np.rint(theirs), 0, 255))[~ties] == 0).all()
+    floats = apply(Resize(size=(20, 71), method=method, antialias=antialias), image.astype(np.float32))
+    np.testing.assert_allclose(floats, theirs, atol=255e-6)
+
+
+@pytest.mark.tf
 def test_area_averages() -> None:
     image = np.random.default_rng(2).integers(0, 256, (40, 60, 3), dtype=np.uint8)
     expected = np.rint(image.reshape(10, 4, 20, 3, 3).mean(axis=(1, 3)))

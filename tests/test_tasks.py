@@ -1,0 +1,129 @@
+"""The twelve tasks that the language must say well (`tests/tasks`): those of today run, and the others are "not yet" and nothing else.
+
+`findings.txt` holds what is said about the latter; `--update-golden` writes it anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipegen.compilation import inspect
+from pipegen.diagnostics.diagnostic import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TASKS = Path(__file__).parent / "tasks"
+SPECS = sorted(TASKS.glob("*.pipegen.yaml"))
+RUNS = {1, 8, 9, 12}
+NOT_YET = [path for path in SPECS if int(path.name[:2]) not in RUNS]
+FINDINGS = TASKS / "findings.txt"
+
+
+def test_all_twelve_are_here() -> None:
+    assert {int(path.name[:2]) for path in SPECS} == set(range(1, 13))
+    assert {int(path.name[:2]) for path in NOT_YET} == {2, 3, 4, 5, 6, 7, 10, 11}
+
+
+@pytest.mark.parametrize("path", [p for p in SPECS if p not in NOT_YET and p.name != "12-base.pipegen.yaml"], ids=lambda p: p.name[:-13])
+def test_what_runs_now_has_no_finding(path: Path) -> None:
+    found = inspect(path)
+    assert [(d.code, d.message) for d in found.diagnostics] == []
+    assert set(found.plans) == set(found.loaded.spec.split_names() if found.loaded.spec else ())
+
+
+def test_a_base_alone_lacks_the_value_that_its_projects_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TASK_DATA", raising=False)
+    (finding,) = inspect(TASKS / "12-base.pipegen.yaml").diagnostics
+    assert (finding.code, finding.message) == ("PG108", "the param `data` has no value")
+    monkeypatch.setenv("TASK_DATA", "anywhere")
+    assert len(inspect(TASKS / "12-base.pipegen.yaml").diagnostics) == 0
+
+
+def test_what_comes_later_is_not_yet_and_nothing_else(update_golden: bool) -> None:
+    lines = []
+    for path in NOT_YET:
+        found = inspect(path)
+        assert found.loaded.spec is None
+        assert {d.code for d in found.diagnostics} == {"PG190"}, path.name
+        assert {d.severity for d in found.diagnostics} == {Severity.ERROR}
+        lines += [f"{path.name}:{d.span.line}:{d.span.column}: {d.message}" for d in found.diagnostics if d.span is not None]
+        assert len(lines) >= len(found.diagnostics), "each has its place"
+    fresh = "\n".join(lines) + "\n"
+    if update_golden:
+        FINDINGS.write_text(fresh, encoding="utf-8")
+    assert FINDINGS.read_text(encoding="utf-8") == fresh
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The specs beside small photographs: `photos` and `held-out` with classes, `field` with a year and classes below it."""
+    from pipes import write_photos
+
+    root = tmp_path_factory.mktemp("tasks")
+    for path in SPECS:
+        shutil.copy(path, root)
+    write_photos(root / "photos", ("daisy", "rose"), 10)
+    write_photos(root / "held-out", ("daisy", "rose"), 7)
+    write_photos(root / "field" / "2024", ("daisy", "rose"), 3)
+    return root
+
+
+def build(place: Path, name: str, params: Mapping[str, Any] | None = None) -> Any:
+    import pipegen
+
+    return pipegen.build(place / f"{name}.pipegen.yaml", params=params, runtime={"jit": "never"})
+
+
+@pytest.mark.tf
+@pytest.mark.smoke
+def test_transfer_learning(place: Path) -> None:
+    pipe = build(place, "01-transfer-learning")
+    x, y = pipe.peek("train", 4)
+    assert (x.shape, y.shape) == ((4, 24, 24, 3), (4, 2))
+    assert x.min() < -20  # what ResNet50 was trained on: mean-free, blue first
+    assert (pipe.num_examples("train"), pipe.num_examples("validation")) == (17, 4)
+    assert len(pipe.train) == 2
+    assert sum(len(batch[0]) for batch in pipe.validation) == 4
+
+
+@pytest.mark.tf
+def test_three_places(place: Path) -> None:
+    pipe = build(place, "08-three-places")
+    assert {split: pipe.num_examples(split) for split in ("train", "validation", "test")} == {"train": 21, "validation": 15, "test": 7}
+    assert pipe.class_names == ("daisy", "rose")
+    images, labels = next(iter(pipe["test"]))
+    assert images.shape == (7, 24, 24, 3)
+    assert 0 <= float(images.numpy().min()) <= float(images.numpy().max()) <= 1
+    assert labels.numpy().tolist() == [0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.tf
+def test_prediction_with_file_names(place: Path) -> None:
+    pipe = build(place, "09-prediction")
+    files = [Path(file) for file in pipe.files("predict")]
+    assert files == sorted((place / "field").rglob("*.*"))
+    rows = [image for batch in pipe["predict"] for image in (batch[0] if isinstance(batch, tuple) else batch)]
+    assert len(rows) == len(files) == 7
+    trained = build(place, "01-transfer-learning")
+    found = trained.predict_on(place / "field")
+    assert [Path(file) for file in found.files] == files
+    assert sum(len(batch[0] if isinstance(batch, tuple) else batch) for batch in found.dataset) == 7
+
+
+@pytest.mark.tf
+def test_one_base_and_three_projects(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    daisies, field, box = (build(place, f"12-{name}") for name in ("daisies", "field", "gpu-box"))
+    assert daisies.peek("train", 1)[0].shape == (1, 24, 24, 3)
+    assert field.peek("train", 1)[0].shape == (1, 32, 32, 3)
+    assert daisies.spec_hash == box.spec_hash != field.spec_hash, "runtime is no part of the meaning"
+    assert daisies.files("validation") == box.files("validation")
+    # What CI does: other data through the environment, and a smaller image by hand.
+    monkeypatch.setenv("TASK_DATA", str(place / "held-out"))
+    there = build(place, "12-base", {"size": 16})
+    assert there.num_examples("train") + there.num_examples("validation") == 15
+    assert there.peek("train", 1)[0].shape == (1, 16, 16, 3)
