@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.datasets import DerivedDataset
+
 if TYPE_CHECKING:
     from pipegen.backend.datasets import PipelineDataset
 
 
-class NumpyBatches:
+class NumpyBatches(DerivedDataset):
     """A split as NumPy arrays: iterable any number of times, each pass of `len(self)` batches.
 
-    A pass over the training split is an epoch, under the same rule as `.train`.
+    A pass over the training split is an epoch, under the same rule as `.train`. It is a dataset by type, since Keras' `fit`
+    takes no other iterable that knows its length and starts anew.
     """
 
     def __init__(self, dataset: PipelineDataset) -> None:
-        self._dataset = dataset
+        self._pipegen_batches = dataset
+        super().__init__(dataset._pipegen_plain, dataset._pipegen_translate, dataset.cardinality())
 
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    @property
-    def element_spec(self) -> Any:
-        """The shapes and dtypes of a batch."""
-        return self._dataset.element_spec
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._pipegen_batches._pipegen_source()
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self._dataset:
+        for batch in self._pipegen_batches:
             yield tf.nest.map_structure(lambda t: t.numpy(), batch)
