@@ -9,7 +9,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
-from pipegen.plan.check import check
+from pipegen.plan.check import check, check_draft
 from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.spec_hash import spec_hash
@@ -88,6 +88,8 @@ def inspect(
         checked = check(loaded.spec, loaded.locate.label)
         plans = checked.plans
         diagnostics.extend(checked.diagnostics.items)
+    elif loaded.draft is not None:
+        diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
     return Inspection(loaded, plans, _without_ignored(diagnostics, loaded))
 
 

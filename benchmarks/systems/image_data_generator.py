@@ -22,7 +22,9 @@ class ImageDataGeneratorSystem(System):
     name: ClassVar[str] = "ImageDataGenerator"
 
     def note(self, recipe: Recipe) -> str:
-        return "one thread; Pillow's resize, which antialiases; brightness by way of 8-bit pixels; a shear also stretches" if isinstance(recipe, Geometric) else ""
+        if not isinstance(recipe, Geometric):
+            return ""
+        return "one thread; Pillow's resize; brightness by way of 8-bit pixels; a shear also stretches"
 
     def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
         if not isinstance(recipe, Geometric):

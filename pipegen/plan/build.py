@@ -46,8 +46,8 @@ class Builder:
         self.segment: _Geometric | _Colour | None = None
         self.held: dict[str, s.Decode] = {}
 
-    def build(self) -> Plan | None:
-        """The plan, or `None` when there are errors."""
+    def build(self, *, whole: bool = True) -> Plan | None:
+        """The plan, or `None` when there are errors; without `whole`, steps are missing: what leaves the last one is not judged."""
         chosen = recipe(self.spec, self.split)
         self._start(tuple(r for r in chosen.steps if r.num_draws))
         self._implicit_decode(chosen.steps)
@@ -55,6 +55,8 @@ class Builder:
             for feature in self._features(ref):
                 self._step(ref, feature, chosen.steps[position + 1] if position + 1 < len(chosen.steps) else None)
         self._close()
+        if not whole:
+            self.poisoned.update(f for f, t in self.type.items() if t.kind in ("encoded", "image"))
         self._finish()
         return None if self.poisoned else Plan(self.split, tuple(self.nodes))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.plan.build import Builder
 from pipegen.plan.lints import lint_recipe
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.draft import Draft
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
@@ -39,14 +40,38 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None) -> 
     """
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
-    source = _source_type(spec, classes)
+    plans, findings = _build(spec, locate, _source_type(spec, classes))
+    diagnostics.extend(findings)
+    diagnostics.extend(_shares(spec, locate))
+    if not diagnostics.has_errors:
+        diagnostics.extend(_same_type(plans, locate))
+    diagnostics.extend(lint_recipe(spec, locate))
+    return Checked(plans, diagnostics)
+
+
+def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
+    """The findings that the sound part of a wrong spec allows: none that could come from what was left out."""
+    broken, diagnostics = draft.broken, Diagnostics()
+    if not broken & {"source", "splits"}:
+        diagnostics.extend(check_splits(draft.spec, locate))
+    elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
+    whole = not broken & {"transforms", "output"} and not elsewhere
+    _, findings = _build(draft.spec, locate, draft.spec.source.infer(), whole=whole)
+    diagnostics.extend(findings)
+    if not broken & {"batch", "runtime"}:
+        diagnostics.extend(_shares(draft.spec, locate))
+    return [d for d in diagnostics if d.severity is Severity.ERROR]
+
+
+def _build(spec: PipelineSpec, locate: Locate, source: ElementType, *, whole: bool = True) -> tuple[dict[str, Plan], list[Diagnostic]]:
+    """Every split's plan, where there is one, and the findings, each once; without `whole`, see `Builder.build`."""
     plans: dict[str, Plan] = {}
     per_split: dict[str, list[Diagnostic]] = {}
     ordinary: set[Diagnostic] = set()
     for split in spec.split_names():
         builder = Builder(spec, split, locate, source)
         try:
-            plan = builder.build()
+            plan = builder.build(whole=whole)
         except OpError as error:  # an op broke its contract by raising outside `infer`
             builder.findings.append(make(error.code, error.message, locate(("transforms",))))
             plan = None
@@ -54,12 +79,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None) -> 
         ordinary |= builder.ordinary
         if plan is not None:
             plans[split] = plan
-    diagnostics.extend(_merge(per_split, ordinary))
-    diagnostics.extend(_shares(spec, locate))
-    if not diagnostics.has_errors:
-        diagnostics.extend(_same_type(plans, locate))
-    diagnostics.extend(lint_recipe(spec, locate))
-    return Checked(plans, diagnostics)
+    return plans, _merge(per_split, ordinary)
 
 
 def _source_type(spec: PipelineSpec, classes: int | None) -> ElementType:

@@ -29,15 +29,13 @@ if TYPE_CHECKING:
 _Op = TypeVar("_Op")
 
 
-def build_steps(value: Any, place: Place) -> tuple[Transform, ...] | None:
-    """The steps of a spec; `None` when any is wrong."""
+def build_steps(value: Any, place: Place) -> list[Transform | None]:
+    """The steps of a spec; `None` stands for a wrong one."""
     if not isinstance(value, list):
         help_ = ("write each step on a line of its own, as `- resize: {size: 224}`", "for no steps, leave `transforms` out")
         place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_))
-        return None
-    steps = [build_step(item, place.at(i)) for i, item in enumerate(value)]
-    found = tuple(step for step in steps if step is not None)
-    return found if len(found) == len(steps) else None
+        return []
+    return [build_step(item, place.at(i)) for i, item in enumerate(value)]
 
 
 def build_step(value: Any, place: Place) -> Transform | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
@@ -14,13 +14,16 @@ from pipegen.spec.compose import decode
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
-from pipegen.spec.models import PipelineSpec
 from pipegen.spec.params import Params
 from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.substitute import Substitution
 from pipegen.spec.validate import Place
+
+if TYPE_CHECKING:
+    from pipegen.spec.draft import Draft
+    from pipegen.spec.models import PipelineSpec
 
 _NOTHING: Mapping[str, Any] = {}
 _MOST = 1000
@@ -33,6 +36,7 @@ class Loaded:
 
     Attributes:
         spec: The spec with every default filled in; `None` when anything is an error.
+        draft: What is left of a spec with errors, where that is anything.
         diagnostics: Every finding.
         locate: Where each value stands.
         base: The absolute folder of the spec's file, or the working directory.
@@ -42,6 +46,7 @@ class Loaded:
     """
 
     spec: PipelineSpec | None
+    draft: Draft | None
     diagnostics: Diagnostics
     locate: Locator
     base: Path
@@ -78,7 +83,7 @@ def load(
     file = None if isinstance(source, Mapping) else os.fspath(source)
     named = file is not None and file != "-" and not file.startswith("<")
     base = Path(os.path.abspath(file)).parent if file is not None and named else cwd
-    nothing = Loaded(None, out, Locator(SourceMap(), files, cwd), base, file, {}, files.texts)
+    nothing = Loaded(None, None, out, Locator(SourceMap(), files, cwd), base, file, {}, files.texts)
     try:
         tree = _read(source, file, text, base, files, out)
         if tree is None:
@@ -92,14 +97,15 @@ def load(
             tree = _laid_over(tree, runtime, locate, out)
         make_absolute(tree.value, locate)
         locate.raw = tree.value
-        spec = build(tree, Place(locate, (), out, substitution.spoiled, tree.partial), file, section.declared)
+        draft = build(tree, Place(locate, (), out, substitution.spoiled, tree.partial), file, section.declared)
     except FullError:
         out.most = None
         out.add(
             make("PG003", f"more than {_MOST:,} findings: the rest of the spec was not looked at", Label(None, path=file or "the spec"))
         )
         return nothing
-    return Loaded(None if out.has_errors else spec, out, locate, base, file, tree.value, files.texts)
+    spec = draft.spec if draft is not None and not out.has_errors else None
+    return Loaded(spec, draft if spec is None else None, out, locate, base, file, tree.value, files.texts)
 
 
 def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, files: Files, out: Diagnostics) -> Tree | None:

@@ -9,6 +9,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Edit, Fix, Span
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.choices import build_source, build_steps
+from pipegen.spec.draft import draft
 from pipegen.spec.expect import field_type
 from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import name_of, replacement, too_many, unknown_key
@@ -23,6 +24,7 @@ from pipegen.spec.words import one_of, show
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Label
     from pipegen.ops.base import Transform
+    from pipegen.spec.draft import Draft
     from pipegen.spec.models import Param, Splits
     from pipegen.spec.source_map import KeyPath, Tree
     from pipegen.spec.validate import Place
@@ -31,8 +33,8 @@ VERSION = 1
 _BY_HAND = ("pipegen", "params", "source", "transforms")
 
 
-def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> PipelineSpec | None:
-    """The spec that a tree says, or `None` with findings.
+def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> Draft | None:
+    """The spec that a tree says, or with findings what is left of it.
 
     Args:
         tree: The whole spec, bases merged and params put in.
@@ -52,13 +54,13 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     elif not tree.partial and not any(closest(key, ["source"]) for key in raw if key not in PipelineSpec.model_fields):
         help_ = ("a folder of images is `source: {image_folder: {path: photos/}}`",)
         out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
-    if "transforms" in raw:
-        values["transforms"] = build_steps(raw["transforms"], place.at("transforms"))
-    _same_ids(values.get("transforms") or (), place)
+    steps = build_steps(raw["transforms"], place.at("transforms")) if "transforms" in raw else []
+    if None not in steps:
+        _same_ids(tuple(step for step in steps if step is not None), place)
     if ("splits", "method", "column") not in reserved:
         _parts(values.get("splits"), place)
     _odd_keys(tree, place, reserved)
-    return None if out.has_errors else PipelineSpec.model_construct(**values)
+    return None if tree.partial else draft(raw, values, steps, out)
 
 
 def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""What is left of a spec that has mistakes, so that one run can find those that only several sections together show."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.suggest import closest
+from pipegen.ops.registry import sources
+from pipegen.spec.models import PipelineSpec
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.ops.sources.base import Source
+
+_PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
+_HOPELESS = {"pipegen", "extends"}
+"""Where a mistake leaves the whole spec in doubt."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A spec in which what is wrong was left out.
+
+    Attributes:
+        spec: The sections that are right, and the steps before the first wrong one; defaults elsewhere.
+        broken: The sections that are wrong in part or as a whole: nothing may be concluded from their defaults.
+    """
+
+    spec: PipelineSpec
+    broken: frozenset[str]
+
+
+def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:
+    """A draft of what could be read.
+
+    Args:
+        raw: The whole spec as plain values.
+        values: The sections by name; `None` for a wrong one.
+        steps: The steps in order; `None` for a wrong one.
+        found: Every finding so far.
+
+    Returns:
+        The draft, or `None` where a mistake leaves everything in doubt.
+    """
+    broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
+    sound = next((i for i, step in enumerate(steps) if step is None), len(steps))
+    if sound < len(steps):
+        broken.add("transforms")
+    for finding in found.items:
+        if finding.severity is not Severity.ERROR:
+            continue
+        place = _PLACE.match(finding.labels[0].path) if finding.labels else None
+        if place is None:
+            return None
+        section = place[1] if place[1] in PipelineSpec.model_fields else closest(place[1], PipelineSpec.model_fields) or "transforms"
+        if section == "transforms":
+            sound = min(sound, int(place[2] or 0))
+        broken.add(section)
+    source = values.get("source") or _stand_in(raw.get("source"))
+    if source is None or broken & _HOPELESS:
+        return None
+    kept = {name: value for name, value in values.items() if value is not None and name not in broken}
+    kept |= {"source": source, "transforms": tuple(steps[:sound])}
+    return Draft(PipelineSpec.model_construct(**{"pipegen": 1, **kept}), frozenset(broken))
+
+
+def _stand_in(source: Any) -> Source | None:
+    """A source of the kind that is meant, where its arguments are wrong: its features are known all the same."""
+    name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
+    cls = sources().get(name) if isinstance(name, str) else None
+    return None if cls is None or hasattr(cls, "from_yaml") else cls.model_construct()

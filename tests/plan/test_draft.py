@@ -1,0 +1,67 @@
+"""A mistake in one section hides none in another, and what is missing because of it is not held against the spec."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipegen.compilation import inspect
+
+GOOD = {
+    "pipegen": "1",
+    "source": "{image_folder: {path: photos}}",
+    "splits": "{parts: {train: 0.8, validation: 0.2}}",
+    "transforms": "[{resize: {size: 32}}, random_flip]",
+    "batch": "{size: 8}",
+    "output": "{x: image}",
+}
+
+
+def codes(**sections: str) -> list[str]:
+    text = "".join(f"{key}: {value}\n" for key, value in (GOOD | sections).items())
+    return sorted(d.code for d in inspect("spec.yaml", text=text).diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ({}, []),
+        ({"batch": "{size: 0}", "splits": "{parts: {train: 0.8, validation: 0.5}}"}, ["PG105", "PG301"]),
+        ({"source": "{image_folder: {pth: a}}", "output": "{x: imge}"}, ["PG102", "PG217"]),
+        ({"source": "{image_folder: {pth: a}}", "transforms": "[{resize: {shorter_side: 9}}]"}, ["PG102", "PG201"]),
+        ({"seed": "much", "transforms": "[{normalize: {preset: torch}}, {random_brightness: {factor: 0.1}}]"}, ["PG104", "PG201", "PG214"]),
+        ({"epoch": "{step: 3}", "batch": "{remainder: {trian: keep}}"}, ["PG102", "PG220"]),
+        ({"seed": "-1", "batch": "{size: 10}", "runtime": "{shard: {index: 0, count: 3}}"}, ["PG105", "PG412"]),
+        ({"transforms": "[{center_crop: {size: 40}}, {random_hue: {degrees: 9, fill: 3}}]", "output": "{y: lable}"}, ["PG102", "PG217"]),
+    ],
+)
+def test_sections_are_judged_together_though_one_is_wrong(sections: dict[str, str], expected: list[str]) -> None:
+    assert codes(**sections) == expected
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ({"transforms": "[{resize: {sze: 32}}, {normalize: {preset: torch}}]"}, ["PG102"]),
+        ({"transforms": "[{resize: {sze: 32}}]", "output": "{dtype: uint8, channels: first}"}, ["PG102"]),
+        ({"trasforms": "[{resize: {size: 32}}]", "transforms": "[]"}, ["PG102"]),
+        ({"source": "{csv: {path: a.csv}}", "output": "{x: photo, y: price}"}, ["PG190"]),
+        ({"splits": "{parts: {train: 0.8, validation: x}}", "batch": "{remainder: {validation: drop}}"}, ["PG104"]),
+        ({"splits": "{part: {train: 0.8, test: 0.2}}", "transforms": "[{resize: {size: 32, when: [test]}}]"}, ["PG102"]),
+        ({"output": "{x: image, encode: {label: onehot}}"}, ["PG105"]),
+        ({"pipegen": "9", "transforms": "[{new_step: {a: 1}}]", "output": "{x: picture}"}, ["PG103", "PG111"]),
+        ({"augmentation": "[]", "transforms": "[]"}, ["PG102"]),
+    ],
+)
+def test_nothing_is_concluded_from_what_was_left_out(sections: dict[str, str], expected: list[str]) -> None:
+    assert codes(**sections) == expected
+
+
+def test_a_param_without_a_value_is_said_once() -> None:
+    assert codes(params="{size: {type: int}}", transforms="[{resize: {size: $size}}]") == ["PG108"]
+
+
+def test_the_steps_of_a_section_that_is_left_out_keep_their_places() -> None:
+    steps = "\n  - rescale: {to: [0, 1]}\n  - normalize: {preset: torch}\n  - resize: {}\n"
+    text = f"pipegen: 1\nsource: {{image_folder: {{path: a}}}}\ntransforms:{steps}"
+    found = inspect("spec.yaml", text=text).diagnostics.sorted()
+    assert [(d.code, d.span.line) for d in found if d.span] == [("PG213", 5), ("PG105", 6)]
