@@ -94,7 +94,11 @@ class Pipeline:
 
     @property
     def train(self) -> PipelineDataset:
-        """The training split. A pass counts as an epoch when its last batch has been handed over."""
+        """The training split. A pass counts as an epoch when its last batch has been handed over.
+
+        The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
+        `fit` the `callback` there, which says which epoch it is.
+        """
         return self["train"]
 
     @property

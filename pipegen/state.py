@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 VERSION = 1
+_KEYS = ("epoch", "step", "examples", "spec_hash", "data", "spec")
 
 
 def make_state(spec: PipelineSpec, spec_hash: str, fingerprint: str, epoch: int, step: int) -> dict[str, Any]:
@@ -39,6 +40,9 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
     """
     if state.get("pipegen_state") != VERSION:
         raise StateError(f"this is no pipegen state of version {VERSION}: {', '.join(map(str, state)) or 'it is empty'}")
+    missing = [key for key in _KEYS if key not in state]
+    if missing:
+        raise StateError(f"the state is not whole: it lacks {', '.join(missing)}")
     if state["data"] != fingerprint:
         raise StateError("the data is not what the state was saved with: files were added, removed, renamed or changed in size")
     epoch, step = int(state["epoch"]), int(state["step"])

@@ -50,14 +50,14 @@ class Progress:
         """Note that a batch is handed over; the last one of an epoch lets the next iterator start the next epoch."""
         last = tf.equal(step, self.steps - 1)
         follows = tf.where(last, tf.stack([epoch + 1, tf.zeros_like(step)]), tf.stack([epoch, step + 1]))
-        noted = self.delivered.assign(follows, read_value=False)
+
+        def note() -> tf.Operation:
+            with tf.control_dependencies([self.delivered.assign(follows, read_value=False)]):
+                return tf.cond(last, lambda: tf.group(self.start.assign(follows, read_value=False)), tf.no_op)
+
+        # An iterator that lags behind, in an epoch that another one has ended, moves nothing back.
+        noted = tf.cond(epoch >= self.start.read_value()[0], lambda: tf.group(note()), tf.no_op)
         with tf.control_dependencies([noted] if noted is not None else []):
-            begun = tf.cond(
-                tf.logical_and(last, epoch >= self.start.read_value()[0]),
-                lambda: tf.group(self.start.assign(follows, read_value=False)),
-                tf.no_op,
-            )
-        with tf.control_dependencies([begun] if begun is not None else []):
             return tf.nest.map_structure(tf.identity, batch)
 
 
@@ -220,7 +220,7 @@ class _ExplainingIterator(Iterator[Any]):
 
     def __init__(self, dataset: PipelineDataset) -> None:
         self._dataset = dataset
-        self._epoch, self._step = dataset._pipegen_first()
+        self._at: tuple[int, int] | None = None
         self._inner = iter(dataset._pipegen_plain)
 
     @property
@@ -232,14 +232,17 @@ class _ExplainingIterator(Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
+        if self._at is None:  # read when the first batch is asked for, as the graph does
+            self._at = self._dataset._pipegen_first()
+        epoch, step = self._at
         try:
             batch = next(self._inner)
         except tf.errors.OpError as error:
-            raise self._dataset._pipegen_translate(error, (self._epoch, self._step)) from None
+            raise self._dataset._pipegen_translate(error, (epoch, step)) from None
         commit = self._dataset._pipegen_commit
         if commit is not None:
-            commit(self._epoch, self._step)
-        self._step += 1
+            commit(epoch, step)
+        self._at = (epoch, step + 1)
         return batch
 
     get_next = __next__

@@ -69,11 +69,12 @@ def test_the_last_batch_makes_the_epoch_not_what_is_asked_behind_it(pipe: Any, e
 
 def test_an_iterator_that_lags_behind_moves_nothing_back(pipe: Any, epochs: Any) -> None:
     early, other = iter(pipe.train), iter(pipe.train)
+    next(early)
     for _ in range(4):
         next(other)
     same(stream(pipe.train), epochs[1])
     list(early)
-    assert pipe.state()["epoch"] in (1, 2)
+    assert (pipe.state()["epoch"], pipe.state()["step"]) == (2, 0)
     same(stream(pipe.train), epochs[2])
 
 

@@ -29,10 +29,11 @@ def no_xla(monkeypatch: pytest.MonkeyPatch) -> None:
         if not jit_compile:
             return plain(f, jit_compile=jit_compile, **own)
 
-        def fail(*_: Any) -> Any:
-            raise tf.errors.UnimplementedError(None, None, "no XLA here\nand more")
+        class Broken:
+            def get_concrete_function(self, *_: Any) -> Any:
+                raise tf.errors.UnimplementedError(None, None, "no XLA here\nand more")
 
-        return fail
+        return Broken()
 
     monkeypatch.setattr(kernels.tf, "function", function)
 
