@@ -162,8 +162,15 @@ def optimise(spec: PipelineSpec, plan: Plan, *, num_examples: int | None = None,
     return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, replaces))
 
 
-def check_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> None:
-    """Refuse a memory cache that was asked for and does not fit.
+def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
+    """The bytes that a plan's memory cache will take.
+
+    Args:
+        spec: The spec.
+        plan: The optimised plan of one split.
+        num_examples: Examples in the split.
+        budget: What is left of the RAM budget, in bytes.
+        locate: Finds the place of a key path.
 
     Raises:
         SpecError: `PG410`.
@@ -171,10 +178,11 @@ def check_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     from pipegen.passes.place_cache import cached_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
-    if node is None or spec.runtime.cache != "memory":
-        return
+    if node is None:
+        return 0
     need = cached_bytes(node.out) * num_examples
-    if need > budget:
-        message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget is {format_bytes(budget)}"
+    if need > budget and spec.runtime.cache == "memory":
+        message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget has {format_bytes(budget)} left"
         help_ = ("use `cache: auto`, which caches what fits, or raise `ram_budget`",)
         raise SpecError([make("PG410", message, locate(("runtime", "cache")), help=help_)])
+    return need

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compilation import Spec, check_cache, collect_data, load, optimise, plans_with_data
+from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise, plans_with_data
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.explanation import explain_text
@@ -70,21 +70,20 @@ class Pipeline:
         self.spec = spec
         self._manifest = manifest
         self._plans = plans
-        self._compiled: dict[str, Compiled] = {}
-        self._engine = Engine(spec.model, lambda split: self._compile(split).plan, manifest, spec.loaded.locate.label)
+        self._compiled = self._compile()
+        self._engine = Engine(spec.model, lambda split: self._compiled[split].plan, manifest, spec.loaded.locate.label)
 
-    def _compile(self, split: str) -> Compiled:
+    def _compile(self) -> dict[str, Compiled]:
+        """Every split's plan through the passes; the caches of all of them share the RAM budget."""
         from pipegen.backend.budget import ram_budget
 
-        if split not in self._compiled:
-            self._require(split)
-            model = self.spec.model
+        model, left = self.spec.model, ram_budget(self.spec.model.runtime)
+        done: dict[str, Compiled] = {}
+        for split, plan in self._plans.items():
             count = self._manifest.num_examples(split)
-            budget = ram_budget(model.runtime)
-            compiled = optimise(model, self._plans[split], num_examples=count, ram_budget=budget)
-            check_cache(model, compiled.plan, count, budget, self.spec.loaded.locate.label)
-            self._compiled[split] = compiled
-        return self._compiled[split]
+            done[split] = optimise(model, plan, num_examples=count, ram_budget=left)
+            left -= claim_cache(model, done[split].plan, count, left, self.spec.loaded.locate.label)
+        return done
 
     def _require(self, split: str) -> None:
         if split not in self._plans:
@@ -134,6 +133,9 @@ class Pipeline:
             step: The first step.
             shard: `(index, count)`: which share of each global batch, in place of the spec's.
             device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
+
+        Raises:
+            ValueError: For an epoch, a step, a share or a device that there is not.
         """
         self._require(split)
         if not 0 <= step <= self.steps(split) or epoch < 0:
@@ -154,6 +156,7 @@ class Pipeline:
         """The next `n` examples of a split as NumPy arrays; moves nothing."""
         from pipegen.backend.peek import peek
 
+        self._require(split)
         epoch, step = self._engine.train_progress().position() if split == "train" else (0, 0)
         return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, n)
 
@@ -202,7 +205,8 @@ class Pipeline:
         """This spec's evaluation steps on unlabelled data.
 
         Args:
-            wanted: A folder, a file, a list of files, or uint8 images as an array or a list of arrays.
+            wanted: A folder (every image in it and below), a file, a list of files, or uint8 images as an array
+                `(n, height, width, 1 or 3)` or a list of arrays.
 
         Returns:
             `.dataset` for `model.predict`, and `.files`, one for each row, in order.
@@ -211,7 +215,7 @@ class Pipeline:
         from pipegen.plan.unlabelled import unlabelled_plan
 
         plan = unlabelled_plan(self.spec.model, self.spec.loaded.locate.label)
-        return predictions(self.spec.model, optimise(self.spec.model, plan).plan, wanted)
+        return predictions(self.spec.model, optimise(self.spec.model, plan).plan, wanted, self._engine.where)
 
     # What is known about the data
 
@@ -257,8 +261,8 @@ class Pipeline:
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of a batch of the first split."""
-        return self[next(iter(self._plans))].element_spec
+        """The shapes and dtypes of a training batch; without a training split, of the first split's."""
+        return self["train" if "train" in self._plans else next(iter(self._plans))].element_spec
 
     @property
     def spec_hash(self) -> str:
@@ -274,6 +278,7 @@ class Pipeline:
 
     def state(self) -> dict[str, Any]:
         """Where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
+        self._require("train")
         epoch, step = self._engine.train_progress().position()
         return self._state_at(epoch, step)
 
@@ -286,6 +291,7 @@ class Pipeline:
         Raises:
             StateError: When the spec or the data differs; it says in words what does.
         """
+        self._require("train")
         epoch, step = position_from(state, self.spec.model, self.spec_hash, self.fingerprint, self.steps("train"))
         self._seek(epoch, step)
 
@@ -304,7 +310,16 @@ class Pipeline:
         return ResumeCallback(self, directory, save_freq)
 
     def trim(self, split: str, predictions: Any) -> Any:
-        """Remove the rows that `remainder: pad` or a padded prediction added: one row for each file remains."""
+        """Remove the rows that `remainder: pad` added: one row for each file remains.
+
+        Args:
+            split: The split that was predicted on.
+            predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
+        """
+        if isinstance(predictions, Mapping):
+            return {name: self.trim(split, rows) for name, rows in predictions.items()}
+        if isinstance(predictions, (list, tuple)):  # a model with several outputs
+            return type(predictions)(self.trim(split, rows) for rows in predictions)
         return predictions[: self.num_examples(split)]
 
     # Talking about itself
@@ -325,7 +340,7 @@ class Pipeline:
         """The compiled plan of one split, or of all, with the types on its edges and what each pass did."""
         chosen = [split] if split is not None else list(self._plans)
         counts = {s: f"{self.num_examples(s):,} examples, {self.steps(s):,} steps" for s in chosen}
-        return explain_text(self.spec.model, {s: self._compile(s) for s in chosen}, before=before, counts=counts)
+        return explain_text(self.spec.model, {s: self._compiled[s] for s in chosen}, before=before, counts=counts)
 
     def __repr__(self) -> str:
         from pipegen.backend.model_check import fitting_loss

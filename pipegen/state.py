@@ -45,7 +45,10 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
         raise StateError(f"the state is not whole: it lacks {', '.join(missing)}")
     if state["data"] != fingerprint:
         raise StateError("the data is not what the state was saved with: files were added, removed, renamed or changed in size")
-    epoch, step = int(state["epoch"]), int(state["step"])
+    for key in ("epoch", "step", "examples"):
+        if not isinstance(state[key], int) or isinstance(state[key], bool) or state[key] < 0:
+            raise StateError(f"`{key}` of the state is {state[key]!r}, which is no count")
+    epoch, step = state["epoch"], state["step"]
     if state["spec_hash"] != spec_hash:
         batch = _only_batch_size(state, spec)
         if batch is None:

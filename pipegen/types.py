@@ -161,16 +161,3 @@ class ElementType:
 
 def _number(x: float) -> str:
     return f"{x:.6g}"
-
-
-def common_type(a: FeatureType, b: FeatureType) -> FeatureType:
-    """The tightest type that holds both: unknown where shapes differ, the union of the intervals.
-
-    Raises:
-        ValueError: If kinds, dtypes or ranks differ.
-    """
-    if (a.kind, a.dtype, len(a.shape)) != (b.kind, b.dtype, len(b.shape)):
-        raise ValueError(f"no common type: {a} and {b}")
-    shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
-    interval = a.interval.union(b.interval) if a.interval and b.interval else None
-    return replace(a, shape=shape, interval=interval)

@@ -300,6 +300,23 @@ def test_a_finished_run_leaves_a_state_that_starts_the_next_epoch(pipe: Any, tmp
     assert pipe.state()["epoch"] == 2
 
 
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_a_stop_that_another_callback_wants_stays(pipe: Any, tmp_path: Path, ours_first: bool) -> None:
+    import json
+
+    import keras
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.model.stop_training = True
+
+    pipe._seek(0, 2)
+    (tmp_path / "pipegen.state.json").write_text(json.dumps(pipe.state()))
+    both = [pipe.callback(tmp_path), Stop()]
+    history = model_of().fit(pipe.train, epochs=3, verbose=0, callbacks=both if ours_first else both[::-1])
+    assert len(history.epoch) == 1
+
+
 def test_a_callback_refuses_a_wrong_frequency(pipe: Any) -> None:
     with pytest.raises(ValueError, match='"epoch" or a number of batches'):
         pipe.callback(save_freq="batch")

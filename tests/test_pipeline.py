@@ -272,3 +272,53 @@ def test_explain_counts_examples_and_steps(pipe: Any) -> None:
     assert "fuse_decode_crop" in text
     assert pipe.explain("validation") in text
     assert "as written" in pipe.explain("train", before=True)
+
+
+@pytest.mark.parametrize("shard", [(5, 4), (-1, 4), (0, 3), (1, 3), (0, 0)])
+def test_a_share_that_there_is_not_is_refused(pipe: Any, shard: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=r"share|divide"):
+        pipe.dataset("train", shard=shard)
+
+
+def test_a_cluster_that_cannot_be_read_is_a_finding(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("{", "[1]", '{"cluster": {"worker": 3}, "task": {}}'):
+        monkeypatch.setenv("TF_CONFIG", text)
+        with pytest.raises(SpecError, match="TF_CONFIG"):
+            pipegen.build(sections(photo_folder))
+    assert pipegen.build(sections(photo_folder), runtime={"shard": "none"}).num_examples("train") == 32
+
+
+def test_a_device_that_is_not_there_is_refused(photo_folder: Path, pipe: Any) -> None:
+    made = pipegen.build(sections(photo_folder), runtime={"prefetch": {"device": "GPU:7"}})
+    with pytest.raises(SpecError, match="there is no device `GPU:7`"):
+        _ = made.train
+    with pytest.raises(ValueError, match="there is no device `TPU:0`"):
+        pipe.dataset("train", device="TPU:0")
+
+
+def test_the_caches_of_all_splits_share_the_ram_budget(photo_folder: Path) -> None:
+    """32 and 11 examples of 24 x 24 x 3 bytes: 55,296 and 19,008."""
+    with pytest.raises(SpecError, match="split `validation` in memory"):
+        pipegen.build(sections(photo_folder), runtime={"cache": "memory", "ram_budget": 70_000})
+    assert pipegen.build(sections(photo_folder), runtime={"cache": "memory", "ram_budget": 75_000}).splits == ("train", "validation")
+    auto = pipegen.build(sections(photo_folder), runtime={"cache": "auto", "ram_budget": 112_000})
+    text = auto.explain()
+    assert text.count("\ncache ") == 2
+    assert pipegen.build(sections(photo_folder), runtime={"ram_budget": 60_000}).explain().count("\ncache ") == 1
+
+
+def test_splits_that_there_are_not_are_told_with_those_that_there_are(photo_folder: Path, pipe: Any) -> None:
+    for ask in (pipe.peek, pipe.preview, pipe.files, pipe.labels, pipe.steps, pipe.num_examples, pipe.__getitem__, pipe.dataset):
+        with pytest.raises(KeyError, match="the splits are train, validation"):
+            ask("nosplit")
+    unlabelled = pipegen.build(
+        sections(photo_folder, source={"image_folder": {"path": str(photo_folder), "labels": "none"}}, splits={"parts": {}})
+    )
+    for ask in (unlabelled.state, unlabelled.peek, lambda: unlabelled.train, lambda: unlabelled.restore({})):
+        with pytest.raises(KeyError, match="the splits are predict"):
+            ask()
+
+
+def test_the_element_is_that_of_training_whatever_the_order_of_the_parts(photo_folder: Path) -> None:
+    made = pipegen.build(sections(photo_folder, splits={"parts": {"validation": 0.25, "train": 0.75}}), runtime={"jit": "never"})
+    assert made.element_spec[0].shape == (8, 24, 24, 3)

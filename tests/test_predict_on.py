@@ -111,6 +111,12 @@ def test_arrays_that_are_no_images_are_refused(pipe: Any, array: Any) -> None:
         pipe.predict_on(array)
 
 
+def test_one_image_is_not_taken_for_several(pipe: Any) -> None:
+    with pytest.raises(TypeError, match="wrap it in a list"):
+        pipe.predict_on(picture(1, 30, 40))
+    assert len(pipe.predict_on([picture(1, 30, 40)])) == 1
+
+
 def test_a_damaged_file_is_named(pipe: Any, tmp_path: Path) -> None:
     import shutil
 
@@ -118,7 +124,14 @@ def test_a_damaged_file_is_named(pipe: Any, tmp_path: Path) -> None:
     files[4].write_bytes(files[4].read_bytes()[:300])
     with pytest.raises(DataError) as caught:
         batches(pipe.predict_on([str(f) for f in files]).dataset)
-    assert str(files[4]) in str(caught.value).splitlines()[0]
+    line = str(caught.value).splitlines()[0]
+    assert str(files[4]) in line
+    assert "(step `decode`, transforms" in line
+    assert line.endswith("; leave it out of the list")
+    assert "exclude" not in line
+    with pytest.raises(DataError, match="leave it out of the list") as derived:
+        batches(pipe.predict_on([str(f) for f in files]).dataset.take(3))
+    assert str(files[4]) in str(derived.value).splitlines()[0]
 
 
 @pytest.mark.smoke
@@ -147,6 +160,13 @@ def test_trim_removes_what_pad_added(photo_folder: Path) -> None:
     rows = pipe.trim("validation", padded)
     plain = shared(photo_folder, transforms=[RESIZE])
     np.testing.assert_allclose(rows, model.predict(plain.validation, verbose=0), rtol=1e-6)
+
+
+def test_trim_keeps_the_structure_of_several_outputs(pipe: Any) -> None:
+    rows = np.arange(16)
+    first, second = pipe.trim("validation", [rows, rows[:, None]])
+    assert (first.shape, second.shape) == ((11,), (11, 1))
+    assert pipe.trim("validation", {"a": rows})["a"].shape == (11,)
 
 
 def test_pad_weighs_repeats_with_0(photo_folder: Path) -> None:

@@ -101,6 +101,19 @@ def test_what_is_no_state_is_refused(pipe: Any, state: dict[str, Any]) -> None:
         pipe.restore(state)
 
 
+@pytest.mark.parametrize("own", [{"step": -3}, {"step": "x"}, {"epoch": 1.5}, {"step": 99}])
+def test_positions_that_are_none_are_refused(pipe: Any, own: dict[str, Any]) -> None:
+    with pytest.raises(StateError):
+        pipe.restore({**pipe.state(), **own})
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_a_damaged_state_file_is_named(pipe: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "pipegen.state.json").write_text(text)
+    with pytest.raises(StateError, match=r"pipegen\.state\.json.*remove it to start anew"):
+        pipe.callback(tmp_path).on_train_begin()
+
+
 @pytest.mark.parametrize("size", [4, 16])
 def test_another_batch_size_goes_on_at_the_same_example(pipe: Any, photo_folder: Path, size: int) -> None:
     saved = advance(pipe, 2)

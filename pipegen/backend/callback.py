@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from pipegen.errors import StateError
+
 if TYPE_CHECKING:
     from pipegen.pipeline import Pipeline
 
 STATE_FILE = "pipegen.state.json"
+_ENDS_EPOCH = object()
+"""True to Keras, and told apart from what another callback sets."""
 
 
 class ResumeCallback(keras.callbacks.Callback):
@@ -36,14 +40,13 @@ class ResumeCallback(keras.callbacks.Callback):
         self._begun = False
         self._offset = 0
         self._epoch = 0
-        self._stopped_here = False
         self._last_batch = 0
         self._unsaved = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Read the saved state, if there is one."""
         self._begun = False
-        self._saved = json.loads(self._file.read_text()) if self._file is not None and self._file.exists() else None
+        self._saved = _read(self._file) if self._file is not None and self._file.exists() else None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Move the pipeline to the first epoch that `fit` runs."""
@@ -72,14 +75,12 @@ class ResumeCallback(keras.callbacks.Callback):
         if self._file is not None and self._is_due(batch):
             self._save(self._epoch * self._per_epoch() + done)
         if self._offset and done >= self._per_epoch() and not self.model.stop_training:
-            self.model.stop_training = True
-            self._stopped_here = True
+            self.model.stop_training = _ENDS_EPOCH
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Save the start of the next epoch, when epochs are what is saved."""
-        if self._stopped_here:
+        if self.model.stop_training is _ENDS_EPOCH:  # another callback's wish to stop stays
             self.model.stop_training = False
-            self._stopped_here = False
         self._last_batch = 0
         if self._file is not None and self._save_freq == "epoch":
             self._save((epoch + 1) * self._per_epoch())
@@ -110,3 +111,13 @@ class ResumeCallback(keras.callbacks.Callback):
         partial = self._file.with_suffix(".partial")
         partial.write_text(json.dumps(state))
         partial.replace(self._file)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        state = json.loads(file.read_text())
+    except ValueError as error:
+        raise StateError(f"{file} is damaged ({error}); remove it to start anew") from None
+    if not isinstance(state, dict):
+        raise StateError(f"{file} holds no state; remove it to start anew")
+    return state

@@ -71,7 +71,7 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
             try:
                 features.update(executor.read(at, node.out))
             except tf.errors.OpError as error:
-                return f"cannot read {path}: {reason(error)}; {_advice(executor)}"
+                return f"cannot read {path}: {reason(error)}; {executor.job.advice}"
         elif isinstance(node, Element):
             for stage in node.stages:
                 try:
@@ -88,7 +88,7 @@ def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, w
     if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
         ref, verb = stage.crop, "crop"
     place = f" (step `{ref.id}`, {where(ref.path)})" if ref is not None else ""
-    return f"cannot {verb} {path}{place}: {reason(error)}; {_advice(executor)}"
+    return f"cannot {verb} {path}{place}: {reason(error)}; {executor.job.advice}"
 
 
 def place_of_decode(plan: Plan, where: Where) -> str:
@@ -103,10 +103,6 @@ def advice(split: str, *, skips: bool) -> str:
     if split == "train" and not skips:
         return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record in its place"
     return "list it in a file and set `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"
-
-
-def _advice(executor: Executor) -> str:
-    return advice(executor.plan.split, skips=executor.job.quarantine is not None)
 
 
 def reason(error: Exception) -> str:

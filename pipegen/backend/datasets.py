@@ -62,7 +62,10 @@ class Progress:
 
 
 class _Explains(tf.data.Dataset):
-    """What `fit` itself derives explains its errors as well: it repeats on request, maps and prefetches for `class_weight`."""
+    """What `fit` itself derives explains its errors as well: it repeats on request, maps and prefetches for `class_weight`.
+
+    Behind other transformations the error is TensorFlow's, and holds ours.
+    """
 
     _pipegen_translate: Translate
 
@@ -81,6 +84,16 @@ class _Explains(tf.data.Dataset):
     def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.prefetch`."""
         return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self._pipegen_translate, self.cardinality())
+
+    def take(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.take`."""
+        length = super().take(*args, **options).cardinality()
+        return DerivedDataset(self._pipegen_source().take(*args, **options), self._pipegen_translate, length)
+
+    def skip(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.skip`."""
+        length = super().skip(*args, **options).cardinality()
+        return DerivedDataset(self._pipegen_source().skip(*args, **options), self._pipegen_translate, length)
 
 
 class DerivedDataset(_Explains):

@@ -46,9 +46,9 @@ class Engine:
         self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
         self._datasets: dict[str, PipelineDataset] = {}
         self.shard = resolve_shard(spec.runtime)
-        if spec.batch.size % self.shard[1]:
-            message = f"a global batch of {spec.batch.size} does not divide among {self.shard[1]} hosts"
-            raise SpecError([make("PG412", message, locate(("batch", "size")), help=(f"use a multiple of {self.shard[1]}",))])
+        problem = self._odd_shard(self.shard)
+        if problem is not None:
+            raise SpecError([make("PG412", problem, locate(("batch", "size")), help=(f"use a multiple of {self.shard[1]}",))])
         self.progress: Progress | None = None
 
     def executor(self, split: str, shard: tuple[int, int] | None = None) -> Executor:
@@ -57,9 +57,19 @@ class Engine:
         if key not in self._executors:
             self._check_last_batch(split, key[1])
             plan, quarantine = self._plans(split), self._quarantine(split)
-            remedy = f"{damage.place_of_decode(plan, self._where)}; {damage.advice(split, skips=quarantine is not None)}"
-            self._executors[key] = Executor(Job(plan, self.spec, records_from(self.manifest, split), key[1], quarantine, remedy))
+            place = damage.place_of_decode(plan, self.where)
+            advice = damage.advice(split, skips=quarantine is not None)
+            records = records_from(self.manifest, split)
+            self._executors[key] = Executor(Job(plan, self.spec, records, key[1], quarantine, place, advice))
         return self._executors[key]
+
+    def _odd_shard(self, shard: tuple[int, int]) -> str | None:
+        index, count = shard
+        if not 0 <= index < count:
+            return f"there is no share {index} of {count}: shares count from 0"
+        if self.spec.batch.size % count:
+            return f"a global batch of {self.spec.batch.size} does not divide among {count} hosts"
+        return None
 
     def _quarantine(self, split: str) -> Quarantine | None:
         skip = self.spec.errors.skip
@@ -93,30 +103,42 @@ class Engine:
         return self._datasets[split]
 
     def fixed(self, split: str, epoch: int, step: int, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """One epoch of a split from one step on, without a variable."""
+        """One epoch of a split from one step on, without a variable.
+
+        Raises:
+            ValueError: For a share or a device that there is not.
+        """
+        problem = self._odd_shard(shard) if shard is not None else None
+        if problem is not None:
+            raise ValueError(problem)
         executor = self.executor(split, shard)
         return fixed_dataset(executor, epoch, step, self._translate(executor), resolve_device(device) if device else None)
 
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]
-        return resolve_device(last.device) if isinstance(last, Prefetch) and last.device else None
+        if not isinstance(last, Prefetch) or not last.device:
+            return None
+        try:
+            return resolve_device(last.device)
+        except ValueError as error:
+            raise SpecError([make("PG105", str(error), self._locate(("runtime", "prefetch", "device")))]) from None
 
-    def _where(self, path: tuple[str | int, ...]) -> str:
+    def where(self, path: tuple[str | int, ...]) -> str:
+        """The place of a key path: `file:line:column`, or the path in words."""
         label = self._locate(path, key=True)
         return str(label.span) if label.span is not None else label.path
 
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
         """What to say of one record that could not be decoded on its own."""
         executor = self.executor(split)
-        found = damage.find_problem(executor, record, epoch, self._where)
+        found = damage.find_problem(executor, record, epoch, self.where)
         if found is None:  # the window that an epoch draws may lie before the damage
-            place = damage.place_of_decode(executor.plan, self._where)
-            help_ = damage.advice(split, skips=executor.job.quarantine is not None)
-            found = f"cannot decode {executor.job.records.paths[record]}{place}: {damage.reason(error)}; {help_}"
+            job = executor.job
+            found = f"cannot decode {job.records.paths[record]}{job.place}: {damage.reason(error)}; {job.advice}"
         return DataError(found)
 
     def _translate(self, executor: Executor) -> Translate:
-        return lambda error, at: damage.explain_failure(executor, error, at, self._where)
+        return lambda error, at: damage.explain_failure(executor, error, at, self.where)
 
 
 def records_from(manifest: Manifest, split: str) -> Records:
@@ -130,21 +152,37 @@ def resolve_shard(runtime: Runtime, environment: Mapping[str, str] = os.environ)
         return runtime.shard.index, runtime.shard.count
     if runtime.shard == "none" or not environment.get("TF_CONFIG"):
         return 0, 1
-    config: dict[str, Any] = json.loads(environment["TF_CONFIG"])
-    cluster: dict[str, list[str]] = config.get("cluster", {})
-    task: dict[str, Any] = config.get("task", {})
-    chiefs, workers = cluster.get("chief", []), cluster.get("worker", [])
-    count = len(chiefs) + len(workers)
-    if count < 2 or task.get("type") not in ("chief", "worker"):
-        return 0, 1
-    offset = len(chiefs) if task["type"] == "worker" else 0
-    return offset + int(task.get("index", 0)), count
+    try:
+        config: dict[str, Any] = json.loads(environment["TF_CONFIG"])
+        cluster: dict[str, list[str]] = config.get("cluster", {})
+        task: dict[str, Any] = config.get("task", {})
+        chiefs, workers = cluster.get("chief", []), cluster.get("worker", [])
+        count = len(chiefs) + len(workers)
+        if count < 2 or task.get("type") not in ("chief", "worker"):
+            return 0, 1
+        offset = len(chiefs) if task["type"] == "worker" else 0
+        return offset + int(task.get("index", 0)), count
+    except (ValueError, TypeError, AttributeError) as error:
+        help_ = ("set it as TensorFlow's multi-worker guide says", "`runtime: {shard: none}`, or an index and a count, does without it")
+        raise SpecError([make("PG412", f"the variable TF_CONFIG does not describe a cluster: {error}", help=help_)]) from None
 
 
 def resolve_device(device: str) -> str:
-    """A TensorFlow device name; `auto` is the first accelerator, or the CPU."""
+    """A TensorFlow device name; `auto` is the first accelerator, or the CPU.
+
+    Raises:
+        ValueError: When there is no such device.
+    """
     if device != "auto":
-        return device if device.startswith("/") else f"/{device}"
+        try:
+            wanted = tf.DeviceSpec.from_string(device if device.startswith("/") else f"/{device}")
+        except ValueError:
+            raise ValueError(f"`{device}` is no device name; such as `GPU:0`") from None
+        there = [tf.DeviceSpec.from_string(d.name) for d in tf.config.list_logical_devices()]
+        if not any((d.device_type, d.device_index) == (wanted.device_type, wanted.device_index or 0) for d in there):
+            known = ", ".join(f"{d.device_type}:{d.device_index}" for d in there)
+            raise ValueError(f"there is no device `{device}`; TensorFlow sees {known}")
+        return str(wanted.to_string())
     for kind in ("GPU", "TPU"):
         found = tf.config.list_logical_devices(kind)
         if found:

@@ -15,7 +15,6 @@ from pipegen.backend.cache import MemoryCache
 from pipegen.backend.draws import Draws
 from pipegen.backend.kernels import lower_kernel
 from pipegen.backend.lower import Features, apply_element
-from pipegen.backend.options import make_options
 from pipegen.backend.order import Order, make_order
 from pipegen.errors import InternalError
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Node
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
-
-INTERNAL = ("@epoch", "@slot", "@record", "@draws", "@weight")
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ class Job:
         records: The split's records.
         shard: Which share of each global batch, and of how many.
         quarantine: Where damaged records are noted, when they are to be replaced.
-        advice: Added to the message of a damaged record: which step, and what would skip it.
+        place: Added to the message of a damaged record in a derived dataset: the step that decodes, in brackets.
+        advice: What a user can do about a damaged record.
     """
 
     plan: Plan
@@ -48,7 +46,8 @@ class Job:
     records: Records
     shard: tuple[int, int] = (0, 1)
     quarantine: Quarantine | None = None
-    advice: str = ""
+    place: str = ""
+    advice: str = "leave it out"
 
 
 class Executor:
@@ -247,7 +246,7 @@ class _Run:
         compute = x.compute(nodes)
         if self.job.quarantine is None:
             paths = tf.constant(list(self.job.records.paths))
-            return guard.name_damaged(compute, features, out, tf.gather(paths, features["@record"]), self.job.advice)
+            return guard.name_damaged(compute, features, out, tf.gather(paths, features["@record"]), f"{self.job.place}; {self.job.advice}")
 
         def draw(record: tf.Tensor, cycle: tf.Tensor) -> tf.Tensor:
             return x.draws(x.tensors, record[None], cycle[None], occurrence=1)[0]
@@ -347,8 +346,3 @@ def _arrange(wanted: str | list[str] | dict[str, str], features: Features) -> An
     if isinstance(wanted, dict):
         return {key: features[name] for key, name in wanted.items()}
     return tuple(features[name] for name in wanted)
-
-
-def options_for(spec: PipelineSpec) -> tf.data.Options:
-    """The dataset options of a spec."""
-    return make_options(spec.runtime)

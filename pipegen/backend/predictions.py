@@ -46,23 +46,24 @@ class Predictions:
         return f"Predictions({len(self.files)} rows, {self.dataset.element_spec})"
 
 
-def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted) -> Predictions:
+def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted, where: damage.Where) -> Predictions:
     """Build the dataset.
 
     Args:
         spec: The spec.
         plan: The optimised plan of an evaluation split on unlabelled images.
         wanted: A folder, a list of files, or images as arrays.
+        where: Finds the place of a step, for the message about a damaged file.
 
     Raises:
         SpecError: When there is nothing, or a file is missing.
         TypeError: When an array is no uint8 image.
     """
     records = _records(wanted)
-    executor = Executor(Job(plan, spec, records, advice="; leave it out of the list"))
+    executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
 
     def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
-        return damage.explain_failure(executor, error, at, lambda path: ".".join(str(p) for p in path))
+        return damage.explain_failure(executor, error, at, where)
 
     return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
 
@@ -71,6 +72,8 @@ def _records(wanted: Wanted) -> Records:
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
         return _files([str(path)]) if path.is_file() else _folder(path)
+    if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
+        raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     items = list(wanted)
     if not items:
         raise SpecError([make("PG402", "there is nothing to predict on: the list is empty")])

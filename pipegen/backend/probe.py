@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.budget import threads
-from pipegen.backend.damage import advice, find_problem
+from pipegen.backend.damage import find_problem
 from pipegen.backend.engine import Engine
 from pipegen.backend.guard import attempt
 from pipegen.backend.options import make_options
@@ -109,4 +109,4 @@ def _problem(executor: Executor, record: int, where: Callable[[tuple[str | int, 
     problem = find_problem(executor, record, 0, where)
     if problem is None:
         return f"cannot read {executor.job.records.paths[record]}"
-    return problem.removesuffix("; " + advice(executor.plan.split, skips=executor.job.quarantine is not None))
+    return problem.removesuffix(f"; {executor.job.advice}")

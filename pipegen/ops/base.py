@@ -6,13 +6,13 @@ function of one example) and the passes and the backend decide how often a pixel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arithmetic import Arithmetic as Arithmetic
-from pipegen.ops.magnitudes import Number
+from pipegen.ops.magnitudes import Magnitude, Number, canonical_magnitude
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
 from pipegen.ops.traits import Example as Example
@@ -67,6 +67,7 @@ class Transform(Model):
         random: Whether it draws numbers.
         handles_probability: Whether `probability` is dealt with inside the step, by draws of its own that `num_draws`
             counts; the backend then appends no draw and makes no choice.
+        factors: The magnitudes whose single number lies around 1, rather than around 0.
         examples: Worked examples, at least one.
     """
 
@@ -74,6 +75,7 @@ class Transform(Model):
     kinds: ClassVar[frozenset[str]] = frozenset({"image"})
     random: ClassVar[bool] = False
     handles_probability: ClassVar[bool] = False
+    factors: ClassVar[frozenset[str]] = frozenset()
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
@@ -124,12 +126,32 @@ class Transform(Model):
         """The steps that stand in for a random step that fixes the shape, on the other splits."""
         return ()
 
+    def meaning(self) -> dict[str, Any]:
+        """Every argument but `id` as plain values, one form for each meaning: what the hash of a spec covers."""
+        values = self.model_dump(mode="json", exclude={"id"})
+        for name, field in type(self).model_fields.items():
+            value = values.get(name)
+            if value is not None and _is(Magnitude, field.annotation):
+                values[name] = canonical_magnitude(value, factor=name in self.factors)
+            elif isinstance(value, list) and _is(Size, field.annotation) and value[0] == value[1]:
+                values[name] = value[0]
+        if isinstance(self.when, list):
+            values["when"] = "train" if set(self.when) == {"train"} else sorted(set(self.when))
+        elif self.when is None and not self.evaluation_form():  # with one, `when: train` would say that nothing stands in
+            values["when"] = "train" if self.random else "all"
+        return values
+
+
+def _is(wanted: Any, annotation: Any) -> bool:
+    """Whether a field has the type `wanted`, or that or nothing."""
+    return set(get_args(wanted)) == set(get_args(annotation)) - {type(None)}
+
 
 class ElementTransform(Transform):
     """A function of one example, at any shape."""
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, random=self.random, fixes_shape=True)
+        return Traits(Family.ELEMENT, random=self.random)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         """Transform one image.
@@ -239,8 +261,8 @@ class CropTransform(Transform):
 
     def traits(self, x: FeatureType) -> Traits:
         if x.height is not None and x.width is not None and not self.resizes():
-            return Traits(Family.GEOMETRIC, random=self.random, fixes_shape=True, crops=True, moves_pixels_only=True)
-        return Traits(Family.ELEMENT, random=self.random, fixes_shape=True, crops=True, resizes=self.resizes())
+            return Traits(Family.GEOMETRIC, random=self.random, crops=True, moves_pixels_only=True)
+        return Traits(Family.ELEMENT, random=self.random, crops=True, resizes=self.resizes())
 
 
 class GeometricTransform(Transform):

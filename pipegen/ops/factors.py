@@ -20,6 +20,7 @@ class FactorTransform(ColourTransform):
     """A colour step by a factor; 1 changes nothing, and one number is drawn for it."""
 
     random = True
+    factors = frozenset({"factor"})
 
     factor: Magnitude
     """A number m, meaning from 1 - m to 1 + m, or the range."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Range = tuple[Number, Number]
@@ -22,6 +25,22 @@ def symmetric_range(m: float | tuple[float, float]) -> tuple[float, float]:
 def factor_range(m: float | tuple[float, float]) -> tuple[float, float]:
     """The range of a magnitude around 1."""
     return (1.0 - m, 1.0 + m) if isinstance(m, (int, float)) else (m[0], m[1])
+
+
+def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | list[float]:
+    """The one way to write a range of draws: as the single number that means exactly it, where there is one.
+
+    Equal ranges give equal results, however they were written, and different ranges different ones.
+
+    Args:
+        m: A magnitude, or a pair.
+        factor: Whether a number lies around 1 rather than around 0.
+    """
+    meant = factor_range if factor else symmetric_range
+    low, high = (v + 0.0 for v in meant(m if isinstance(m, (int, float)) else (m[0], m[1])))  # -0.0 becomes 0.0
+    # 1.2 - 1 is 0.19999999999999996; its 15 digits give back the 0.2 that was meant.
+    short = float(f"{high - 1:.15g}") if factor else high
+    return short if short >= 0 and meant(short) == (low, high) else [low, high]
 
 
 def check_range(value: float | tuple[float, float], name: str, low: float | None = None, high: float | None = None) -> None:

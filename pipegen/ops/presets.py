@@ -26,11 +26,6 @@ def needs_three_channels(preset: str) -> bool:
     return preset in _CAFFE or preset in _TORCH
 
 
-def inside_the_model(preset: str) -> bool:
-    """Whether these models normalise by themselves, so that there is nothing to do."""
-    return preset in _INSIDE_THE_MODEL
-
-
 def constants(preset: str) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]:
     """Scale, offset and channel order of a preset; one entry stands for every channel."""
     if preset in _CAFFE:

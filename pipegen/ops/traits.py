@@ -28,7 +28,6 @@ class Traits:
     Attributes:
         family: How it composes.
         random: Whether it draws; random steps run on the training split only unless told otherwise.
-        fixes_shape: Whether its output shape is known whatever the input's.
         crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode the
             window alone.
         moves_pixels_only: Whether every output pixel is one input pixel unchanged (flips, crops), so that
@@ -40,7 +39,6 @@ class Traits:
 
     family: Family
     random: bool = False
-    fixes_shape: bool = False
     crops: bool = False
     moves_pixels_only: bool = False
     mirrors: bool = False

@@ -10,6 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
+from pipegen.spec.models import UNENCODED
 from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _fits_bytes(x: FeatureType) -> bool:
 
 
 def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
-    encoding = plan.output.encode.get(name, "int")
+    encoding = plan.output.encode.get(name, UNENCODED)
     where = locate(("output", "encode", name))
     if encoding == "multi_hot":
         plan.findings.append(make("PG190", "`multi_hot` needs several labels for an example; that comes with tables", where))
@@ -145,7 +146,7 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
         )
         plan.failed = True
         return
-    if encoding == "int":
+    if encoding == UNENCODED:
         return
     shape = (1,) if encoding == "binary" else (x.classes,)
     y = x.with_(dtype="float32", shape=shape, interval=Interval(0.0, 1.0))

@@ -18,6 +18,8 @@ from pipegen.spec.units import ByteSize
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
 Remainder = Literal["drop", "keep", "pad"]
 Encoding = Literal["int", "one_hot", "binary", "multi_hot"]
+UNENCODED: Encoding = "int"
+"""How a label is encoded when nothing is said."""
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -202,7 +204,7 @@ class Runtime(Model):
 
     cache: Literal["auto", "memory", "none"] | DiskCache = "auto"
     """Where decoded examples are kept between epochs: `memory`, `none`, or `auto`, which caches in memory what fits
-    the RAM budget."""
+    into half of the RAM budget."""
     shard: Literal["auto", "none"] | ShardIndex = "auto"
     """Which share of each global batch this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
     prefetch: Literal["auto", "none"] | DevicePrefetch = "auto"

@@ -92,11 +92,6 @@ VALUES: dict[tuple[str, str], str] = {
 """Arguments of steps with values that are to come."""
 
 
-def reserved_key(path: KeyPath) -> str | None:
-    """What a reserved key is for, else `None`."""
-    return KEYS.get(path)
-
-
 def reserved_value(key: str, value: Any) -> str | None:
     """What a reserved value of a step's argument is, else `None`."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in SCHEDULES:

@@ -6,12 +6,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from pipegen.spec.models import UNENCODED, Batch
 from pipegen.spec.rebase import SOURCE_PATHS
 from pipegen.spec.source_map import format_path
 from pipegen.spec.steps import step_ids
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
 
@@ -27,7 +27,14 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         value = getattr(spec, name)
         result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
     result["source"] = {spec.source.op: _without_paths(spec.source.model_dump(mode="json"))}
-    result["transforms"] = [[step.op, _arguments(step), step_id] for step, step_id in zip(spec.transforms, step_ids(spec), strict=True)]
+    # What is said for nothing, since it stands anyway, is left out, so that a split or a label more is one difference and not two.
+    names, plain = spec.split_names(), Batch()
+    rules = {name: spec.batch.remainder_for(name) for name in names}
+    result["batch"]["remainder"] = {name: rule for name, rule in rules.items() if rule != plain.remainder_for(name)}
+    result["output"]["encode"] = {name: encoding for name, encoding in spec.output.encode.items() if encoding != UNENCODED}
+    if not spec.source.has_labels() and "y" not in spec.output.model_fields_set:
+        result["output"]["y"] = None
+    result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, step_ids(spec), strict=True)]
     skip = spec.errors.skip
     result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
     return result
@@ -50,10 +57,6 @@ def _without_paths(value: Any) -> Any:
     return value
 
 
-def _arguments(step: Transform) -> dict[str, Any]:
-    return step.model_dump(mode="json", exclude={"id"})
-
-
 def _readable(spec: dict[str, Any]) -> dict[str, Any]:
     """Steps as maps with one key, so that a path into them reads as in a spec."""
     steps = [{op: args if step_id.partition("#")[0] == op else {**args, "id": step_id}} for op, args, step_id in spec.get("transforms", [])]
@@ -67,10 +70,17 @@ def _differences(a: Any, b: Any, path: KeyPath) -> list[str]:
         if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
             return [f"{format_path(path)}: {_words(next(iter(a), None))} -> {_words(next(iter(b), None))}"]
         keys = [*a, *(k for k in b if k not in a)]
-        return [line for k in keys for line in _differences(a.get(k, _ABSENT), b.get(k, _ABSENT), (*path, k))]
+        return [line for k in keys for line in _differences(*(x.get(k, _unsaid((*path, k))) for x in (a, b)), (*path, k))]
     if path == ("transforms",) and isinstance(a, list) and isinstance(b, list):
         return _steps(a, b)
     return [f"{format_path(path)}: {_words(a)} -> {_words(b)}"]
+
+
+def _unsaid(path: KeyPath) -> str:
+    """What stands where a canonical spec says nothing, in words."""
+    if path[:2] == ("batch", "remainder"):
+        return Batch().remainder_for(str(path[-1]))
+    return UNENCODED if path[:2] == ("output", "encode") else _ABSENT
 
 
 def _steps(a: list[Any], b: list[Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipegen.compilation import Spec, check_cache, inspect, optimise, plans_with_data
+from pipegen.compilation import Spec, claim_cache, inspect, optimise, plans_with_data
 from pipegen.data.collect import collect
 from pipegen.diagnostics.catalog import CODES, page
 from pipegen.diagnostics.diagnostic import Severity
@@ -81,7 +81,7 @@ def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
             budget = spec.model.runtime.ram_budget
             fixed = budget if isinstance(budget, int) else 2**40
             compiled = optimise(spec.model, plan, num_examples=count, ram_budget=fixed)
-            check_cache(spec.model, compiled.plan, count, fixed, found.loaded.locate.label)
+            claim_cache(spec.model, compiled.plan, count, fixed, found.loaded.locate.label)
     except SpecError as error:
         return [*result, *error.diagnostics]
     if code in DECODING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
@@ -61,6 +61,12 @@ class Normalize(PointwiseTransform):
         if len(lengths) > 1:
             raise ValueError(f"`mean` and `std` list {' and '.join(map(str, sorted(lengths)))} channels")
         return self
+
+    def meaning(self) -> dict[str, Any]:
+        values = super().meaning()
+        if self.preset is not None:
+            return values
+        return {**values, "mean": list(_tuple(self.mean, 0.0)), "std": list(_tuple(self.std, 1.0))}
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         if self.preset is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import field_validator, model_validator
 
@@ -26,6 +26,7 @@ class RandomZoom(GeometricTransform):
 
     op = "random_zoom"
     random = True
+    factors = frozenset({"factor", "x", "y"})
     examples = (
         Example("random_zoom: {factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_zoom: {factor: [1.0, 1.5]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
@@ -70,6 +71,10 @@ class RandomZoom(GeometricTransform):
     def _ranges(self) -> tuple[tuple[float, float], ...]:
         given = (self.factor,) if self.factor is not None else (self.x, self.y)
         return tuple((1.0, 1.0) if m is None else factor_range(m) for m in given)
+
+    def meaning(self) -> dict[str, Any]:
+        values = super().meaning()
+        return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.probability == 0 or all(r == (1, 1) for r in self._ranges())

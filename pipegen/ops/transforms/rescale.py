@@ -58,6 +58,10 @@ class Rescale(PointwiseTransform):
             raise ValueError("give either `to`, or `scale` and `offset`")
         return self
 
+    def meaning(self) -> dict[str, Any]:
+        values = super().meaning()
+        return values if self.to is not None else {**values, "scale": values["scale"] or 1.0, "offset": values["offset"] or 0.0}
+
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         if self.to is not None:
             if x.interval is None or x.interval.width == 0:

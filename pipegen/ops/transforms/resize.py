@@ -66,7 +66,7 @@ class Resize(ElementTransform):
         return self
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, fixes_shape=self.size is not None, resizes=True)
+        return Traits(Family.ELEMENT, resizes=True)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
