@@ -33,6 +33,13 @@ class SpecError(PipegenError):
         self.diagnostics = tuple(diagnostics)
         super().__init__(len(self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
+        """Pickled whole, as when it crosses from a worker process."""
+        return type(self), (self.diagnostics,)
+
+    def __repr__(self) -> str:
+        return f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})"
+
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text
 

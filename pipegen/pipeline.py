@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise, plans_with_data
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.explanation import explain_text
 from pipegen.state import make_state, position_from
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import keras
     import numpy as np
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
+
+log = logging.getLogger("pipegen")
 
 
 def build(
@@ -52,12 +56,15 @@ def build(
         The pipeline: `model.fit(pipe.train, validation_data=pipe.validation)`.
 
     Raises:
-        SpecError: With every finding, when the spec or its data is wrong.
+        SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
     """
     if data is not None:
         raise SpecError([make("PG190", "in-memory data (`data=`) comes with the `arrays` source", help=("use `image_folder` until then",))])
     loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
     manifest = collect_data(loaded, progress)
+    for warning in loaded.warnings:
+        if warning.severity is Severity.WARNING:
+            log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
     return Pipeline(loaded, manifest, plans_with_data(loaded, manifest))
 
 
@@ -113,6 +120,13 @@ class Pipeline:
     def __getitem__(self, split: str) -> PipelineDataset:
         self._require(split)
         return self._engine.dataset(split)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plans)
+
+    def __reduce__(self) -> tuple[Callable[[Spec], Pipeline], tuple[Spec]]:
+        """A copy, or a pickle read elsewhere, is built anew from the spec, at the start of training."""
+        return build, (self.spec,)
 
     def __contains__(self, split: object) -> bool:
         return split in self._plans
@@ -183,6 +197,8 @@ class Pipeline:
         from pipegen.backend.preview import contact_sheet
 
         self._require(split)
+        if min(rows, draws, cell) < 1:
+            raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
         count = self.num_examples(split)
         rows = min(rows, count)
         records = [i * count // rows for i in range(rows)]
@@ -329,9 +345,12 @@ class Pipeline:
 
         Raises:
             ModelMismatchError: Listing everything that does not fit.
+            TypeError: For anything but a Keras model.
         """
         from pipegen.backend.model_check import mismatches
 
+        if not hasattr(model, "predict_on_batch"):
+            raise TypeError(f"check takes a Keras model, got {model!r}")
         found = mismatches(model, self.element_spec, self.spec.model.output, len(self.class_names))
         if found:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))

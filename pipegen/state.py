@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import StateError
 from pipegen.spec.spec_hash import canonical, explain_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pipegen.spec.models import PipelineSpec
 
 VERSION = 1
@@ -38,6 +37,8 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
     Raises:
         StateError: When the state does not fit.
     """
+    if not isinstance(state, Mapping):
+        raise StateError(f"a state is the map that `pipe.state()` gives, got {type(state).__name__}")
     if state.get("pipegen_state") != VERSION:
         raise StateError(f"this is no pipegen state of version {VERSION}: {', '.join(map(str, state)) or 'it is empty'}")
     missing = [key for key in _KEYS if key not in state]

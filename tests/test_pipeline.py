@@ -322,3 +322,51 @@ def test_splits_that_there_are_not_are_told_with_those_that_there_are(photo_fold
 def test_the_element_is_that_of_training_whatever_the_order_of_the_parts(photo_folder: Path) -> None:
     made = pipegen.build(sections(photo_folder, splits={"parts": {"validation": 0.25, "train": 0.75}}), runtime={"jit": "never"})
     assert made.element_spec[0].shape == (8, 24, 24, 3)
+
+
+def test_findings_cross_between_processes(photo_folder: Path, pipe: Any) -> None:
+    import pickle
+
+    with pytest.raises(SpecError) as caught:
+        pipegen.build(sections(photo_folder, seed="much"))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert "PG104" in repr(again)
+    copied = pickle.loads(pickle.dumps(pipe))
+    assert copied.files("train") == pipe.files("train")
+    assert copied.spec_hash == pipe.spec_hash
+
+
+def test_what_is_unwise_is_logged(photo_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "pipegen"):
+        pipegen.build(sections(photo_folder, shuffle="none"))
+    assert ["PG505" in r.getMessage() for r in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("thing", [None, 3, "resnet"])
+def test_what_is_no_model_is_refused(pipe: Any, thing: Any) -> None:
+    with pytest.raises(TypeError, match="takes a Keras model"):
+        pipe.check(thing)
+
+
+def test_more_that_does_not_fit(photo_folder: Path, pipe: Any) -> None:
+    import keras
+
+    inputs = keras.Input(batch_shape=(16, 24, 24, 3))
+    flat = keras.layers.Flatten()(inputs)
+    heads = [keras.layers.Dense(3, "softmax")(flat) for _ in range(2)]
+    model = keras.Model(inputs, heads)
+    model.compile(loss=["categorical_crossentropy"] * 2)
+    with pytest.raises(ModelMismatchError, match=r"batches of 16(.|\n)*2 outputs"):
+        pipe.check(model)
+    single = keras.Model(inputs, heads[0])
+    single.compile(loss=["categorical_crossentropy"])
+    with pytest.raises(ModelMismatchError, match="does not fit `encode: int`"):
+        pipe.check(single)
+
+
+def test_a_sheet_of_nothing_is_refused(pipe: Any) -> None:
+    for own in ({"rows": 0}, {"draws": 0}, {"cell": 0}):
+        with pytest.raises(ValueError, match="at least one"):
+            pipe.preview(**own)
+    assert list(pipe) == ["train", "validation"]

@@ -111,6 +111,12 @@ def test_arrays_that_are_no_images_are_refused(pipe: Any, array: Any) -> None:
         pipe.predict_on(array)
 
 
+@pytest.mark.parametrize("wanted", [None, 3, b"x", {"image": "a.jpg"}, iter([])])
+def test_what_is_neither_files_nor_arrays_is_refused(pipe: Any, wanted: Any) -> None:
+    with pytest.raises(TypeError, match="predict_on takes a folder, a file"):
+        pipe.predict_on(wanted)
+
+
 def test_one_image_is_not_taken_for_several(pipe: Any) -> None:
     with pytest.raises(TypeError, match="wrap it in a list"):
         pipe.predict_on(picture(1, 30, 40))

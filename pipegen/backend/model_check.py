@@ -44,6 +44,8 @@ def _inputs(model: keras.Model, x: Any) -> list[str]:
 def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
     found = []
     given, wanted = tuple(spec.shape), tuple(tensor.shape)
+    if wanted and wanted[0] is not None and wanted[0] != given[0]:
+        found.append(f"input `{name}` takes batches of {wanted[0]}, and the pipeline gives {given[0] or 'batches of any size'}")
     if len(given) != len(wanted) or any(g is not None and w is not None and g != w for g, w in zip(given[1:], wanted[1:], strict=True)):
         found.append(f"input `{name}` takes {_shape(wanted)}, and the pipeline gives {_shape(given)}")
     if str(tensor.dtype) in ("string", "bool") or (str(tensor.dtype).startswith("int") and spec.dtype.is_floating):
@@ -57,6 +59,9 @@ def _shape(shape: tuple[int | None, ...]) -> str:
 
 def _units(model: keras.Model, output: Output, num_classes: int) -> list[str]:
     shape = getattr(model, "output_shape", None)
+    outputs = getattr(model, "outputs", None) or ()
+    if len(outputs) > 1 and isinstance(output.y, str):
+        return [f"the model has {len(outputs)} outputs, and the pipeline gives one target, `{output.y}`"]
     if not isinstance(shape, tuple) or not shape or not isinstance(shape[-1], int) or not num_classes or not isinstance(output.y, str):
         return []
     encoding, units = output.encode.get(output.y, "int"), shape[-1]
@@ -69,6 +74,8 @@ def _units(model: keras.Model, output: Output, num_classes: int) -> list[str]:
 
 def _loss(model: keras.Model, output: Output) -> list[str]:
     loss = getattr(model, "loss", None)
+    if isinstance(loss, list) and len(loss) == 1:
+        loss = loss[0]
     if loss is None or isinstance(loss, (dict, list)) or not isinstance(output.y, str):
         return []
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)

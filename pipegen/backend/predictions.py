@@ -74,6 +74,8 @@ def _records(wanted: Wanted) -> Records:
         return _files([str(path)]) if path.is_file() else _folder(path)
     if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
+    if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
+        raise TypeError(f"predict_on takes a folder, a file, a list of files or uint8 images as arrays, got {type(wanted).__name__}")
     items = list(wanted)
     if not items:
         raise SpecError([make("PG402", "there is nothing to predict on: the list is empty")])

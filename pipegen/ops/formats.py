@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _HEAD = 64
 _BITMAP_PLAIN, _BITMAP_FIELDS = 0, 3
+_ANIMATION = 2
 
 
 def decode_other(contents: tf.Tensor, channels: int) -> tf.Tensor:
@@ -29,7 +30,7 @@ def decode_other(contents: tf.Tensor, channels: int) -> tf.Tensor:
     colour: list[Callable[[], tf.Tensor]] = [
         lambda: _read(contents, 3),
         lambda: _bmp(contents, head),
-        lambda: _webp(contents),
+        lambda: _webp(contents, head),
         lambda: _unknown(contents),
     ]
 
@@ -128,12 +129,16 @@ def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     return tf.cond(bits == 8, coloured, lambda: image[..., :3])
 
 
-def _webp(contents: tf.Tensor) -> tf.Tensor:
+def _webp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
+    # TensorFlow 2.21 corrupts its memory on an animation. The flag stands in the extended header.
+    extended = tf.reduce_all(head[12:16] == list(b"VP8X"))
+    animated = extended & (tf.bitwise.bitwise_and(head[20], _ANIMATION) != 0)
     readable = tf.constant(hasattr(tf.raw_ops, "DecodeWebP"))
     old = f"is a WebP image, which TensorFlow {tf.__version__} cannot read; TensorFlow 2.21 can"
-    return _read(contents, 0, (readable, old))[..., :3]
+    moving = "is an animated WebP image, which TensorFlow cannot read; save one frame of it"
+    return _read(contents, 0, (readable, old), (~animated, moving))[..., :3]
 
 
 def _unknown(contents: tf.Tensor) -> tf.Tensor:

@@ -124,6 +124,17 @@ def test_lossless_formats(name: str, channels: Any) -> None:
     assert np.abs(decode(contents, Decode(channels=channels)) - expected).max() <= (0 if channels == 3 else 1)
 
 
+def test_an_animated_webp_is_refused() -> None:
+    """TensorFlow 2.21 would corrupt its memory and abort."""
+    import tensorflow as tf
+
+    frames = [Image.fromarray(np.full((12, 16, 3), v, np.uint8)) for v in (10, 200)]
+    out = io.BytesIO()
+    frames[0].save(out, "WEBP", save_all=True, append_images=frames[1:])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"is an animated WebP image|is a WebP image"):
+        Decode().decode(tf.constant(out.getvalue()))
+
+
 def test_webp_where_tensorflow_reads_it() -> None:
     import tensorflow as tf
 
