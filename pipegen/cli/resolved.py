@@ -100,7 +100,7 @@ class _Origins:
 
     def __init__(self, spec: Spec) -> None:
         self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
-        self.random = [step.random for step in spec.model.transforms]
+        self.steps = spec.model.transforms
         self.splits = spec.model.split_names()
         steps = enumerate(spec.model.transforms)
         self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
@@ -108,7 +108,9 @@ class _Origins:
     def unset(self, path: KeyPath) -> str | None:
         """What is meant where nothing is said, in the words of a spec; `None` where nothing is done."""
         if path[:1] == ("transforms",) and path[-1] == "when" and len(path) == 4:
-            return "train" if self.random[int(path[1])] else "all"
+            step = self.steps[int(path[1])]
+            stand_ins = " and ".join(s.op for s in step.evaluation_form())
+            return f"train, with {stand_ins} elsewhere" if stand_ins else "train" if step.random else "all"
         if path == ("batch", "remainder"):
             return "drop for train, keep elsewhere"
         if path == ("epoch",):

@@ -69,7 +69,7 @@ _TABLE = (
     Code("PG190", "not-yet", _E, "The syntax is reserved and comes in a later version"),
     # Types: what flows from step to step.
     Code("PG201", "unbatchable-shape", _E, "Images of different sizes would meet in one batch"),
-    Code("PG203", "no-rule-for-kind", _E, "A step has no rule for this kind of feature"),
+    Code("PG203", "no-rule-for-kind", _E, "A step or the output has no rule for this kind of feature"),
     Code("PG204", "wrong-rank", _E, "A step gets a tensor with the wrong number of dimensions"),
     Code("PG205", "wrong-channels", _E, "A step gets an image with the wrong number of channels"),
     Code("PG206", "crop-exceeds-image", _E, "A crop is larger than the image it is cut from"),

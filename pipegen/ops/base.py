@@ -6,13 +6,13 @@ function of one example) and the passes and the backend decide how often a pixel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arithmetic import Arithmetic as Arithmetic
-from pipegen.ops.magnitudes import Magnitude, Number, canonical_magnitude
+from pipegen.ops.magnitudes import Magnitude, Number, canonical_magnitude, has_type
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
 from pipegen.ops.traits import Example as Example
@@ -131,20 +131,15 @@ class Transform(Model):
         values = self.model_dump(mode="json", exclude={"id"})
         for name, field in type(self).model_fields.items():
             value = values.get(name)
-            if value is not None and _is(Magnitude, field.annotation):
+            if value is not None and has_type(field, Magnitude):
                 values[name] = canonical_magnitude(value, factor=name in self.factors)
-            elif isinstance(value, list) and _is(Size, field.annotation) and value[0] == value[1]:
+            elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]
         if isinstance(self.when, list):
             values["when"] = "train" if set(self.when) == {"train"} else sorted(set(self.when))
         elif self.when is None and not self.evaluation_form():  # with one, `when: train` would say that nothing stands in
             values["when"] = "train" if self.random else "all"
         return values
-
-
-def _is(wanted: Any, annotation: Any) -> bool:
-    """Whether a field has the type `wanted`, or that or nothing."""
-    return set(get_args(wanted)) == set(get_args(annotation)) - {type(None)}
 
 
 class ElementTransform(Transform):

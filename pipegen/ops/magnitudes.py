@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from pipegen.errors import OpError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pydantic.fields import FieldInfo
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Range = tuple[Number, Number]
@@ -41,6 +43,11 @@ def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | 
     # 1.2 - 1 is 0.19999999999999996; its 15 digits give back the 0.2 that was meant.
     short = float(f"{high - 1:.15g}") if factor else high
     return short if short >= 0 and meant(short) == (low, high) else [low, high]
+
+
+def has_type(field: FieldInfo, wanted: Any) -> bool:
+    """Whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
+    return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
 def check_range(value: float | tuple[float, float], name: str, low: float | None = None, high: float | None = None) -> None:

@@ -17,6 +17,7 @@ from pipegen.plan.nodes import Batch, Element, Emit, Index, Plan, Read, Shard, S
 from pipegen.plan.outputs import infer_output, meant_feature
 from pipegen.plan.recipe import recipe
 from pipegen.spec.models import WindowShuffle
+from pipegen.spec.stand_in import UnknownStep, keeps_shape
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
@@ -26,12 +27,16 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
+_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215"})
+"""What an image's kind and shape alone show, whatever its values are."""
+
 Locate = Callable[..., "Label"]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
 
 
 class Builder:
-    """Builds the plan of one split. Findings are collected; after an error a feature is no longer inferred."""
+    """Builds the plan of one split. Findings are collected; after an error no more is said about a feature's values, nor about the
+    feature at all where the error leaves its shape in doubt."""
 
     def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType) -> None:
         self.spec = spec
@@ -43,6 +48,8 @@ class Builder:
         self.ordinary: set[Diagnostic] = set()
         """Findings about random steps, which run on the training split as a matter of course."""
         self.poisoned: set[str] = set()
+        self.vague: set[str] = set()
+        """Features of which only the kind and the shape are known."""
         self.segment: _Geometric | _Colour | None = None
         self.held: dict[str, s.Decode] = {}
 
@@ -52,9 +59,13 @@ class Builder:
         self._start(tuple(r for r in chosen.steps if r.num_draws))
         self._implicit_decode(chosen.steps)
         for position, ref in enumerate(chosen.steps):
+            if isinstance(ref.step, UnknownStep):
+                self.vague.update(f for f, t in self.type.items() if t.kind == "image")
+                continue
             for feature in self._features(ref):
                 self._step(ref, feature, chosen.steps[position + 1] if position + 1 < len(chosen.steps) else None)
         self._close()
+        self.poisoned |= self.vague
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if t.kind in ("encoded", "image"))
         self._finish()
@@ -109,8 +120,12 @@ class Builder:
         try:
             y = ref.step.infer(x)
         except OpError as error:
-            self._report(ref, error)
-            self.poisoned.add(feature)
+            if feature not in self.vague or error.code in _OF_SHAPES:
+                self._report(ref, error)
+            (self.vague if keeps_shape(type(ref.step)) else self.poisoned).add(feature)
+            return
+        if feature in self.vague:
+            self.type = self.type.replace(**{feature: y})
             return
         for lint in ref.step.lints(x):
             self._report(ref, lint)

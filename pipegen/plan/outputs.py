@@ -62,6 +62,7 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             plan.failed = True
         else:
             _feature(plan, name, type_[name], split, spec, locate)
+    _weight(plan, out.sample_weight, type_, poisoned, locate)
     for name in out.encode:
         if name not in wanted or (name in type_ and type_[name].kind != "label"):
             near = closest(name, [f for f in wanted if f in type_ and type_[f].kind == "label"])
@@ -70,6 +71,16 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             plan.findings.append(make("PG218", message, locate(("output", "encode", name), key=True), help=help_))
             plan.failed = True
     return plan
+
+
+def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: set[str], locate: Locate) -> None:
+    if name is None or name in poisoned or name not in type_ or type_[name].kind in ("weight", "tensor"):
+        return
+    what = "class indices" if type_[name].kind == "label" else "no weights"
+    message = f"`sample_weight` needs a number that weighs each example in the loss, and `{name}` holds {what}"
+    help_ = "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`"
+    plan.findings.append(make("PG203", message, locate(("output", "sample_weight")), help=(help_,)))
+    plan.failed = True
 
 
 def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: PipelineSpec, locate: Locate) -> None:

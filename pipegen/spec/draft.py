@@ -10,9 +10,11 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.registry import sources
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.stand_in import stand_in
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.base import Source
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
@@ -25,7 +27,7 @@ class Draft:
     """A spec in which what is wrong was left out.
 
     Attributes:
-        spec: The sections that are right, and the steps before the first wrong one; defaults elsewhere.
+        spec: The sections that are right, and the steps up to the first that nothing can stand in for; defaults elsewhere.
         broken: The sections that are wrong in part or as a whole: nothing may be concluded from their defaults.
     """
 
@@ -46,9 +48,10 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
         The draft, or `None` where a mistake leaves everything in doubt.
     """
     broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
-    sound = next((i for i, step in enumerate(steps) if step is None), len(steps))
-    if sound < len(steps):
+    wrong = {i for i, step in enumerate(steps) if step is None}
+    if wrong:
         broken.add("transforms")
+    listed = True
     for finding in found.items:
         if finding.severity is not Severity.ERROR:
             continue
@@ -57,14 +60,26 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
             return None
         section = place[1] if place[1] in PipelineSpec.model_fields else closest(place[1], PipelineSpec.model_fields) or "transforms"
         if section == "transforms":
-            sound = min(sound, int(place[2] or 0))
+            listed = listed and place[1] == section and place[2] is not None
+            wrong |= {int(place[2])} if place[2] else set()
         broken.add(section)
     source = values.get("source") or _stand_in(raw.get("source"))
     if source is None or broken & _HOPELESS:
         return None
     kept = {name: value for name, value in values.items() if value is not None and name not in broken}
-    kept |= {"source": source, "transforms": tuple(steps[:sound])}
+    kept |= {"source": source, "transforms": _steps(raw["transforms"], steps, wrong) if listed and steps else ()}
     return Draft(PipelineSpec.model_construct(**{"pipegen": 1, **kept}), frozenset(broken))
+
+
+def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> tuple[Transform, ...]:
+    """The steps up to the first wrong one that nothing can stand in for."""
+    kept: list[Transform] = []
+    for i, step in enumerate(steps):
+        use = stand_in(raw[i]) if i in wrong else step
+        if use is None:
+            break
+        kept.append(use)
+    return tuple(kept)
 
 
 def _stand_in(source: Any) -> Source | None:

@@ -70,7 +70,8 @@ def _differences(a: Any, b: Any, path: KeyPath) -> list[str]:
         if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
             return [f"{format_path(path)}: {_words(next(iter(a), None))} -> {_words(next(iter(b), None))}"]
         keys = [*a, *(k for k in b if k not in a)]
-        return [line for k in keys for line in _differences(*(x.get(k, _unsaid((*path, k))) for x in (a, b)), (*path, k))]
+        unsaid = {k: _unsaid((*path, k)) for k in keys}
+        return [line for k in keys for line in _differences(a.get(k, unsaid[k]), b.get(k, unsaid[k]), (*path, k))]
     if path == ("transforms",) and isinstance(a, list) and isinstance(b, list):
         return _steps(a, b)
     return [f"{format_path(path)}: {_words(a)} -> {_words(b)}"]
@@ -102,5 +103,5 @@ def _steps(a: list[Any], b: list[Any]) -> list[str]:
 
 
 def _words(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
+    text = _ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= _SHOWN_LONGEST else text[: _SHOWN_LONGEST - 1] + "…"

@@ -56,6 +56,48 @@ def test_nothing_is_concluded_from_what_was_left_out(sections: dict[str, str], e
     assert codes(**sections) == expected
 
 
+SMALL = "{resize: {size: 20}}"
+TOO_LARGE = "{center_crop: {size: 30}}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ("{random_rotation: {degree: 20}}, {normalize: {preset: torch}}, {random_brightness: {factor: 0.1}}", ["PG102", "PG206", "PG214"]),
+        ("{random_rotation: {degrees: steep}}", ["PG104", "PG206"]),
+        ("{random_hue: {degrees: 5, whn: all}}", ["PG102", "PG206"]),
+        ("{normalize: {preset: torhc}}", ["PG105", "PG206"]),
+        ("{random_flip: null}, {random_shear: 20}", ["PG112", "PG112", "PG206"]),
+        ("{random_hue: {degrees: 5, fill: 1}}, {rescale: {sale: 2}}", ["PG102", "PG102", "PG206"]),
+        ("{rescale: {to: [0, 1]}}, {normalize: {preset: torch}}", ["PG206", "PG213"]),
+    ],
+)
+def test_steps_after_a_wrong_one_that_keeps_the_shape_are_judged(steps: str, expected: list[str]) -> None:
+    assert codes(transforms=f"[{SMALL}, {steps}, {TOO_LARGE}]") == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # What normalises may be what is wrong, and which values a wrong fill or a wrong `when` leaves is not known.
+        ("{normalize: {prset: torch}}, {random_brightness: {factor: 0.1}}, {rescale: {scale: 0.003}}", ["PG102"]),
+        ("{rescale: {to: [0, one]}}, {normalize: {preset: torch}}", ["PG104"]),
+        ("{rescale: {to: [0, 1]}}, {random_flip: {fil: {constant: 255}}}, {normalize: {preset: torch}}", ["PG102"]),
+        ("{random_hue: {degrees: 4, whn: eval}}, {random_rotation: {degrees: 4, fill: {constant: 0.5}}}", ["PG102"]),
+        ("{random_hue: {degree: 4, when: all}}, {random_rotation: {degrees: 4, fill: {constant: 0.5}}}", ["PG102"]),
+        # These change the shape.
+        ("{grayscale: {channel: 1}}, {normalize: {mean: [1, 2]}}", ["PG102"]),
+        ("{center_crop: {sze: 9}}, {center_crop: {size: 18}}, {random_crop: {size: 24}}", ["PG102"]),
+        ("{random_zom: {factor: 0.2}}, {random_crop: {size: 24}}", ["PG103"]),
+        # After a finding about values, nothing more is said about them.
+        ("{rescale: {to: [0, 1]}}, {normalize: {preset: torch}}, {random_brightness: {factor: 0.1}}", ["PG213"]),
+        ("{normalize: {preset: torch}}, {random_hue: {degrees: 4}}, {random_brightness: {factor: 0.1}}", ["PG214"]),
+    ],
+)
+def test_nothing_is_concluded_from_a_step_in_doubt(steps: str, expected: list[str]) -> None:
+    assert codes(transforms=f"[{SMALL}, {steps}]") == expected
+
+
 def test_a_param_without_a_value_is_said_once() -> None:
     assert codes(params="{size: {type: int}}", transforms="[{resize: {size: $size}}]") == ["PG108"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import field_validator, model_validator
 
 from pipegen.errors import OpError
