@@ -1,12 +1,14 @@
-"""Finds the ops: every module of `ops/sources` and `ops/transforms` is imported, and its op class registered by name.
+"""Finds the ops: a file of `ops/sources` or `ops/transforms` whose name is an op's name holds that op.
 
-Discovery is an import side effect on purpose: adding an op is adding a file.
+Discovery is an import side effect on purpose: adding an op is adding a file. A step's file is imported when the step is
+first looked up, since a spec uses a few of them and `pipegen validate` should not wait for the rest.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TypeVar
 
@@ -15,43 +17,66 @@ from pipegen.ops.base import Transform
 from pipegen.ops.sources.base import Source
 
 _T = TypeVar("_T")
+_DECODER = "decode"
 
 
-def _discover(package: str, base: type[_T]) -> dict[str, type[_T]]:
-    found: dict[str, type[_T]] = {}
-    path = importlib.import_module(package).__path__
-    for info in sorted(pkgutil.iter_modules(path), key=lambda m: m.name):
-        module = importlib.import_module(f"{package}.{info.name}")
-        for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__ and "op" in vars(value):
-                name: str = value.op  # type: ignore[attr-defined]
-                if name in found:
-                    raise InternalError(f"two ops are named {name!r}: {found[name].__module__} and {value.__module__}")
-                found[name] = value
-    return found
+def _modules(package: str) -> list[str]:
+    return sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__))
+
+
+def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
+    """The ops that a module defines, by name."""
+    values = vars(importlib.import_module(module)).values()
+    own = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module and "op" in vars(v)]
+    return {v.op: v for v in own}  # type: ignore[attr-defined]
+
+
+class _Transforms(Mapping[str, type[Transform]]):
+    """The steps by name; looking one up imports its file, the names alone come from the folder."""
+
+    def __init__(self) -> None:
+        self._names = _modules("pipegen.ops.transforms")
+        self._known = frozenset(self._names)
+
+    def __getitem__(self, name: str) -> type[Transform]:
+        if name not in self._known:
+            raise KeyError(name)
+        return _transform(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @cache
-def transforms() -> dict[str, type[Transform]]:
+def _transform(name: str) -> type[Transform]:
+    found = _ops_in(f"pipegen.ops.transforms.{name}", Transform)
+    if list(found) != [name]:
+        raise InternalError(f"ops/transforms/{name}.py must define the step `{name}` and no other, and defines {sorted(found)}")
+    return found[name]
+
+
+@cache
+def transforms() -> Mapping[str, type[Transform]]:
     """Every step by its name in a spec, sorted."""
-    return dict(sorted(_discover("pipegen.ops.transforms", Transform).items()))
+    return _Transforms()
 
 
 @cache
-def sources() -> dict[str, type[Source]]:
+def sources() -> Mapping[str, type[Source]]:
     """Every source by its name in a spec, sorted."""
-    return dict(sorted(_discover("pipegen.ops.sources", Source).items()))
+    found: dict[str, type[Source]] = {}
+    for name in _modules("pipegen.ops.sources"):
+        found |= _ops_in(f"pipegen.ops.sources.{name}", Source)
+    return dict(sorted(found.items()))
 
 
 @cache
 def default_decoder() -> Transform:
     """The step that decodes where a spec does not write one, with its defaults."""
-    from pipegen.types import FeatureType
-
-    encoded = FeatureType("encoded", "string", ())
-    for step in transforms().values():
-        if not step.random and all(not f.is_required() for f in step.model_fields.values()):
-            instance = step()
-            if instance.traits(encoded).decodes:
-                return instance
-    raise InternalError("no step decodes")
+    return transforms()[_DECODER]()

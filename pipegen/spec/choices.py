@@ -19,7 +19,7 @@ from pipegen.spec.validate import check, valid
 from pipegen.spec.words import one_of, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Transform
@@ -184,5 +184,5 @@ def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) 
     return make("PG190", f"{what} comes with {version}", place.label(key=key), help=help_)
 
 
-def _classes(what: str) -> dict[str, Any]:
-    return dict(transforms()) if what == "step" else dict(sources())
+def _classes(what: str) -> Mapping[str, Any]:
+    return transforms() if what == "step" else sources()
