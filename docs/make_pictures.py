@@ -1,0 +1,102 @@
+"""The pictures of the op reference: for each step, what enters it and what leaves it.
+
+    pip install -e '.[dev]' scikit-image
+    python -m docs.make_pictures [STEP ...]
+
+Photographs are those that scikit-image ships under CC0 or into the public domain: a cat (Stéfan van der Walt), a
+rocket (NASA), a cup of coffee (Rachel Michetti) and an astronaut (NASA).
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+from PIL import Image
+from skimage import data
+
+import pipegen
+from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.registry import transforms
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Transform
+
+PICTURES = Path(__file__).parent / "pictures"
+HEIGHT, WIDTH, GAP = 128, 192, 4
+"""Of each image on a picture, and the space between two, in pixels."""
+DRAWS = 4
+PHOTOS = ("chelsea", "rocket", "coffee", "astronaut")
+
+
+def photographs(folder: Path, *, alike: bool) -> None:
+    """Eight files in one class: of one photograph, or of four different ones."""
+    (folder / "photo").mkdir(parents=True)
+    for i in range(8):
+        name = PHOTOS[0] if alike else PHOTOS[i % len(PHOTOS)]
+        image = Image.fromarray(np.asarray(getattr(data, name)()))
+        image.resize((2 * WIDTH, 2 * HEIGHT), Image.Resampling.LANCZOS).save(folder / "photo" / f"{i}.png")
+
+
+def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
+    """A pipeline of a worked example of the step alone, on images of the size that the picture shows where it takes any."""
+    example = yaml.safe_load(step.examples[0].yaml)
+    size = {"resize": {"size": [2 * HEIGHT, 2 * WIDTH]}}
+    any_size, varies = step.examples[0].given.height is None, "?" in step.examples[0].then
+    steps = [*([] if any_size else [size]), example, *([size] if any_size and varies else [])]
+    return {
+        "pipegen": 1,
+        "source": {"image_folder": {"path": str(folder)}},
+        "transforms": steps,
+        "shuffle": "none",
+        "batch": {"size": 8},
+        "output": {"encode": {"label": "one_hot"}},
+        "runtime": {"cache": "none", "jit": "never"},
+    }
+
+
+def shown(image: Any) -> Image.Image:
+    """An image of any range as one that can be looked at."""
+    x = np.asarray(image, np.float32)
+    low, high = (0.0, 255.0) if x.min() >= 0 and x.max() > 1.5 else (float(x.min()), max(float(x.max()), float(x.min()) + 1e-6))
+    x = np.clip((x - low) / (high - low) * 255, 0, 255).round().astype(np.uint8)
+    return Image.fromarray(np.broadcast_to(x, (*x.shape[:2], 3))).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+
+
+def picture(step: type[Transform], folder: Path) -> Image.Image:
+    """The row of images of one step."""
+    made = spec(step, folder)
+    pipe = pipegen.build(made)
+    images = next(iter(pipe.dataset("train", epoch=1)))[0].numpy()[: DRAWS if step.random else 1]
+    given = [Image.open(folder / "photo" / "0.png")]
+    row = [shown(np.asarray(g)) for g in given] + [shown(i) for i in images]
+    sheet = Image.new("RGB", (len(row) * (WIDTH + GAP) - GAP, HEIGHT), "white")
+    for i, image in enumerate(row):
+        sheet.paste(image, (i * (WIDTH + GAP), 0))
+    return sheet
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the pictures of the named steps, or of all."""
+    parser = argparse.ArgumentParser(prog="python -m docs.make_pictures", description="Draw what each step does.")
+    parser.add_argument("steps", nargs="*", metavar="STEP", help="which steps (default: all)")
+    names = parser.parse_args(argv).steps or list(transforms())
+    logging.getLogger("pipegen").setLevel(logging.ERROR)  # that photographs are not shuffled is meant
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        alike, different = Path(scratch, "alike"), Path(scratch, "different")
+        photographs(alike, alike=True)
+        photographs(different, alike=False)
+        for name in names:
+            step = transforms()[name]
+            picture(step, different if issubclass(step, MixingTransform) else alike).save(PICTURES / f"{name}.jpg", quality=80)
+            print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main()
