@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import importlib
 import json
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -13,61 +16,109 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 from rich.console import Console
 
-from benchmarks import measure, report
-from benchmarks.recipes import RECIPES
-from benchmarks.systems import SYSTEMS, Photos
+from benchmarks import measure, memory, report
+from benchmarks.data import ARRAYS, SUFFIXES, Dataset, Photos
+from benchmarks.recipes import RECIPES, Recipe
+from benchmarks.systems import SYSTEMS
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure pipegen and its peers side by side in one run.")
-    parser.add_argument("folder", type=Path, help="photographs, one sub-folder of JPEGs per class (`python -m benchmarks.make_photos`)")
-    parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES), help="what to measure (default: all)")
-    names = [s.name for s in SYSTEMS]
-    listed = ", ".join(names)
-    parser.add_argument("--systems", nargs="+", choices=names, metavar="SYSTEM", help=f"whom to measure (default: all of {listed})")
-    parser.add_argument("--repeats", type=int, default=3, help="interleaved turns of each system (default: 3)")
-    parser.add_argument("--images", type=int, default=1920, help="images in a turn (default: 1920)")
-    parser.add_argument("--seconds", type=float, default=15.0, help="a turn ends after so many seconds in any case (default: 15)")
-    parser.add_argument("--size", type=int, default=224, help="side of the output, in pixels (default: 224)")
-    parser.add_argument("--batch", type=int, default=64, help="batch size (default: 64)")
+    folder = "photographs, one sub-folder of JPEGs per class (`python -m benchmarks.make_photos`)"
+    parser.add_argument("folder", type=Path, help=folder)
+    parser.add_argument("--large", type=Path, help="JPEGs of 12 megapixels, alike (default: FOLDER-large, where there is one)")
+    parser.add_argument("--png", type=Path, help="PNGs, alike (default: FOLDER-png, where there is one)")
+    names = ", ".join(RECIPES)
+    parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), metavar="RECIPE", help=f"what (default: all of {names})")
+    names = ", ".join(s.name for s in SYSTEMS)
+    parser.add_argument("--systems", nargs="+", choices=[s.name for s in SYSTEMS], metavar="SYSTEM", help=f"whom (default: all of {names})")
+    effort = measure.Effort()
+    parser.add_argument("--repeats", type=int, default=effort.repeats, help="interleaved turns of each system (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=effort.seconds, help="how long a turn is timed (default: %(default)s)")
+    parser.add_argument("--images", type=int, help="a turn ends after so many images in any case (default: no bound)")
+    parser.add_argument("--warm-up", type=float, default=effort.warm_up, help="seconds before a turn is timed (default: %(default)s)")
+    parser.add_argument("--size", type=int, help="side of the output in pixels, but of arrays (default: the recipe's)")
+    parser.add_argument("--batch", type=int, help="batch size (default: the recipe's)")
+    parser.add_argument("--arrays", type=int, default=ARRAYS, help="images in memory (default: %(default)s)")
+    parser.add_argument("--no-memory", action="store_true", help="do not measure pipegen's peak memory")
     parser.add_argument("--out", type=Path, help="write everything that was measured to this JSON file")
+    parser.add_argument("--chart", type=Path, help="draw the rates to this PNG or SVG file; needs Matplotlib")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print the tables, write the JSON. Returns the exit code."""
+    """Measure, print the tables, write the JSON and the chart. Returns the exit code."""
     args = _arguments(argv)
     console = Console()
     try:
-        photos = Photos.find(args.folder)
+        data = _data(args)
     except FileNotFoundError as error:
         console.print(f"[red]error[/red]: {error}")
         return 2
-    _prepare()
-    recipes = [RECIPES[name](size=args.size, batch=args.batch) for name in args.recipes]
+    prepare()
+    recipes = [_resized(RECIPES[name], args) for name in args.recipes or RECIPES]
     systems = [s for s in SYSTEMS if args.systems is None or s.name in args.systems]
-    effort = measure.Effort(args.repeats, args.images, args.seconds)
+    effort = measure.Effort(args.repeats, args.seconds, args.images, args.warm_up)
+    peaks: dict[str, int | str] = {}
     with console.status("starting") as status:
         rows = measure.run(
-            recipes, systems, photos, effort,
+            recipes, systems, data, effort,
             lambda row, repeat: status.update(f"{repeat + 1}/{effort.repeats}  {row.recipe.name}  {row.system.name}"),
+            lambda group: console.print(report.table(group[0].recipe, group)),
         )  # fmt: skip
-    for recipe in recipes:
-        console.print(report.table(recipe, rows))
-    for line in filter(None, (report.verdict(recipe, rows) for recipe in recipes)):
-        console.print(line, highlight=False)
-    if args.out:
-        args.out.write_text(json.dumps(report.to_json(rows, photos, effort), indent=2) + "\n", encoding="utf-8")
-        console.print(f"Written to {args.out}.", highlight=False)
+        if not args.no_memory and any(s.name == "pipegen" for s in systems):
+            peaks = memory.peaks(
+                [r for r in recipes if not r.cached], data, effort.seconds, lambda recipe: status.update(f"peak memory  {recipe.name}")
+            )
+    for line in (*report.verdicts(rows), *report.memory_lines(peaks)):
+        console.print(line, highlight=False, soft_wrap=True)
+    _write(args, report.to_json(rows, data, effort, peaks), console)
     return 0
 
 
-def _prepare() -> None:
+def _data(args: argparse.Namespace) -> Dataset:
+    """The folders: the one that is named, and those beside it that are there or are named.
+
+    Raises:
+        FileNotFoundError: If a named one holds no images.
+    """
+    folders = {"photos": Photos.find(args.folder)}
+    for kind in ("large", "png"):
+        named = getattr(args, kind)
+        beside = args.folder.resolve().with_name(f"{args.folder.resolve().name}-{kind}")
+        if named is not None or beside.is_dir():
+            folders[kind] = Photos.find(named or beside, SUFFIXES[kind])
+    return Dataset(folders, args.arrays)
+
+
+def _resized(recipe: Recipe, args: argparse.Namespace) -> Recipe:
+    """A recipe with the size and batch of the command line."""
+    size = recipe.size if args.size is None or recipe.data == "arrays" else args.size
+    return dataclasses.replace(recipe, size=size, batch=args.batch or recipe.batch)
+
+
+def prepare() -> None:
     """Import what every system imports, and keep tensors on the host: the input is measured, not the copy to a device."""
-    import keras  # noqa: F401
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["benchmarks.preload"])
+    importlib.import_module("benchmarks.preload")  # before anything else imports TensorFlow
     import tensorflow as tf
 
     tf.config.set_visible_devices([], "GPU")
+
+
+def _write(args: argparse.Namespace, results: dict[str, object], console: Console) -> None:
+    if args.out:
+        args.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        console.print(f"Written to {args.out}.", highlight=False)
+    if args.chart:
+        from benchmarks.chart import draw
+
+        try:
+            draw(results, args.chart)
+        except ImportError:
+            console.print("No chart: Matplotlib is not installed.")
+        else:
+            console.print(f"Drawn to {args.chart}.", highlight=False)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,9 @@ LIMIT = 1.3
 """A chain may cost this many times the sum of its parts."""
 
 _ROTATION = {"random_rotation": {"degrees": 20}}
+_CUBIC_AFFINE = {"random_affine": {"degrees": 20, "x": 0.1, "factor": 0.2, "interpolation": "bicubic"}}
+_PERSPECTIVE = {"random_perspective": {"x": 0.1, "y": 0.1}}
+_CUBIC_PERSPECTIVE = {"random_perspective": {"x": 0.1, "y": 0.1, "interpolation": "bicubic"}}
 _SHEAR_ON_BLACK = {"random_shear": {"degrees": 10, "fill": {"constant": 0}}}
 _COLOUR = [
     {"random_brightness": {"factor": 0.2}},
@@ -43,6 +46,10 @@ _COLOUR = [
     {"random_saturation": {"factor": 0.2}},
     {"random_hue": {"degrees": 10}},
 ]
+_TABLES = [{"random_solarization": {"threshold": [0, 255]}}, {"random_gamma": {"gamma": 0.5}}]
+_HISTOGRAM = "equalization"
+_BLUR = {"random_gaussian_blur": {"sigma": 2}}
+_ERASING = "random_erasing"
 _NORMALISE = {"normalize": {"preset": "torch"}}
 
 CHAINS: dict[str, list[Any]] = {
@@ -56,6 +63,29 @@ CHAINS: dict[str, list[Any]] = {
     "warp, mirror": [_SHEAR_ON_BLACK, {"random_flip": {"axis": "both"}}],
     "arithmetic, warp": [{"rescale": {"to": [0, 1]}}, _ROTATION],
     "warp, warp": [_ROTATION, _SHEAR_ON_BLACK],
+    "tables, arithmetic": [*_TABLES, _NORMALISE],
+    "mirror, tables": [{"random_flip": {"axis": "both"}}, *_TABLES],
+    "warp, tables, arithmetic": [_ROTATION, *_TABLES, _NORMALISE],
+    "colour, tables": [*_COLOUR, *_TABLES],
+    "tables, mirror": [*_TABLES, {"random_flip": {"axis": "both"}}],
+    "tables, warp, colour": [*_TABLES, _ROTATION, *_COLOUR],
+    "histogram, arithmetic": [_HISTOGRAM, _NORMALISE],
+    "warp, tables of the histogram": [_ROTATION, *_TABLES, _HISTOGRAM],
+    "colour, histogram": [*_COLOUR, _HISTOGRAM],
+    "mirror, histogram, arithmetic": [{"random_flip": {"axis": "both"}}, _HISTOGRAM, _NORMALISE],
+    "blur, arithmetic": [_BLUR, _NORMALISE],
+    "warp, blur, colour": [_ROTATION, _BLUR, *_COLOUR],
+    "colour, sharpness, arithmetic": [*_COLOUR, {"random_sharpness": {"factor": 0.5}}, _NORMALISE],
+    "mirror, noise, arithmetic": ["random_flip", {"random_gaussian_noise": {"std": 10}}, _NORMALISE],
+    "warp, erasing, arithmetic": [_ROTATION, _ERASING, _NORMALISE],
+    "colour, erasing, arithmetic": [*_COLOUR, _ERASING, _NORMALISE],
+    "erasing, warp": [_ERASING, _ROTATION],
+    "elastic, noise, arithmetic": [{"random_elastic": {"alpha": 50, "sigma": 5}}, {"random_gaussian_noise": {"std": 10}}, _NORMALISE],
+    "bicubic warp, arithmetic": [_CUBIC_AFFINE, _NORMALISE],
+    "bicubic warp, colour, arithmetic": [_CUBIC_AFFINE, *_COLOUR, _NORMALISE],
+    "perspective, arithmetic": [_ROTATION, _PERSPECTIVE, _NORMALISE],
+    "perspective, colour, arithmetic": [_PERSPECTIVE, *_COLOUR, _NORMALISE],
+    "colour, bicubic perspective": [*_COLOUR, _CUBIC_PERSPECTIVE],
     "two layers of warp, colour": [_ROTATION, *_COLOUR, _SHEAR_ON_BLACK, {"random_contrast": {"factor": 0.3}}],
 }
 """Steps behind a `resize`, by the families that meet in them."""

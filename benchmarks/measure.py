@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import signal
 import statistics
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.systems import UnavailableError
+from benchmarks.data import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from benchmarks.data import Dataset
     from benchmarks.recipes import Recipe
-    from benchmarks.systems import Photos, System
+    from benchmarks.systems import System
 
-WARM_UP_BATCHES = 6
-"""Batches handed over before timing starts: compiled, buffers drained, AUTOTUNE awake."""
+LEAST_WARM_UP = 2
+"""Batches handed over before timing starts, at the least."""
+LONGEST_TURN_S = 240
+"""A turn that takes longer has hung: a worker process that died, most likely."""
 
 
 @dataclass
@@ -28,7 +34,7 @@ class Row:
         recipe: The recipe.
         system: The system.
         rates: Images per second, one for each repeat.
-        first_batch_s: Seconds to the first batch of the first turn: tracing, compiling, reading.
+        first_batch_s: Seconds to the first batch of the first turn: tracing, compiling, reading, starting processes.
         problem: Why it could not run; empty when it did.
     """
 
@@ -58,65 +64,94 @@ class Effort:
 
     Attributes:
         repeats: Turns of each system.
-        images: Images in a turn.
-        seconds: A turn ends after this many seconds even if fewer images came.
+        seconds: How long a turn is timed, in whole batches.
+        images: A turn ends after so many images in any case; `None` for no such bound.
+        warm_up: Seconds between the first batch and the clock's start: buffers drained, AUTOTUNE awake.
     """
 
     repeats: int = 3
-    images: int = 1920
-    seconds: float = 15.0
+    seconds: float = 2.0
+    images: int | None = None
+    warm_up: float = 1.0
 
 
 def run(
-    recipes: Sequence[Recipe], systems: Sequence[System], photos: Photos, effort: Effort, tell: Callable[[Row, int], None]
+    recipes: Sequence[Recipe],
+    systems: Sequence[System],
+    data: Dataset,
+    effort: Effort,
+    tell: Callable[[Row, int], None],
+    done: Callable[[Sequence[Row]], None] = lambda _: None,
 ) -> list[Row]:
     """Measure every system on every recipe.
 
     Args:
-        recipes: What to measure.
+        recipes: What to measure, one after another.
         systems: Whom.
-        photos: On what.
+        data: On what.
         effort: How long.
         tell: Called before each turn with its row and the number of the repeat, from 0.
+        done: Called with the rows of each recipe that is finished.
     """
-    rows = [Row(recipe, system) for recipe in recipes for system in systems]
-    for repeat in range(effort.repeats):
-        for recipe in recipes:
-            group = [row for row in rows if row.recipe is recipe]
+    rows = []
+    for recipe in recipes:
+        group = [Row(recipe, system) for system in systems]
+        for repeat in range(effort.repeats):
             start = repeat % len(group)  # each repeat starts with another system, so that none always follows the same one
             for row in group[start:] + group[:start]:
                 if not row.problem:
                     tell(row, repeat)
-                    _turn(row, photos, effort)
+                    _turn(row, data, effort)
+        for system in systems:
+            system.forget()
+        done(group)
+        rows += group
     return rows
 
 
-def _turn(row: Row, photos: Photos, effort: Effort) -> None:
+def _turn(row: Row, data: Dataset, effort: Effort) -> None:
     """One turn, whose failures become the row's problem."""
     try:
-        row.rates.append(_rate(row, photos, effort))
+        row.system.refuse(row.recipe, data)
+        with _time_limit():
+            row.rates.append(_rate(row, data, effort))
     except UnavailableError as error:
-        row.problem = f"cannot run: {error}"
+        row.problem = f"cannot run: {_first_line(error)}"
     except Exception as error:  # a system that breaks is a row that says so; the others go on
-        row.problem = f"failed: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        row.problem = f"failed: {type(error).__name__}: {_first_line(error)}"
     if row.problem:
         row.rates.clear()
     gc.collect()  # the threads of a pipeline end with its last reference
 
 
-def _rate(row: Row, photos: Photos, effort: Effort) -> float:
+def _first_line(error: Exception) -> str:
+    """What is wrong, in a line; TensorFlow puts the stack of a graph's code before it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    if not lines[0].endswith("code:"):
+        return lines[0]
+    return next((line for line in lines if line.startswith(("ValueError: ", "TypeError: "))), lines[-1])
+
+
+def _rate(row: Row, data: Dataset, effort: Effort) -> float:
     """Images per second of a fresh iterator, once it is warm."""
     start = time.perf_counter()
-    batches = row.system.batches(row.recipe, photos)
-    x, _ = next(batches)
-    if row.first_batch_s is None:
-        row.first_batch_s = time.perf_counter() - start
-    if not row.system.is_limit:
-        _check(x, row.recipe)
-    warm_up = WARM_UP_BATCHES + -(-row.system.warm_up_images(photos) // row.recipe.batch)
-    for _ in range(warm_up):
-        next(batches)
-    return _timed(batches, row.recipe.batch, effort)
+    batches = row.system.batches(row.recipe, data)
+    try:
+        x, _ = next(batches)
+        began = time.perf_counter()
+        if row.first_batch_s is None:
+            row.first_batch_s = began - start
+        if not row.system.is_limit:
+            _check(x, row.recipe)
+        del x
+        warm = 0
+        while warm < LEAST_WARM_UP or time.perf_counter() - began < effort.warm_up:
+            next(batches)
+            warm += 1
+        return _timed(batches, row.recipe.batch, effort)
+    finally:
+        with contextlib.suppress(AttributeError):
+            batches.close()  # type: ignore[attr-defined] # of a generator: it ends its worker processes
 
 
 def _timed(batches: Iterator[tuple[Any, Any]], batch: int, effort: Effort) -> float:
@@ -126,7 +161,7 @@ def _timed(batches: Iterator[tuple[Any, Any]], batch: int, effort: Effort) -> fl
         next(batches)
         images += batch
         elapsed = time.perf_counter() - start
-        if images >= effort.images or elapsed >= effort.seconds:
+        if elapsed >= effort.seconds or (effort.images is not None and images >= effort.images):
             return images / elapsed
 
 
@@ -136,6 +171,29 @@ def _check(x: Any, recipe: Recipe) -> None:
     Raises:
         UnavailableError: If it does not.
     """
-    dtype = getattr(x.dtype, "name", str(x.dtype))
+    dtype = getattr(x.dtype, "name", str(x.dtype)).removeprefix("torch.")
     if tuple(x.shape) != recipe.shape or dtype != "float32":
         raise UnavailableError(f"it gives {dtype} {tuple(x.shape)}, not float32 {recipe.shape}")
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    """End a turn that waits for ever, where signals allow it: in the main thread of a Unix program.
+
+    Raises:
+        TimeoutError: After `LONGEST_TURN_S`.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"no end after {LONGEST_TURN_S} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_TURN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

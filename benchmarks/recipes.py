@@ -1,80 +1,87 @@
-"""What is measured: each recipe is a list of numbers that every system reads, so that all do the same work."""
+"""What is measured: each recipe is a list of steps on one kind of data, which every system reads, so that all do the same work."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Literal, TypeVar
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+from benchmarks import steps as s
+
+Data = Literal["photos", "large", "png", "arrays"]
+"""JPEGs of half a megapixel or less, JPEGs of 12 megapixels, PNGs, or arrays of 32×32 pixels in memory."""
+
+S = TypeVar("S", bound=s.Step)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What every recipe has.
+    """What to do with which data. The output is float32, in batches.
 
     Attributes:
+        name: What it is called on the command line.
+        summary: The steps in words.
+        steps: The steps, in order.
+        data: What is read.
         size: Side of the square output, in pixels.
         batch: Examples in a batch.
+        cached: Whether the second epoch and those after it are measured, with whatever cache a system has.
+        baseline: The system that ratios are given against.
     """
 
+    name: str
+    summary: str
+    steps: tuple[s.Step, ...]
+    data: Data = "photos"
     size: int = 224
     batch: int = 64
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    baseline: ClassVar[str]
-    """The system that ratios are given against."""
-    target: ClassVar[float]
-    """How many times the baseline pipegen is meant to reach."""
+    cached: bool = False
+    baseline: str = "ImageDataGenerator"
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """The shape of the images in a batch."""
         return (self.batch, self.size, self.size, 3)
 
+    @property
+    def mixes(self) -> bool:
+        """Whether images are mixed, so that labels are one-hot."""
+        return any(isinstance(step, s.MIXING) for step in self.steps)
 
-@dataclass(frozen=True)
-class Geometric(Recipe):
-    """The classic augmentation of `ImageDataGenerator` users: affine, flip, brightness; float32 in [0, 255].
-
-    Attributes:
-        rotation: Greatest angle either way, in degrees.
-        translation: Greatest shift either way, as a fraction of the side.
-        shear: Greatest angle either way, in degrees.
-        zoom: Greatest deviation from 1, drawn for each axis.
-        brightness: Greatest deviation of the factor from 1.
-    """
-
-    rotation: float = 20.0
-    translation: float = 0.1
-    shear: float = 10.0
-    zoom: float = 0.2
-    brightness: float = 0.2
-
-    name: ClassVar[str] = "geometric"
-    summary: ClassVar[str] = "decode, resize, rotate, translate, shear, zoom, flip, brightness"
-    baseline: ClassVar[str] = "ImageDataGenerator"
-    target: ClassVar[float] = 5.0
+    def find(self, kind: type[S]) -> S | None:
+        """The step of a kind."""
+        return next((step for step in self.steps if isinstance(step, kind)), None)
 
 
-@dataclass(frozen=True)
-class ImageNet(Recipe):
-    """The usual recipe for ImageNet: random resized crop, flip, normalise; float32.
+TUTORIAL = "tf.data tutorial"
 
-    Attributes:
-        area: Range of the crop's share of the image's area.
-        aspect: Range of the crop's width over its height.
-    """
+_GEOMETRIC = (s.Resize(), s.Affine(), s.Flip(), s.Brightness())
+_GEOMETRIC_WORDS = "decode, resize, rotate, translate, shear, zoom, flip, brightness"
+_CROP = (s.RandomResizedCrop(), s.Flip())
+_MIXED = (s.Resize(), s.Flip(), s.MixUp(), s.CutMix(), s.Normalise())
 
-    area: tuple[float, float] = (0.08, 1.0)
-    aspect: tuple[float, float] = (3 / 4, 4 / 3)
-
-    name: ClassVar[str] = "imagenet"
-    summary: ClassVar[str] = "decode, random resized crop, flip, normalise"
-    baseline: ClassVar[str] = "tf.data tutorial"
-    target: ClassVar[float] = 1.4
-
-
-RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Geometric, ImageNet)}
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("geometric", _GEOMETRIC_WORDS, _GEOMETRIC),
+        Recipe("imagenet", "decode, random resized crop, flip, normalise", (*_CROP, s.Normalise()), baseline=TUTORIAL),
+        Recipe(
+            "randaugment", "decode, random resized crop, flip, RandAugment (2 layers), normalise",
+            (*_CROP, s.RandAugment(), s.Normalise()), baseline="Keras dataset + layers",
+        ),
+        Recipe(
+            "jitter_blur", "decode, resize, flip, colour jitter, Gaussian blur (half of them), normalise",
+            (s.Resize(), s.Flip(), s.ColorJitter(), s.Blur(), s.Normalise()), baseline=TUTORIAL,
+        ),
+        Recipe("mixing", "decode, resize, flip, MixUp, CutMix, normalise; soft labels", _MIXED, baseline=TUTORIAL),
+        Recipe("cached", f"{_GEOMETRIC_WORDS}: the second epoch and those after it", _GEOMETRIC, cached=True),
+        Recipe("arrays", "arrays of 32×32: rotate, translate, shear, zoom, flip", (s.Affine(), s.Flip()), data="arrays", size=32),
+        Recipe(
+            "large", "12-megapixel JPEGs: decode, resize, flip, normalise",
+            (s.Resize(), s.Flip(), s.Normalise()), data="large", batch=16, baseline=TUTORIAL,
+        ),
+        Recipe("png", f"PNGs: {_GEOMETRIC_WORDS}", _GEOMETRIC, data="png"),
+        Recipe("batch_8", f"{_GEOMETRIC_WORDS}; a small batch", _GEOMETRIC, batch=8),
+        Recipe("batch_256", f"{_GEOMETRIC_WORDS}; a large batch", _GEOMETRIC, batch=256),
+    )
+}  # fmt: skip
 """The recipes by name, in the order that they are run."""

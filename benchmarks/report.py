@@ -1,56 +1,49 @@
-"""What is shown: a table for people, JSON for everything else."""
+"""What is shown: tables and verdicts for people, JSON for everything else."""
 
 from __future__ import annotations
 
-import datetime
-import importlib.metadata
-import os
-import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from benchmarks.environment import environment
+from benchmarks.targets import PEAK_MEMORY, TARGETS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from benchmarks.data import Dataset
     from benchmarks.measure import Effort, Row
     from benchmarks.recipes import Recipe
-    from benchmarks.systems import Photos
+    from benchmarks.targets import Target
 
-PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "pillow")
+    Memory = Mapping[str, int | str]
+    """By recipe: bytes above the imported TensorFlow, or why that is not known."""
 
 
-def environment(photos: Photos) -> dict[str, Any]:
-    """The machine, the software and the photographs that figures belong to."""
-    sizes = [os.stat(file).st_size for file in photos.files]
+def to_json(rows: Sequence[Row], data: Dataset, effort: Effort, memory: Memory) -> dict[str, Any]:
+    """Everything that was measured."""
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "photos": {"count": len(sizes), "mean_bytes": round(sum(sizes) / len(sizes)), "classes": len(photos.classes)},
+        "environment": environment(data),
+        "effort": vars(effort),
+        "rows": [_record(row, rows) for row in rows],
+        "targets": [vars(target) | {"reached": _reached(target, rows)} for target in TARGETS],
+        "peak_memory": dict(memory),
     }
 
 
-def to_json(rows: Sequence[Row], photos: Photos, effort: Effort) -> dict[str, Any]:
-    """Everything that was measured."""
-    return {"environment": environment(photos), "effort": vars(effort), "rows": [_record(row, rows) for row in rows]}
-
-
 def table(recipe: Recipe, rows: Sequence[Row]) -> Table:
-    """The figures of one recipe side by side."""
+    """The figures of one recipe side by side, fastest first."""
     title = f"{recipe.name}: {recipe.summary}\n{recipe.size} px, batches of {recipe.batch}; ratios are to {recipe.baseline}"
     shown = Table(title=title, title_justify="left", show_lines=True)
     shown.add_column("system")
     for column in ("images/s", "range", "ratio", "first batch"):
         shown.add_column(column, justify="right", no_wrap=True)
-    for row in (row for row in rows if row.recipe is recipe):
+    mine = [row for row in rows if row.recipe is recipe]
+    for row in sorted(mine, key=lambda row: -(row.median or 0)):
         note = row.problem or row.system.note(recipe)
-        name = Text(row.system.name) + (Text(f"\n{note}", "dim") if note else Text())
+        name = Text(row.system.name, "bold" if row.system.name == "pipegen" else "") + (Text(f"\n{note}", "dim") if note else Text())
         if row.median is None or row.first_batch_s is None:
             shown.add_row(name, "–", "", "", "")
             continue
@@ -65,13 +58,44 @@ def table(recipe: Recipe, rows: Sequence[Row]) -> Table:
     return shown
 
 
-def verdict(recipe: Recipe, rows: Sequence[Row]) -> str | None:
-    """Whether pipegen reached its target on a recipe; `None` when it or the baseline did not run."""
-    reached = next((_ratio(row, rows) for row in rows if row.recipe is recipe and row.system.name == "pipegen"), None)
-    if reached is None:
+def verdicts(rows: Sequence[Row]) -> list[str]:
+    """For each target whose two systems ran, whether it is reached; and where a peer is ahead of pipegen."""
+    lines = []
+    for target in TARGETS:
+        reached = _reached(target, rows)
+        if reached is not None:
+            word = "reached" if reached >= target.least else "missed"
+            lines.append(f"{target.recipe}: {reached:.2f} × {target.peer}; the target of {target.least:g} × is {word}")
+    return lines + [line for recipe in dict.fromkeys(row.recipe for row in rows) if (line := _ahead(recipe, rows))]
+
+
+def memory_lines(memory: Memory) -> list[str]:
+    """Each recipe's peak, against the target."""
+    lines = []
+    for recipe, peak in memory.items():
+        if isinstance(peak, str):
+            lines.append(f"{recipe}: peak memory unknown: {peak}")
+            continue
+        word = "within" if peak <= PEAK_MEMORY else "above"
+        lines.append(f"{recipe}: {peak / 2**30:.2f} GiB above the imported TensorFlow, {word} {PEAK_MEMORY / 2**30:g} GiB")
+    return lines
+
+
+def _ahead(recipe: Recipe, rows: Iterable[Row]) -> str | None:
+    """Which peers are faster than pipegen on a recipe."""
+    group = {row.system.name: row for row in rows if row.recipe is recipe}
+    if "pipegen" not in group or group["pipegen"].median is None:
         return None
-    word = "reached" if reached >= recipe.target else "missed"
-    return f"{recipe.name}: {reached:.2f} × {recipe.baseline}; the target of {recipe.target:g} × is {word}"
+    ratios = {name: row.ratio(group["pipegen"]) for name, row in group.items() if not row.system.is_limit}
+    ahead = [f"{name} ({ratio:.2f} ×)" for name, ratio in ratios.items() if ratio is not None and ratio > 1]
+    return f"{recipe.name}: ahead of pipegen: {', '.join(ahead)}" if ahead else None
+
+
+def _reached(target: Target, rows: Iterable[Row]) -> float | None:
+    group = {row.system.name: row for row in rows if row.recipe.name == target.recipe}
+    if "pipegen" not in group or target.peer not in group:
+        return None
+    return group["pipegen"].ratio(group[target.peer])
 
 
 def _ratio(row: Row, rows: Iterable[Row]) -> float | None:
@@ -80,30 +104,21 @@ def _ratio(row: Row, rows: Iterable[Row]) -> float | None:
 
 
 def _record(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
+    recipe = row.recipe
     return {
-        "recipe": row.recipe.name,
-        "recipe_arguments": vars(row.recipe),
+        "recipe": recipe.name,
+        "summary": recipe.summary,
+        "data": recipe.data,
+        "size": recipe.size,
+        "batch": recipe.batch,
+        "steps": {type(step).__name__: vars(step) for step in recipe.steps},
         "system": row.system.name,
         "limit": row.system.is_limit,
         "images_per_s": row.rates,
         "median_images_per_s": row.median,
         "ratio": _ratio(row, rows),
-        "ratio_to": row.recipe.baseline,
+        "ratio_to": recipe.baseline,
         "first_batch_s": row.first_batch_s,
-        "note": row.system.note(row.recipe),
+        "note": row.system.note(recipe),
         "problem": row.problem or None,
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    named = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())

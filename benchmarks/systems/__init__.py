@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from benchmarks.systems.base import Photos, System, UnavailableError
-from benchmarks.systems.image_data_generator import ImageDataGeneratorSystem
+from benchmarks.systems.base import System
+from benchmarks.systems.dali import Dali
+from benchmarks.systems.grain_loader import Grain
+from benchmarks.systems.image_data_generator import ImageDataGeneratorProcesses, ImageDataGeneratorSystem
+from benchmarks.systems.keras_dataset import KerasDataset
 from benchmarks.systems.limits import DecodeAndCropOnly, DecodeOnly
-from benchmarks.systems.pipegen_system import PipegenCached, PipegenSystem
+from benchmarks.systems.pipegen_system import PipegenSystem
+from benchmarks.systems.tf_data_expert import TfDataExpert
 from benchmarks.systems.tf_data_tutorial import TfDataTutorial
+from benchmarks.systems.torch_loader import Albumentations, Torchvision
 
 SYSTEMS: tuple[System, ...] = (
     PipegenSystem(),
-    PipegenCached(),
     ImageDataGeneratorSystem(),
+    ImageDataGeneratorProcesses(),
+    KerasDataset(),
     TfDataTutorial(),
+    TfDataExpert(),
+    Dali(),
+    Albumentations(),
+    Torchvision(),
+    Grain(),
     DecodeOnly(),
     DecodeAndCropOnly(),
 )
 
-__all__ = ["SYSTEMS", "Photos", "System", "UnavailableError"]
+__all__ = ["SYSTEMS", "System"]

@@ -1,71 +1,80 @@
-"""What a system is: something that turns a folder of photographs into batches, one way."""
+"""What a system is: something that turns images into batches, one way."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from benchmarks import steps as s
+from benchmarks.data import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from benchmarks.data import Dataset
     from benchmarks.recipes import Recipe
 
+FILES = ("photos", "large", "png")
+"""The kinds of data that are files."""
 
-class UnavailableError(Exception):
-    """A system cannot run a recipe here; the message says why and becomes its row."""
 
-
-@dataclass(frozen=True)
-class Photos:
-    """A folder with one sub-folder of JPEGs per class.
-
-    Attributes:
-        root: The folder.
-        files: Every file, sorted.
-        labels: The class of each file, as an index into `classes`.
-        classes: The names of the sub-folders, sorted.
-    """
-
-    root: Path
-    files: tuple[str, ...]
-    labels: tuple[int, ...]
-    classes: tuple[str, ...]
-
-    @classmethod
-    def find(cls, root: Path) -> Photos:
-        """List a folder.
-
-        Raises:
-            FileNotFoundError: If it holds no `CLASS/*.jpg`.
-        """
-        found = sorted(root.glob("*/*.jpg"))
-        if not found:
-            raise FileNotFoundError(f"no CLASS/*.jpg in {root}; `python -m benchmarks.make_photos` makes such a folder")
-        classes = tuple(sorted({file.parent.name for file in found}))
-        return cls(root, tuple(map(str, found)), tuple(classes.index(file.parent.name) for file in found), classes)
+def cores() -> int:
+    """The processor cores that this process may use, which every system gets."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class System(ABC):
-    """One way of reading and augmenting."""
+    """One way of reading and augmenting.
+
+    What a system lacks and what it does differently is data, by step, so that its row can say so.
+    """
 
     name: ClassVar[str]
     is_limit: ClassVar[bool] = False
     """Whether this does less work on purpose, as a bound on what any system can reach."""
+    remark: ClassVar[str] = ""
+    """What to know when reading any of its rows."""
+    remarks: ClassVar[Mapping[type[s.Step], str]] = {}
+    """What it does differently at a step."""
+    lacks: ClassVar[Mapping[type[s.Step], str]] = {}
+    """Steps that it cannot do, and why."""
+    reads: ClassVar[tuple[str, ...]] = (*FILES, "arrays")
+    """The kinds of data that it reads."""
+    caches: ClassVar[bool] = False
+    """Whether it can keep decoded images."""
 
-    @abstractmethod
     def note(self, recipe: Recipe) -> str:
         """What differs from the recipe, or what to know when reading the row."""
+        return "; ".join(filter(None, (self.remark, *(self.remarks.get(type(step), "") for step in recipe.steps))))
+
+    def refuse(self, recipe: Recipe, data: Dataset) -> None:
+        """Tell what the system lacks for a recipe, or what the run does.
+
+        Raises:
+            UnavailableError: If anything is missing.
+        """
+        if recipe.data not in self.reads:
+            raise UnavailableError(f"it reads no {'arrays' if recipe.data == 'arrays' else 'such files'}")
+        if recipe.cached and not self.caches:
+            raise UnavailableError("it has no cache of decoded images")
+        for step in recipe.steps:
+            if type(step) in self.lacks:
+                raise UnavailableError(self.lacks[type(step)])
+        if recipe.data != "arrays":
+            data.photos(recipe)
 
     @abstractmethod
-    def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        """An endless iterator of (images, labels), shuffled.
+    def batches(self, recipe: Recipe, data: Dataset) -> Iterator[tuple[Any, Any]]:
+        """An endless iterator of (images, labels), shuffled; closed after its turn, when it has a `close`.
+
+        Where the recipe is `cached`, the cache is full before the first batch.
 
         Raises:
             UnavailableError: If this system cannot run the recipe here.
         """
 
-    def warm_up_images(self, photos: Photos) -> int:
-        """Images to hand over before timing starts, beyond the usual."""
-        return 0
+    def forget(self) -> None:
+        """Let go of what was kept between the turns of a recipe."""
+        return

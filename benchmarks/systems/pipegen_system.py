@@ -5,87 +5,120 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.recipes import Geometric, ImageNet
-from benchmarks.systems.base import System, UnavailableError
+from benchmarks import steps as s
+from benchmarks.data import UnavailableError
+from benchmarks.systems.base import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import tensorflow as tf
-
+    from benchmarks.data import Dataset
     from benchmarks.recipes import Recipe
-    from benchmarks.systems.base import Photos
+
+
+STEPS = 400
+"""Steps of an epoch. It goes on through the permutations, as the other systems repeat their data without end: pipegen reads
+ahead within an epoch alone."""
 
 
 class PipegenSystem(System):
-    """Every image read and decoded every time."""
+    """A spec of the recipe; no cache unless the recipe is about caches."""
 
     name: ClassVar[str] = "pipegen"
-    cache: ClassVar[str] = "none"
+    remarks: ClassVar = {
+        s.Resize: "JPEGs decoded at 1/2 to 1/8 where that covers the output, plain chroma; resizes to whole levels",
+        s.RandomResizedCrop: "decodes the crop alone, at 1/2 to 1/8 where that covers the output, plain chroma",
+        s.Affine: "one resampling",
+        s.RandAugment: "tables and sharpness first, then one resampling, then one colour matrix",
+        s.MixUp: "partners within groups of 8",
+    }
+    caches: ClassVar[bool] = True
 
     def __init__(self) -> None:
         """Nothing is built until it is asked for."""
-        self._built: dict[tuple[Recipe, str], tf.data.Dataset] = {}
+        self._built: dict[tuple[Recipe, int], Any] = {}
+
+    def forget(self) -> None:
+        self._built.clear()
 
     def note(self, recipe: Recipe) -> str:
-        if isinstance(recipe, Geometric):
-            return "JPEGs decoded at half size where that covers the output, plain chroma; resizes to whole levels; one resampling"
-        return "decodes the crop alone, at half size where that covers the output, plain chroma"
+        return "resized images from memory" if recipe.cached else super().note(recipe)
 
-    def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        import pipegen
-
-        key = (recipe, str(photos.root))
+    def batches(self, recipe: Recipe, data: Dataset) -> Iterator[tuple[Any, Any]]:
+        key = recipe, id(data)
         if key not in self._built:
-            self._built[key] = pipegen.build(spec(recipe, photos), runtime={"cache": self.cache}).train
+            self._built[key] = build(recipe, data).train
+            if recipe.cached:
+                for _ in itertools.islice(self._built[key], -(-len(data.photos(recipe).files) // recipe.batch)):
+                    pass
         return itertools.chain.from_iterable(itertools.repeat(self._built[key]))
 
 
-class PipegenCached(PipegenSystem):
-    """Decoded and resized images kept in memory: what the second epoch and those after it see."""
+def build(recipe: Recipe, data: Dataset) -> Any:
+    """The pipeline of a recipe.
 
-    name: ClassVar[str] = "pipegen, warm cache"
-    cache: ClassVar[str] = "memory"
+    Raises:
+        UnavailableError: If the spec is refused.
+    """
+    import pipegen
 
-    def note(self, recipe: Recipe) -> str:
-        return "resized images from memory: less work than the other rows"
-
-    def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        if isinstance(recipe, ImageNet):
-            raise UnavailableError("the crop is random, so there is nothing of a fixed shape to keep")
-        return super().batches(recipe, photos)
-
-    def warm_up_images(self, photos: Photos) -> int:
-        """One epoch fills the cache."""
-        return len(photos.files)
+    made = spec(recipe, data)
+    given = {"image": data.arrays[0], "label": data.arrays[1]} if recipe.data == "arrays" else None
+    try:
+        return pipegen.build(made, data=given, runtime={"cache": "memory" if recipe.cached else "none"})
+    except pipegen.SpecError as error:
+        raise UnavailableError(str(error)) from error
 
 
-def spec(recipe: Recipe, photos: Photos) -> dict[str, Any]:
+def spec(recipe: Recipe, data: Dataset) -> dict[str, Any]:
     """The recipe in pipegen's language."""
-    return {
+    if recipe.data == "arrays":
+        features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": data.classes(recipe)}}
+        source: dict[str, Any] = {"arrays": {"features": features}}
+    else:
+        source = {"image_folder": {"path": str(data.photos(recipe).root.resolve())}}
+    sections: dict[str, Any] = {
         "pipegen": 1,
-        "source": {"image_folder": {"path": str(photos.root.resolve())}},
-        "transforms": _transforms(recipe),
+        "source": source,
+        "transforms": [part for step in recipe.steps for part in transforms(step, recipe.size)],
         "batch": {"size": recipe.batch},
+        "epoch": {"steps": STEPS},
     }
+    if recipe.mixes:
+        sections["output"] = {"encode": {"label": "one_hot"}}
+    return sections
 
 
-def _transforms(recipe: Recipe) -> list[Any]:
-    if isinstance(recipe, Geometric):
-        zoom = [1 - recipe.zoom, 1 + recipe.zoom]
-        return [
-            {"resize": {"size": recipe.size}},
-            {"random_rotation": {"degrees": recipe.rotation, "fill": "nearest"}},
-            {"random_translation": {"x": recipe.translation, "y": recipe.translation, "fill": "nearest"}},
-            {"random_shear": {"degrees": recipe.shear, "fill": "nearest"}},
-            {"random_zoom": {"x": zoom, "y": zoom, "fill": "nearest"}},
-            {"random_flip": {"fill": "nearest"}},
-            {"random_brightness": {"factor": recipe.brightness}},
-        ]
-    if isinstance(recipe, ImageNet):
-        return [
-            {"random_resized_crop": {"size": recipe.size}},
-            "random_flip",
-            {"normalize": {"preset": "torch"}},
-        ]
-    raise UnavailableError(f"no spec for {recipe.name}")
+def transforms(step: s.Step, side: int) -> list[Any]:
+    """One step in pipegen's language."""
+    match step:
+        case s.Resize():
+            return [{"resize": {"size": side}}]
+        case s.RandomResizedCrop():
+            return [{"random_resized_crop": {"size": side, "area": list(step.area), "aspect_ratio": list(step.aspect)}}]
+        case s.Flip():
+            return [{"random_flip": {"fill": "nearest"}}]
+        case s.Affine():
+            zoom, fill = [1 - step.zoom, 1 + step.zoom], {"fill": "nearest"}
+            return [
+                {"random_rotation": {"degrees": step.rotation} | fill},
+                {"random_translation": {"x": step.translation, "y": step.translation} | fill},
+                {"random_shear": {"degrees": step.shear} | fill},
+                {"random_zoom": {"x": zoom, "y": zoom} | fill},
+            ]
+        case s.Brightness():
+            return [{"random_brightness": {"factor": step.amount}}]
+        case s.ColorJitter():
+            factors = {f"{name}_factor": getattr(step, name) for name in ("brightness", "contrast", "saturation")}
+            return [{"random_color_jitter": factors | {"hue_degrees": step.hue}}]
+        case s.Blur():
+            return [{"random_gaussian_blur": {"sigma": list(step.sigma), "probability": step.probability}}]
+        case s.RandAugment():
+            return [{"rand_augment": {"num_ops": step.layers, "magnitude": step.magnitude, "max_magnitude": 1}}]
+        case s.MixUp():
+            return [{"mixup": {"alpha": step.alpha}}]
+        case s.CutMix():
+            return [{"cutmix": {"alpha": step.alpha}}]
+        case s.Normalise():
+            return [{"normalize": {"mean": [255 * m for m in step.mean], "std": [255 * d for d in step.std]}}]
+    raise NotImplementedError(type(step).__name__)

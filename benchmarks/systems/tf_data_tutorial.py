@@ -2,92 +2,84 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.recipes import IMAGENET_MEAN, IMAGENET_STD, Geometric, ImageNet
-from benchmarks.systems.base import System, UnavailableError
+from benchmarks import steps as s
+from benchmarks.systems import keras_layers
+from benchmarks.systems.base import System
+from benchmarks.systems.decoding import distorted_box
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import tensorflow as tf
 
+    from benchmarks.data import Dataset
     from benchmarks.recipes import Recipe
-    from benchmarks.systems.base import Photos
 
-    Step = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+    Load = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
 class TfDataTutorial(System):
-    """`shuffle`, `map` with AUTOTUNE, `batch`, `prefetch`."""
+    """`shuffle`, `map` with AUTOTUNE, `batch`, `prefetch`: `tf.image` for one image, Keras layers for batches."""
 
     name: ClassVar[str] = "tf.data tutorial"
+    remarks: ClassVar = keras_layers.REMARKS | {s.RandomResizedCrop: "decodes whole images, then crops"}
+    caches: ClassVar[bool] = True
 
-    def note(self, recipe: Recipe) -> str:
-        if isinstance(recipe, Geometric):
-            return "Keras layers in map: four resamplings, brightness adds, zoom draws one factor, shear one way"
-        return "decodes whole images, then crops"
+    def __init__(self) -> None:
+        """Nothing is cached yet."""
+        self._cached: dict[Recipe, tf.data.Dataset] = {}
 
-    def batches(self, recipe: Recipe, photos: Photos) -> Iterator[tuple[Any, Any]]:
-        if isinstance(recipe, Geometric):
-            return iter(_geometric(recipe, photos))
-        if isinstance(recipe, ImageNet):
-            return iter(_imagenet(recipe, photos))
-        raise UnavailableError(f"no tutorial for {recipe.name}")
+    def forget(self) -> None:
+        self._cached.clear()
+
+    def batches(self, recipe: Recipe, data: Dataset) -> Iterator[tuple[Any, Any]]:
+        import tensorflow as tf
+
+        tail = tuple(step for step in recipe.steps if not isinstance(step, (s.Resize, s.RandomResizedCrop)))
+        alone = all(isinstance(step, (s.Flip, s.Normalise)) for step in tail)
+        if recipe.data == "arrays":
+            images = tf.data.Dataset.from_tensor_slices(data.arrays).shuffle(data.num_arrays).repeat()
+        else:
+            images = self._images(recipe, data, _load(recipe, tail if alone else ()))
+        batches = images.batch(recipe.batch, drop_remainder=True)
+        if not alone:
+            batches = batches.map(keras_layers.augment(recipe, tail, data.classes(recipe)), num_parallel_calls=tf.data.AUTOTUNE)
+        return iter(batches.prefetch(tf.data.AUTOTUNE))
+
+    def _images(self, recipe: Recipe, data: Dataset, load: Load) -> tf.data.Dataset:
+        """Images one by one, shuffled; where they are cached, the cache is full."""
+        import tensorflow as tf
+
+        photos = data.photos(recipe)
+        files = tf.data.Dataset.from_tensor_slices((list(photos.files), list(photos.labels)))
+        if not recipe.cached:
+            return files.shuffle(len(photos.files)).repeat().map(load, num_parallel_calls=tf.data.AUTOTUNE)
+        if recipe not in self._cached:
+            self._cached[recipe] = files.map(load, num_parallel_calls=tf.data.AUTOTUNE).cache()
+            for _ in self._cached[recipe]:
+                pass
+        return self._cached[recipe].shuffle(1000).repeat()
 
 
-def _files(photos: Photos) -> tf.data.Dataset:
+def _load(recipe: Recipe, tail: tuple[s.Step, ...]) -> Load:
+    """From a path to an image of the recipe's size; `tail` is what else is done to one image."""
     import tensorflow as tf
 
-    files = tf.data.Dataset.from_tensor_slices((list(photos.files), list(photos.labels)))
-    return files.shuffle(len(photos.files), seed=0).repeat()
-
-
-def _geometric(recipe: Geometric, photos: Photos) -> tf.data.Dataset:
-    """The guide on data augmentation: decode and resize per file, Keras layers on batches, both in `map`."""
-    import keras
-    import tensorflow as tf
-
-    layers = keras.layers
-    if not hasattr(layers, "RandomShear"):
-        raise UnavailableError(f"Keras {keras.__version__} has no RandomShear")
+    decode = tf.io.decode_png if recipe.data == "png" else tf.io.decode_jpeg
+    crop = recipe.find(s.RandomResizedCrop)
+    normalise = next((step for step in tail if isinstance(step, s.Normalise)), None)
 
     def load(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        return tf.image.resize(image, [recipe.size, recipe.size]), label
+        image = decode(tf.io.read_file(path), channels=3)
+        if crop is not None:
+            image = tf.ensure_shape(tf.slice(image, *distorted_box(tf.shape(image), crop)), [None, None, 3])
+        image = tf.image.resize(image, [recipe.size, recipe.size])
+        if any(isinstance(step, s.Flip) for step in tail):
+            image = tf.image.random_flip_left_right(image)
+        if normalise is not None:
+            image = (image / 255.0 - normalise.mean) / normalise.std
+        return image, label
 
-    augment = keras.Sequential(
-        [
-            layers.RandomFlip("horizontal"),
-            layers.RandomRotation(recipe.rotation / 360, fill_mode="nearest"),
-            layers.RandomTranslation(recipe.translation, recipe.translation, fill_mode="nearest"),
-            layers.RandomShear(x_factor=math.tan(math.radians(recipe.shear)), fill_mode="nearest"),
-            layers.RandomZoom(recipe.zoom, fill_mode="nearest"),
-            layers.RandomBrightness(recipe.brightness),
-        ]
-    )
-    images = _files(photos).map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(recipe.batch)
-    return images.map(lambda x, y: (augment(x, training=True), y), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-
-
-def _imagenet(recipe: ImageNet, photos: Photos) -> tf.data.Dataset:
-    """The classic ImageNet input: a distorted bounding box cut out of the decoded image."""
-    import tensorflow as tf
-
-    def load(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        image = tf.image.convert_image_dtype(image, tf.float32)
-        begin, size, _ = tf.image.sample_distorted_bounding_box(
-            tf.shape(image),
-            bounding_boxes=tf.zeros([1, 0, 4]),
-            area_range=recipe.area,
-            aspect_ratio_range=recipe.aspect,
-            min_object_covered=0.0,
-            use_image_if_no_bounding_boxes=True,
-        )
-        image = tf.image.resize(tf.slice(image, begin, size), [recipe.size, recipe.size])
-        image = tf.image.random_flip_left_right(image)
-        return (image - IMAGENET_MEAN) / IMAGENET_STD, label
-
-    return _files(photos).map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(recipe.batch).prefetch(tf.data.AUTOTUNE)
+    return load

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import sys
@@ -15,57 +16,69 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the harness is not part of the installed package
 
+import pipegen
 from benchmarks import __main__ as command
-from benchmarks import make_photos, measure, report
-from benchmarks.recipes import RECIPES, Geometric, ImageNet
-from benchmarks.systems import SYSTEMS, Photos, System, UnavailableError
+from benchmarks import chart, make_photos, measure, memory, profile, report, targets
+from benchmarks.data import Dataset, Photos, UnavailableError
+from benchmarks.recipes import RECIPES
+from benchmarks.systems import SYSTEMS, System
+from benchmarks.systems.batches import whole
+from benchmarks.systems.pipegen_system import spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SIZE, BATCH = 32, 4
+SIZE, BATCH = 16, 4
+GEOMETRIC = dataclasses.replace(RECIPES["geometric"], size=SIZE, batch=BATCH)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 JPEGs of 48 by 40 pixels in three folders."""
-    root = tmp_path_factory.mktemp("photos")
+    """24 JPEGs of 24 by 20 pixels in three folders."""
+    root = tmp_path_factory.mktemp("photos") / "small"
     rng = random.Random(0)
     for i in range(24):
-        (root / f"class_{i % 3}").mkdir(exist_ok=True)
-        Image.frombytes("RGB", (48, 40), rng.randbytes(48 * 40 * 3)).save(root / f"class_{i % 3}" / f"{i:02d}.jpg")
+        (root / f"class_{i % 3}").mkdir(parents=True, exist_ok=True)
+        Image.frombytes("RGB", (24, 20), rng.randbytes(24 * 20 * 3)).save(root / f"class_{i % 3}" / f"{i:02d}.jpg")
     return root
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> Dataset:
+    return Dataset({"photos": Photos.find(folder)}, arrays=20)
 
 
 class Fake(System):
     """A system without TensorFlow, whose batches are `SimpleNamespace`s."""
 
     name = "fake"
+    remark = "a fake"
 
     def __init__(self, shape: tuple[int, ...] = (BATCH, SIZE, SIZE, 3), error: Exception | None = None) -> None:
-        self.shape, self.error, self.started = shape, error, 0
+        self.shape, self.error, self.started, self.ended = shape, error, 0, 0
 
-    def note(self, recipe: Any) -> str:
-        return f"a fake {recipe.name}"
-
-    def batches(self, recipe: Any, photos: Photos) -> Iterator[tuple[Any, Any]]:
+    def batches(self, recipe: Any, data: Dataset) -> Iterator[tuple[Any, Any]]:
         self.started += 1
-        if self.error is not None:
-            raise self.error
-        while True:
-            yield SimpleNamespace(shape=self.shape, dtype="float32"), None
+        try:
+            if self.error is not None:
+                raise self.error
+            while True:
+                yield SimpleNamespace(shape=self.shape, dtype="float32"), None
+        finally:
+            self.ended += 1
 
 
-def run(systems: list[System], folder: Path, repeats: int = 2) -> list[measure.Row]:
-    effort = measure.Effort(repeats, images=8, seconds=1.0)
-    return measure.run([Geometric(SIZE, BATCH)], systems, Photos.find(folder), effort, lambda row, repeat: None)
+def run(systems: list[System], data: Dataset, repeats: int = 2, recipe: Any = GEOMETRIC) -> list[measure.Row]:
+    effort = measure.Effort(repeats, seconds=1.0, images=8, warm_up=0)
+    return measure.run([recipe], systems, data, effort, lambda row, repeat: None)
 
 
-def test_every_repeat_is_a_turn_of_every_system(folder: Path) -> None:
+def test_every_repeat_is_a_turn_of_every_system(data: Dataset) -> None:
     first, second = Fake(), Fake()
-    rows = run([first, second], folder, repeats=3)
+    rows = run([first, second], data, repeats=3)
     assert [len(row.rates) for row in rows] == [3, 3]
     assert (first.started, second.started) == (3, 3)
+    assert (first.ended, second.ended) == (3, 3), "an iterator is closed after its turn, which ends its processes"
     assert all(rate > 0 for row in rows for rate in row.rates)
 
 
@@ -74,63 +87,155 @@ def test_every_repeat_is_a_turn_of_every_system(folder: Path) -> None:
     [
         (Fake(error=UnavailableError("no such layer")), "cannot run: no such layer"),
         (Fake(error=RuntimeError("broke\nwith a long tail")), "failed: RuntimeError: broke"),
-        (Fake(shape=(BATCH, 8, 8, 3)), "cannot run: it gives float32 (4, 8, 8, 3), not float32 (4, 32, 32, 3)"),
+        (Fake(shape=(BATCH, 8, 8, 3)), "cannot run: it gives float32 (4, 8, 8, 3), not float32 (4, 16, 16, 3)"),
     ],
 )
-def test_a_system_that_cannot_run_is_a_row_that_says_why(folder: Path, system: Fake, problem: str) -> None:
-    broken, fine = run([system, Fake()], folder)
+def test_a_system_that_cannot_run_is_a_row_that_says_why(data: Dataset, system: Fake, problem: str) -> None:
+    broken, fine = run([system, Fake()], data)
     assert broken.problem == problem
     assert broken.rates == []
     assert system.started == 1, "it is not tried again"
     assert len(fine.rates) == 2
 
 
+@pytest.mark.parametrize(
+    ("recipe", "system", "problem"),
+    [
+        ("imagenet", "ImageDataGenerator", "it has no random resized crop"),
+        ("randaugment", "DataLoader + Albumentations", "Albumentations has no RandAugment"),
+        ("mixing", "DALI on the CPU", "it has no MixUp op"),
+        ("cached", "DALI on the CPU", "it has no cache of decoded images"),
+        ("arrays", "Keras dataset + layers", "it reads no arrays"),
+        ("geometric", "limit: decode and crop", "the recipe does not crop"),
+    ],
+)
+def test_what_a_system_lacks_stands_in_its_row(data: Dataset, recipe: str, system: str, problem: str) -> None:
+    named = next(s for s in SYSTEMS if s.name == system)
+    assert run([named], data, recipe=RECIPES[recipe])[0].problem == f"cannot run: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("system", "module"),
+    [
+        ("DALI on the CPU", "nvidia.dali"),
+        ("DataLoader + Albumentations", "torch.utils.data"),
+        ("DataLoader + torchvision", "torch.utils.data"),
+        ("Grain + Albumentations", "grain"),
+    ],
+)
+def test_a_peer_that_is_not_installed_is_a_row_that_says_so(data: Dataset, system: str, module: str, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    row = run([next(s for s in SYSTEMS if s.name == system)], data)[0]
+    assert row.problem.startswith("cannot run: ")
+    assert "import" in row.problem or "No module" in row.problem
+
+
+def test_a_recipe_without_its_folder_says_how_to_make_it(data: Dataset) -> None:
+    row = run([next(s for s in SYSTEMS if s.name == "limit: decode")], data, recipe=RECIPES["large"])[0]
+    assert row.problem == "cannot run: there is no folder for it; `python -m benchmarks.make_photos --kind large` makes one"
+
+
 def test_a_ratio_compares_turns_of_the_same_repeat() -> None:
-    recipe = Geometric()
-    mine, theirs = (measure.Row(recipe, Fake(), rates) for rates in ([10.0, 40.0, 30.0], [5.0, 10.0, 10.0]))
+    mine, theirs = (measure.Row(GEOMETRIC, Fake(), rates) for rates in ([10.0, 40.0, 30.0], [5.0, 10.0, 10.0]))
     assert mine.ratio(theirs) == 3.0
-    assert mine.ratio(measure.Row(recipe, Fake())) is None
+    assert mine.ratio(measure.Row(GEOMETRIC, Fake())) is None
 
 
-def test_the_verdict_is_about_the_target() -> None:
-    recipe = ImageNet()
+def test_verdicts_are_about_the_targets_and_about_who_is_ahead() -> None:
+    recipe = RECIPES["imagenet"]
     by_name = {system.name: system for system in SYSTEMS}
-    rows = [measure.Row(recipe, by_name["pipegen"], [15.0]), measure.Row(recipe, by_name[recipe.baseline], [10.0])]
-    assert report.verdict(recipe, rows) == "imagenet: 1.50 × tf.data tutorial; the target of 1.4 × is reached"
-    assert report.verdict(recipe, rows[1:]) is None
+    rates = {"pipegen": 15.0, "tf.data tutorial": 10.0, "tf.data expert": 30.0, "limit: decode and crop": 60.0}
+    rows = [measure.Row(recipe, by_name[name], [rate]) for name, rate in rates.items()]
+    assert report.verdicts(rows) == [
+        "imagenet: 1.50 × tf.data tutorial; the target of 1.8 × is missed",
+        "imagenet: 0.25 × limit: decode and crop; the target of 0.75 × is missed",
+        "imagenet: ahead of pipegen: tf.data expert (2.00 ×)",
+    ]
+    assert report.verdicts(rows[1:]) == []
+    assert report.memory_lines({"a": 2**30, "b": 2**31, "c": "why"}) == [
+        "a: 1.00 GiB above the imported TensorFlow, within 1.5 GiB",
+        "b: 2.00 GiB above the imported TensorFlow, above 1.5 GiB",
+        "c: peak memory unknown: why",
+    ]
 
 
-def test_names_are_distinct_and_baselines_exist() -> None:
+def test_names_are_distinct_and_baselines_and_targets_exist() -> None:
     names = Counter(system.name for system in SYSTEMS)
     assert set(names.values()) == {1}
     assert {recipe.baseline for recipe in RECIPES.values()} <= set(names)
+    assert {target.peer for target in targets.TARGETS} <= set(names)
+    assert {target.recipe for target in targets.TARGETS} <= set(RECIPES)
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_is_a_valid_spec(name: str, data: Dataset) -> None:
+    photos = data.folders["photos"]
+    pipegen.load(spec(RECIPES[name], Dataset({"photos": photos, "large": photos, "png": photos})))
+
+
+def test_the_smaller_last_batch_is_left_out() -> None:
+    assert list(whole(iter([("abcd", 1), ("ab", 2), ("efgh", 3)]), 4)) == [("abcd", 1), ("efgh", 3)]
+
+
+def test_memory_is_unknown_without_proc(data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert memory._kilobytes("VmHWM") > 0
+    monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
+    assert "Linux" in str(memory.peaks([GEOMETRIC], data, 0, lambda _: None)["geometric"])
 
 
 def test_a_folder_without_photographs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([str(tmp_path)]) == 2
+    assert profile.main([str(tmp_path)]) == 2
     assert "benchmarks.make_photos" in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.tf
 def test_the_whole_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "results.json"
-    argv = [str(folder), "--size", str(SIZE), "--batch", str(BATCH), "--repeats", "1", "--images", "8", "--out", str(out)]
-    assert command.main(argv) == 0
+    names = ("pipegen", "ImageDataGenerator", "limit: decode")
+    effort = ["--repeats", "1", "--seconds", "0", "--warm-up", "0", "--arrays", "20", "--no-memory"]
+    argv = [str(folder), "--recipes", "geometric", "arrays", "--systems", *names, "--size", str(SIZE), "--batch", str(BATCH), *effort]
+    assert command.main([*argv, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     results = json.loads(out.read_text(encoding="utf-8"))
     rows = {(row["recipe"], row["system"]): row for row in results["rows"]}
-    assert set(rows) == {(recipe, system.name) for recipe in RECIPES for system in SYSTEMS}
-    assert not [row["problem"] for row in rows.values() if row["problem"] and not row["problem"].startswith("cannot run: ")]
-    for recipe in RECIPES.values():
-        for system in ("pipegen", recipe.baseline, "limit: decode"):
-            row = rows[recipe.name, system]
-            assert row["problem"] is None
-            assert row["median_images_per_s"] > 0
-            assert row["ratio"] > 0
-        assert f"{recipe.name}: " in shown
-    assert rows["imagenet", "ImageDataGenerator"]["problem"] == "cannot run: it has no random resized crop"
-    assert results["environment"]["photos"] == {"count": 24, "mean_bytes": results["environment"]["photos"]["mean_bytes"], "classes": 3}
+    assert set(rows) == {(recipe, system) for recipe in ("geometric", "arrays") for system in names}
+    for recipe in ("geometric", "arrays"):
+        for system in names[:2]:
+            assert rows[recipe, system]["problem"] is None
+            assert rows[recipe, system]["median_images_per_s"] > 0
+            assert rows[recipe, system]["ratio"] > 0
+        assert f"{recipe}: " in shown
+    assert rows["arrays", "limit: decode"]["problem"] == "cannot run: it reads no arrays"
+    assert results["environment"]["data"]["photos"]["count"] == 24
     assert results["environment"]["packages"]["tensorflow"]
+    reached = {(target["recipe"], target["peer"]): target["reached"] for target in results["targets"]}
+    assert reached["geometric", "ImageDataGenerator"] > 0
+    assert reached["imagenet", "DALI on the CPU"] is None
+
+
+@pytest.mark.tf
+def test_the_profile_names_every_part(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = [str(folder), "--recipe", "imagenet", "--size", str(SIZE), "--batch", str(BATCH), "--batches", "1", "--repeats", "1"]
+    assert profile.main(argv) == 0
+    shown = capsys.readouterr().out
+    for part in ("order and draws", "read", "decode: the window", "resize: the window", "copy: batch", "kernel: ", "emit", "whole"):
+        assert part in shown
+
+
+def test_the_chart_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    common = {"recipe": "geometric", "size": 224, "batch": 64}
+    rows = [
+        common
+        | {"system": name, "limit": name.startswith("limit"), "images_per_s": rates, "median_images_per_s": rates[0] if rates else None}
+        for name, rates in {"pipegen": [3.0, 2.0, 4.0], "peer": [1.0], "limit: decode": [5.0], "absent": []}.items()
+    ]
+    machine = {"cpu": "some", "cores": 2, "packages": {"tensorflow": "2.21.0"}, "date": "2026-11-21T00:00:00"}
+    (tmp_path / "r.json").write_text(json.dumps({"rows": rows, "environment": machine}), encoding="utf-8")
+    for name in ("chart.svg", "chart.png"):
+        assert chart.main([str(tmp_path / "r.json"), str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 1000
 
 
 def test_made_photos_do_not_depend_on_the_count(tmp_path: Path) -> None:
@@ -146,7 +251,17 @@ def test_made_photos_do_not_depend_on_the_count(tmp_path: Path) -> None:
     assert len(many) == 5
     assert few.items() <= many.items()
     with Image.open(tmp_path / "5/class_001/000001.jpg") as image:
-        assert image.size in make_photos.SIZES
+        assert image.size in make_photos.KINDS["photos"].sizes
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("large", "jpg"), ("png", "png")])
+def test_other_kinds_of_photos(tmp_path: Path, kind: str, suffix: str) -> None:
+    source = tmp_path / "source.png"
+    Image.new("RGB", (90, 70), "green").save(source)
+    small = dataclasses.replace(make_photos.KINDS[kind], sizes=((40, 30),))
+    make_photos.make([source], tmp_path / kind, 1, small)
+    with Image.open(tmp_path / f"{kind}/class_000/000000.{suffix}") as image:
+        assert image.size == (40, 30)
 
 
 def test_no_wallpapers_is_an_error_that_names_the_packages(tmp_path: Path) -> None:
