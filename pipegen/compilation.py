@@ -128,38 +128,56 @@ def load(
     return Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
 
 
-def collect_data(spec: Spec, progress: Callable[[int], None] | None = None) -> Manifest:
-    """List the data of a spec and deal it out to its splits.
+def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:
+    """List the data of a spec and deal it out to its splits; `data` holds the arrays of a source that takes them from Python.
 
     Raises:
         SpecError: When the data does not fit the spec.
     """
     from pipegen.data.collect import collect
 
-    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress)
+    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
     if collected.manifest is None:
         raise SpecError(collected.diagnostics.sorted())
     return collected.manifest
 
 
 def plans_with_data(spec: Spec, manifest: Manifest) -> dict[str, Plan]:
-    """The plainest plans, now that the classes are known.
+    """The plainest plans, now that the classes are known, and of arrays also shapes, dtypes and values.
 
     Raises:
-        SpecError: When an encoding does not fit the classes.
+        SpecError: When an encoding does not fit the classes, or a step the arrays.
     """
-    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None)
+    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
     if checked.diagnostics.has_errors:
         raise SpecError(checked.diagnostics.sorted())
     return checked.plans
 
 
-def optimise(spec: PipelineSpec, plan: Plan, *, num_examples: int | None = None, ram_budget: int | None = None) -> Compiled:
-    """Run every pass over a plan."""
+def optimise(
+    spec: PipelineSpec,
+    plan: Plan,
+    *,
+    num_examples: int | None = None,
+    ram_budget: int | None = None,
+    file_bytes: float | None = None,
+    cache: bool = True,
+) -> Compiled:
+    """Run every pass over a plan.
+
+    Args:
+        spec: The spec.
+        plan: The plainest plan of a split.
+        num_examples: Examples in the split, where the data is known.
+        ram_budget: Bytes that caches may take.
+        file_bytes: The mean size of a stored record, where the data is known.
+        cache: Whether a cache may be placed: it serves nothing that is read once.
+    """
     from pipegen.passes import PASSES, PassContext, run_passes  # here, since `validate` starts quicker without them
 
     replaces = spec.errors.skip is not None and plan.split == "train"
-    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, replaces))
+    runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
+    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes))
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
@@ -178,7 +196,7 @@ def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     from pipegen.passes.place_cache import cached_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
-    if node is None:
+    if node is None or node.disk:
         return 0
     need = cached_bytes(node.out) * num_examples
     if need > budget and spec.runtime.cache == "memory":

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.recipe import recipe
 from pipegen.plan.render import plan_json, render_plan
+from pipegen.plan.render_cost import cost_json, render_cost
 
 if TYPE_CHECKING:
     from pipegen.passes import Compiled
     from pipegen.spec.models import PipelineSpec
 
 
-def explain_text(spec: PipelineSpec, compiled: dict[str, Compiled], *, before: bool = False, counts: dict[str, str] | None = None) -> str:
+def explain_text(
+    spec: PipelineSpec,
+    compiled: dict[str, Compiled],
+    *,
+    before: bool = False,
+    counts: dict[str, str] | None = None,
+    given: dict[str, Circumstances] | None = None,
+) -> str:
     """The explanation as text.
 
     Args:
@@ -20,6 +29,7 @@ def explain_text(spec: PipelineSpec, compiled: dict[str, Compiled], *, before: b
         compiled: The compiled plan of each split to explain.
         before: Also show the plan as built, before any pass.
         counts: A few words on the size of each split, where the data is known.
+        given: What is known of each split's data and of the machine; without it no cost is predicted.
     """
     parts = []
     for split, done in compiled.items():
@@ -30,6 +40,8 @@ def explain_text(spec: PipelineSpec, compiled: dict[str, Compiled], *, before: b
         parts.append(render_plan(done.plan))
         parts.append(_stand_ins(spec, split))
         parts.append("passes\n" + _passes(done) + "\n")
+        if given is not None:
+            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split])))
     return "\n".join(p for p in parts if p).rstrip() + "\n"
 
 
@@ -58,8 +70,21 @@ def _passes(done: Compiled) -> str:
     return "\n".join(lines)
 
 
-def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled]) -> dict[str, Any]:
-    """The explanation as plain values."""
+def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None) -> Circumstances:
+    """What the cost of a split depends on.
+
+    Args:
+        spec: The spec.
+        cores: Cores that this process may use.
+        examples: Examples in the split, where the data is known.
+        file_bytes: The mean size of a stored record, where the data is known.
+    """
+    threads = cores if spec.runtime.threads == "auto" else spec.runtime.threads
+    return Circumstances(file_bytes or ASSUMED_FILE, threads, examples, assumed=not file_bytes)
+
+
+def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled], given: dict[str, Circumstances] | None = None) -> dict[str, Any]:
+    """The explanation as plain values; see `explain_text`."""
     return {
         "version": 1,
         "name": spec.name,
@@ -72,6 +97,7 @@ def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled]) -> dict[str,
                     {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
                     for r in done.records
                 ],
+                **({"cost": cost_json(done.plan, plan_cost(done.plan, given[split]))} if given is not None else {}),
             }
             for split, done in compiled.items()
         },

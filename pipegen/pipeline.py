@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise, plans_with_data
-from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
-from pipegen.errors import ModelMismatchError, SpecError
-from pipegen.explanation import explain_text
+from pipegen.errors import ModelMismatchError
+from pipegen.explanation import circumstances, explain_text
 from pipegen.state import make_state, position_from
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def build(
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
         params: Values for declared params: `{"size": 192}`.
         runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
-        data: In-memory sources; not yet.
+        data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
         progress: Called with the number of files listed so far, now and then.
 
     Returns:
@@ -58,23 +58,22 @@ def build(
     Raises:
         SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
     """
-    if data is not None:
-        raise SpecError([make("PG190", "in-memory data (`data=`) comes with the `arrays` source", help=("use `image_folder` until then",))])
     loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
-    manifest = collect_data(loaded, progress)
+    manifest = collect_data(loaded, progress, data)
     for warning in loaded.warnings:
         if warning.severity is Severity.WARNING:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
-    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest))
+    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), data)
 
 
 class Pipeline:
     """A compiled spec on its data. Made by `pipegen.build`."""
 
-    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan]) -> None:
+    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], data: Mapping[str, object] | None = None) -> None:
         from pipegen.backend.engine import Engine
 
         self.spec = spec
+        self._data = data
         self._manifest = manifest
         self._plans = plans
         self._compiled = self._compile()
@@ -84,12 +83,14 @@ class Pipeline:
         """Every split's plan through the passes; the caches of all of them share the RAM budget."""
         from pipegen.backend.budget import ram_budget
 
-        model, left = self.spec.model, ram_budget(self.spec.model.runtime)
+        model, left, locate = self.spec.model, ram_budget(self.spec.model.runtime), self.spec.loaded.locate.label
         done: dict[str, Compiled] = {}
         for split, plan in self._plans.items():
             count = self._manifest.num_examples(split)
-            done[split] = optimise(model, plan, num_examples=count, ram_budget=left)
-            left -= claim_cache(model, done[split].plan, count, left, self.spec.loaded.locate.label)
+            size = self._manifest.mean_bytes(split) or None
+            done[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size)
+            left -= claim_cache(model, done[split].plan, count, left, locate)
+        claim_disk(model, {split: d.plan for split, d in done.items()}, self._manifest, locate)
         return done
 
     def _require(self, split: str) -> None:
@@ -124,9 +125,9 @@ class Pipeline:
     def __iter__(self) -> Iterator[str]:
         return iter(self._plans)
 
-    def __reduce__(self) -> tuple[Callable[[Spec], Pipeline], tuple[Spec]]:
-        """A copy, or a pickle read elsewhere, is built anew from the spec, at the start of training."""
-        return build, (self.spec,)
+    def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Spec]]:
+        """A copy, or a pickle read elsewhere, is built anew from the spec, and the arrays that it had, at the start of training."""
+        return partial(build, data=self._data), (self.spec,)
 
     def __contains__(self, split: object) -> bool:
         return split in self._plans
@@ -222,26 +223,30 @@ class Pipeline:
 
         Args:
             wanted: A folder (every image in it and below), a file, a list of files, or uint8 images as an array
-                `(n, height, width, 1 or 3)` or a list of arrays.
+                `(n, height, width, 1 or 3)` or a list of arrays. With the source `arrays`: images as an array or a list, of the dtype
+                and the range of values that it was built on.
 
         Returns:
             `.dataset` for `model.predict`, and `.files`, one for each row, in order.
         """
-        from pipegen.backend.predictions import predictions
+        from pipegen.backend.predictions import predictions, rows_like
         from pipegen.plan.unlabelled import unlabelled_plan
 
-        plan = unlabelled_plan(self.spec.model, self.spec.loaded.locate.label)
-        return predictions(self.spec.model, optimise(self.spec.model, plan).plan, wanted, self._engine.where)
+        record = self._manifest.type
+        rows = rows_like(record, wanted) if record is not None else None
+        plan = unlabelled_plan(self.spec.model, self.spec.loaded.locate.label, rows.type if rows is not None else None)
+        given = wanted if rows is None else rows
+        return predictions(self.spec.model, optimise(self.spec.model, plan, cache=False).plan, given, self._engine.where)
 
     # What is known about the data
 
     def files(self, split: str) -> tuple[str, ...]:
-        """The files of a split in source order, which is the order of `predict` off the training split."""
+        """The files of a split in source order, which is the order of `predict` off the training split; the numbers of rows as text."""
         self._require(split)
         return self._manifest.files(split)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
-        """The class index of each file of a split, int64, or `None` without labels."""
+        """The class index of each example of a split, int64, or `None` without labels."""
         import numpy as np
 
         self._require(split)
@@ -287,7 +292,7 @@ class Pipeline:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the data by relative names and sizes, wherever it is mounted."""
+        """Identifies the data wherever it is mounted: files by relative names and sizes, arrays by what they hold."""
         return self._manifest.fingerprint
 
     # Resuming
@@ -356,10 +361,14 @@ class Pipeline:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
 
     def explain(self, split: str | None = None, *, before: bool = False) -> str:
-        """The compiled plan of one split, or of all, with the types on its edges and what each pass did."""
+        """The compiled plan of one split, or of all, with the types on its edges, what each pass did, and what it should cost."""
+        from pipegen.backend.budget import available_cores
+
         chosen = [split] if split is not None else list(self._plans)
         counts = {s: f"{self.num_examples(s):,} examples, {self.steps(s):,} steps" for s in chosen}
-        return explain_text(self.spec.model, {s: self._compiled[s] for s in chosen}, before=before, counts=counts)
+        cores, sizes = available_cores(), self._manifest.mean_bytes
+        given = {s: circumstances(self.spec.model, cores, examples=self.num_examples(s), file_bytes=sizes(s)) for s in chosen}
+        return explain_text(self.spec.model, {s: self._compiled[s] for s in chosen}, before=before, counts=counts, given=given)
 
     def __repr__(self) -> str:
         from pipegen.backend.model_check import fitting_loss

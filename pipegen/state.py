@@ -45,7 +45,8 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
     if missing:
         raise StateError(f"the state is not whole: it lacks {', '.join(missing)}")
     if state["data"] != fingerprint:
-        raise StateError("the data is not what the state was saved with: files were added, removed, renamed or changed in size")
+        how = "the arrays hold other values" if spec.source.has_rows() else "files were added, removed, renamed or changed in size"
+        raise StateError(f"the data is not what the state was saved with: {how}")
     for key in ("epoch", "step", "examples"):
         if not isinstance(state[key], int) or isinstance(state[key], bool) or state[key] < 0:
             raise StateError(f"`{key}` of the state is {state[key]!r}, which is no count")

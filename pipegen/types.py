@@ -5,6 +5,7 @@ Inference works on these alone: no data is read and no array library is imported
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +19,10 @@ Dim = int | None
 """A dimension in elements; `None` is not known before the data is read."""
 
 DTYPES = ("uint8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "string", "bool")
+DTYPE_BYTES = {
+    "uint8": 1, "uint16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "bool": 1,
+}  # fmt: skip
+"""Bytes of one element; a string has no size of its own."""
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
@@ -69,6 +74,7 @@ class FeatureType:
         interval: The values that can occur, or `None` when nothing is known.
         of: The image that the feature lives on, for masks, boxes and keypoints.
         classes: The number of classes of a label, when known.
+        uniform: Whether every example has the same shape, even where that is not known before the data is there.
     """
 
     kind: Kind
@@ -77,6 +83,7 @@ class FeatureType:
     interval: Interval | None = None
     of: str | None = None
     classes: int | None = None
+    uniform: bool = False
 
     @property
     def height(self) -> Dim:
@@ -95,8 +102,15 @@ class FeatureType:
 
     @property
     def is_static(self) -> bool:
-        """Whether every dimension is known, so that examples can be stacked."""
-        return all(d is not None for d in self.shape)
+        """Whether every example has the same shape, so that they can be stacked."""
+        return self.uniform or all(d is not None for d in self.shape)
+
+    @property
+    def num_bytes(self) -> int | None:
+        """Bytes of one example, or `None` where a dimension is not known, or for text."""
+        if self.dtype not in DTYPE_BYTES or any(d is None for d in self.shape):
+            return None
+        return DTYPE_BYTES[self.dtype] * math.prod(d or 0 for d in self.shape)
 
     def with_(self, **changes: object) -> FeatureType:
         """A copy with some attributes changed."""

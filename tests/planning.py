@@ -49,9 +49,11 @@ def built(text: str | dict[str, Any] = "", *, split: str = "train", classes: int
     return found.plans[split]
 
 
-def compiled(plan: Plan, spec: PipelineSpec, *, num_examples: int | None = None, ram_budget: int | None = None) -> Compiled:
+def compiled(
+    plan: Plan, spec: PipelineSpec, *, num_examples: int | None = None, ram_budget: int | None = None, file_bytes: float | None = None
+) -> Compiled:
     """The plan after every pass, with a record of each."""
-    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget))
+    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, file_bytes=file_bytes))
 
 
 @cache

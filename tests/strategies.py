@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planning import checked
 
 from pipegen.ops.base import CropTransform, DecodeTransform, GeometricTransform
+from pipegen.ops.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 
 SIDE = 24
@@ -46,7 +47,7 @@ def steps(draw: st.DrawFn) -> dict[str, Any]:
         if draw(st.booleans()):
             arguments["fill"] = draw(st.sampled_from(_FILLS))
         if draw(st.booleans()):
-            arguments["interpolation"] = "nearest"
+            arguments["interpolation"] = draw(st.sampled_from(["nearest", "bicubic"]))
         if draw(st.integers(0, 4)) == 0:
             arguments["exact"] = True
     if issubclass(op, CropTransform) and "area" in op.model_fields and draw(st.booleans()):
@@ -65,6 +66,8 @@ def recipes(draw: st.DrawFn) -> str:
         spec["batch"] = {"size": draw(st.sampled_from([3, 4])), "remainder": draw(st.sampled_from(["drop", "keep", "pad"]))}
     if draw(st.booleans()):
         spec["output"] = {"channels": draw(st.sampled_from(["first", "last"]))}
+    if any(issubclass(transforms()[next(iter(step))], MixingTransform) for step in chosen):
+        spec["output"] = {**spec.get("output", {}), "encode": {"label": "one_hot"}}
     text = yaml.safe_dump(spec)
     while "train" not in checked(text, classes=3).plans and spec["transforms"]:
         spec["transforms"] = spec["transforms"][:-1]  # drop steps from the end until the types agree

@@ -48,7 +48,7 @@ print(json.dumps(results))
 COMMANDS = {
     ("validate", "flowers.pipegen.yaml"): "fine (2 splits, 5 steps, images 224×224×3 float32)",
     ("validate", "--format", "sarif", "--strict"): '"version": "2.1.0"',
-    ("explain", "flowers.pipegen.yaml", "--before"): "fuse_decode_crop",
+    ("explain", "flowers.pipegen.yaml", "--before"): "expected cost",
     ("explain", "flowers.pipegen.yaml", "--format", "json"): '"passes"',
     ("show", "flowers.pipegen.yaml"): "spec_hash",
     ("show", "flowers.pipegen.yaml", "--format", "json"): '"origins"',
@@ -58,6 +58,8 @@ COMMANDS = {
     ("rule",): "PG214",
     ("rule", "PG214"): "standardised-values",
     ("init", "images", "-o", "first.pipegen.yaml"): "wrote first.pipegen.yaml",
+    ("cache", "ls", "images"): "images: no caches",
+    ("cache", "verify", "images"): "there is no cache",
     ("version",): "Python",
     ("--help",): "validate",
 }

@@ -75,9 +75,9 @@ def test_build_takes_a_path_a_mapping_and_a_spec(photo_folder: Path, tmp_path: P
     for source in (path, str(path), yaml.safe_load(path.read_text()), pipegen.load(path)):
         assert pipegen.build(source, params={"size": 16}, runtime={"jit": "never"}).element_spec[0].shape == (8, 16, 16, 3)
     assert pipegen.build(path, runtime={"threads": 1}).spec.model.name == "flowers"
-    with pytest.raises(SpecError, match="PG190") as caught:
+    with pytest.raises(SpecError, match="PG418") as caught:
         pipegen.build(path, data={"image": np.zeros((2, 4, 4, 3))})
-    assert "`arrays` source" in str(caught.value)
+    assert "the source `image_folder` reads files" in str(caught.value)
 
 
 def test_the_runtime_argument_lies_over_the_section(photo_folder: Path) -> None:

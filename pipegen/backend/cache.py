@@ -35,21 +35,21 @@ class MemoryCache:
 
         def miss() -> tf.Tensor:
             features = compute()
-            stored = [_write(self._kept[name], record, features[name]) for name in self.features]
+            stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
             # Marked only once every value is in place: a record that fails must not look filled.
             with tf.control_dependencies(stored):
-                marked = _write(self._filled, record, tf.constant(True))
+                marked = write_row(self._filled, record, tf.constant(True))
             with tf.control_dependencies([marked]):
                 return tf.identity(record)
 
         return tf.cond(self._filled.sparse_read(record), lambda: tf.identity(record), miss)
 
-    def gather(self, record: tf.Tensor) -> Features:
-        """The features of records `(n,)`."""
-        return {name: self._kept[name].sparse_read(record) for name in self.features}
+    def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
+        """The features of a batch, from its `@record`; nothing is left to `compute`."""
+        return {name: self._kept[name].sparse_read(features["@record"]) for name in self.features}
 
 
-def _write(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
+def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
     """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
     return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])
 

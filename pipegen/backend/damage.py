@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.guard import NO_STAND_IN
 from pipegen.backend.lower import apply_element
+from pipegen.backend.mixing import widened
 from pipegen.errors import DataError
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Read
@@ -55,7 +56,10 @@ def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int
     """The records of one batch of this host, each with its pass over the data."""
     order = executor.order
     number = tf.constant(step, tf.int64)
-    cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), number)
+    if executor.wide is None:
+        cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), number)
+    else:
+        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), widened(order, number, executor.wide)[0])
     records = order.records(cycle, position)
     return list(zip((int(r) for r in records.numpy()), (int(c) for c in cycle.numpy()), strict=True))
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.execute import plain_map
 from pipegen.backend.options import make_options
+from pipegen.backend.walk import plain_map
 
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend import damage
+from pipegen.backend.budget import ram_budget
 from pipegen.backend.datasets import PipelineDataset, Progress, fixed_dataset, training_dataset
 from pipegen.backend.execute import Executor, Job
 from pipegen.backend.guard import Quarantine
 from pipegen.backend.records import Records
+from pipegen.backend.rows import readers
+from pipegen.cache.key import describe_cache
+from pipegen.cache.room import cache_folder, unusable
+from pipegen.cache.store import open_store
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.plan.nodes import Prefetch
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pipegen.backend.datasets import Translate
+    from pipegen.cache.store import Store
     from pipegen.data.manifest import Manifest
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
@@ -45,6 +52,7 @@ class Engine:
         self._locate = locate
         self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
         self._datasets: dict[str, PipelineDataset] = {}
+        self._stores: dict[str, Store] = {}
         self.shard = resolve_shard(spec.runtime)
         problem = self._odd_shard(self.shard)
         if problem is not None:
@@ -59,9 +67,26 @@ class Engine:
             plan, quarantine = self._plans(split), self._quarantine(split)
             place = damage.place_of_decode(plan, self.where)
             advice = damage.advice(split, skips=quarantine is not None)
-            records = records_from(self.manifest, split)
-            self._executors[key] = Executor(Job(plan, self.spec, records, key[1], quarantine, place, advice))
+            records = records_from(self.manifest, split, self.spec.runtime)
+            rows = self.manifest.members[split]
+            store = partial(self.store, plan)
+            self._executors[key] = Executor(Job(plan, self.spec, records, key[1], quarantine, place, advice, store, rows))
         return self._executors[key]
+
+    def store(self, plan: Plan) -> Store:
+        """The cache on disk of a plan, opened once for all splits that share it.
+
+        Raises:
+            SpecError: `PG417` when it can be neither made nor read.
+        """
+        folder = cache_folder(self.spec)
+        about = describe_cache(self.spec, plan, self.manifest)
+        if about.key not in self._stores:
+            try:
+                self._stores[about.key] = open_store(folder, about)
+            except OSError as error:
+                raise SpecError([unusable(folder, error, self._locate)]) from None
+        return self._stores[about.key]
 
     def _odd_shard(self, shard: tuple[int, int]) -> str | None:
         index, count = shard
@@ -141,9 +166,14 @@ class Engine:
         return lambda error, at: damage.explain_failure(executor, error, at, self.where)
 
 
-def records_from(manifest: Manifest, split: str) -> Records:
+def records_from(manifest: Manifest, split: str, runtime: Runtime) -> Records:
     """The records of a split."""
-    return Records(manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
+    common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
+    found = manifest.rows(split)
+    if found is None:
+        return Records(*common)
+    rows, numbers = found
+    return Records(*common, arrays=readers(rows, ram_budget(runtime)), rows=numbers)
 
 
 def resolve_shard(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.lower import Params, expand, prepare, run
+from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, run
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipegen")
 
 KernelFunction = Callable[["Features"], "Features"]
+
+_COMPILERS = ThreadPoolExecutor(thread_name_prefix="pipegen-xla")
 
 
 def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str) -> KernelFunction:
@@ -35,27 +39,44 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str) -> Kern
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
     """
+    if not node.compiled or jit == "never":
+        return _plain(node)
     chain = _Chain(node, entry)
-    locate, body = chain.expand, chain.body
-    compiled = node.compiled and jit != "never"
-    if compiled:
-        try:
-            locate, body = chain.compile(batch)
-        except (tf.errors.OpError, ValueError, TypeError) as error:
-            if jit == "always":
-                raise
-            log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
-            compiled = False
+    try:
+        first, body = chain.compile(batch)
+    except (tf.errors.OpError, ValueError, TypeError) as error:
+        if jit == "always":
+            raise
+        log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
+        return _plain(node)
+
+    def work(inputs: Features, params: tuple[Params, ...]) -> Features:
+        for phase in first:
+            params = phase(inputs, params)
+        done: Features = body(inputs, params)
+        return done
 
     def kernel(features: Features) -> Features:
         inputs = {name: features[name] for name in chain.inputs}
         params = chain.parameters(features)
-        if features["@draws"].shape[0] == batch or not compiled:
-            return features | body(inputs, locate(inputs, params))
+        if features["@draws"].shape[0] == batch:
+            return features | work(inputs, params)
         n = tf.shape(features["@draws"])[0]
         inputs, params = tf.nest.map_structure(lambda t: _pad(t, n, batch), (inputs, params))
-        outputs = body(inputs, locate(inputs, params))
+        outputs = work(inputs, params)
         return features | {k: v[:n] for k, v in outputs.items()}
+
+    return kernel
+
+
+def _plain(node: Kernel) -> KernelFunction:
+    """The stages one after another, as plain TensorFlow and at any batch size."""
+
+    def kernel(features: Features) -> Features:
+        done = dict(features)
+        for stage in node.stages:
+            apply_stage(stage, done)
+        return done
 
     return kernel
 
@@ -65,43 +86,77 @@ class _Chain:
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self.stages = node.stages
+        self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         self.inputs = tuple(dict.fromkeys(stage.feature for stage in node.stages))
         self.entry = {name: entry[name] for name in self.inputs}
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
         """Every stage's parameters, outside XLA."""
-        return tuple(prepare(stage, features[stage.feature], features["@draws"]) for stage in self.stages)
+        return tuple(parameters(stage, features) for stage in self.stages)
 
-    def expand(self, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:
-        """Every stage's parameters of one value a pixel; stages of a kernel that have them stand first in it."""
-        return tuple(expand(stage, features[stage.feature], own) for stage, own in zip(self.stages, params, strict=True))
+    def phases(self) -> list[Callable[..., Any]]:
+        """What comes before the body, one function after another: the phases of the stages that are the first on their feature."""
+        own = [phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
+
+        def phase(number: int, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:
+            todo = zip(self.stages, own, params, strict=True)
+            return tuple(p[number](features[stage.feature], given) if number < len(p) else given for stage, p, given in todo)
+
+        return [partial(phase, number) for number in range(max(map(len, own)))]
 
     def body(self, features: Features, params: tuple[Params, ...]) -> Features:
-        """The pure part; `params` are expanded."""
+        """The pure part; `params` are what the phases gave."""
         done = dict(features)
-        for stage, own in zip(self.stages, params, strict=True):
-            done[stage.feature] = run(stage, done[stage.feature], own)
+        for stage, leads, own in zip(self.stages, self.leads, params, strict=True):
+            value = done[stage.feature]
+            done[stage.feature] = run(stage, value, own if leads else expand(stage, value, own))
         return done
 
-    def compile(self, batch: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """`expand` and `body` as concrete functions for one batch size, compiled and warmed up with zeros."""
+    def compile(self, batch: int) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
+        """The phases and `body` as concrete functions for one batch size, being compiled."""
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
-        width = max((r.start + r.num_draws for st in self.stages for r in s.refs(st)), default=0)
+        width = max((r.end for st in self.stages for r in s.refs(st)), default=0) + 1  # the last is the epoch of schedules
         params = self.parameters(features | {"@draws": tf.zeros([batch, width], tf.float64)})
-        locate, params = _concrete(self.expand, features, params)
+        first = []
+        for function in self.phases():
+            phase, params = _concrete(function, features, params)
+            first.append(phase)
         body, _ = _concrete(self.body, features, params)
-        return locate, body
+        return first, body
 
 
 def _concrete(function: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], Any]:
-    """A function compiled by XLA for arguments of exactly these types, and its result for these."""
-    specs = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), args)
-    concrete = tf.function(function, jit_compile=True, autograph=False).get_concrete_function(*specs)
+    """A function compiled by XLA for arguments of exactly these types, and the types of its results.
+
+    That XLA knows every operation is seen at once. The machine code, which takes longer, is made on a thread of its own
+    while other kernels are traced and the first examples are decoded; a call that comes earlier waits for it.
+
+    Raises:
+        ValueError: If XLA has no form of an operation.
+    """
+    specs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(args)]
+
+    def flat(*leaves: tf.Tensor) -> Any:
+        return function(*tf.nest.pack_sequence_as(args, leaves))
+
+    compiled = tf.function(flat, jit_compile=True, autograph=False)
+    concrete = compiled.get_concrete_function(*specs)
+    compiled.experimental_get_compiler_ir(*specs)(stage="hlo")
+    _COMPILERS.submit(_warm_up, concrete, specs)
 
     def call(*given: Any) -> Any:
         return tf.nest.pack_sequence_as(concrete.structured_outputs, tf.nest.flatten(concrete(*tf.nest.flatten(given))))
 
-    return call, call(*args)
+    return call, concrete.structured_outputs
+
+
+def _warm_up(concrete: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
+    """Compile by running once, inside a dataset: XLA keeps what an eager call compiles apart from what a dataset's does."""
+
+    def zeros(_: tf.Tensor) -> Any:
+        return concrete(*(tf.zeros(t.shape, t.dtype) for t in specs))
+
+    next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
 
 
 def _pad(t: tf.Tensor, n: tf.Tensor, batch: int) -> tf.Tensor:

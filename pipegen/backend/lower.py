@@ -7,31 +7,32 @@ is a batch of one, so the unoptimised plan and the optimised one share this file
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from pipegen.backend import colour as c
-from pipegen.backend.warp import fits_int32, fixed_matrix, locate, mirror, read
+from pipegen.backend.branches import apply_branch
+from pipegen.backend.curves import curve_params, curve_table, look_up
+from pipegen.backend.mixing import mix, mix_params
+from pipegen.backend.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
+from pipegen.backend.positions import Size, around, fits_int32, fixed_homography, fixed_matrix, locate, project
+from pipegen.backend.uses import acts, own_draws, step_of
+from pipegen.backend.warp import mirror, read
 from pipegen.errors import InternalError
 from pipegen.ops.base import ConstantFill, CropTransform
+from pipegen.ops.colours import compose
+from pipegen.ops.linear import multiply
 from pipegen.plan import stages as s
 
 Features = dict[str, tf.Tensor]
 """Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
 
 Params = tuple[tf.Tensor, ...]
-
-
-def own_draws(ref: s.StepRef, draws: tf.Tensor) -> tf.Tensor:
-    """The numbers of one step, without its gate: `(..., num_draws)`."""
-    return draws[..., ref.start : ref.start + ref.step.num_draws()]
-
-
-def _gate(ref: s.StepRef, draws: tf.Tensor) -> tf.Tensor:
-    """Whether the step acts on each example: bool `(n,)`."""
-    probability: float = ref.step.probability  # type: ignore[attr-defined]
-    return draws[..., ref.start + ref.step.num_draws()] < probability
+Phase = Callable[[tf.Tensor, Params], Params]
+"""A pure function of a feature `(n, ...)` and of what the phase before gave; the first gets the parameters."""
 
 
 def geometric_matrix(ref: s.StepRef, draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -44,28 +45,23 @@ def geometric_matrix(ref: s.StepRef, draws: tf.Tensor, height: tf.Tensor, width:
         return tf.stack(
             [tf.stack([one, zero, window[:, 1]], -1), tf.stack([zero, one, window[:, 0]], -1), tf.stack([zero, zero, one], -1)], -2
         )
-    matrix = ref.step.matrix(u, height, width)  # type: ignore[attr-defined]
+    matrix = step_of(ref, draws).matrix(u, height, width)  # type: ignore[attr-defined]
     eye = tf.eye(3, batch_shape=[tf.shape(draws)[0]], dtype=tf.float64)
     matrix = tf.broadcast_to(matrix, tf.shape(eye))
-    return tf.where(_gate(ref, draws)[:, None, None], matrix, eye) if ref.gated else matrix
-
-
-def _multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """`first @ second` for `(n, 3, 3)`, as sums in a fixed order."""
-    return tf.reduce_sum(first[..., :, :, None] * second[..., None, :, :], -2)
+    return tf.where(acts(ref, draws)[:, None, None], matrix, eye) if ref.conditional else matrix
 
 
 def colour_matrix(ref: s.StepRef, draws: tf.Tensor, channels: int) -> c.ColourMatrix:
     """One step's colour matrix, float64."""
     n = tf.shape(draws)[0]
-    a, b, m = ref.step.matrix(own_draws(ref, draws), channels)  # type: ignore[attr-defined]
+    a, b, m = step_of(ref, draws).matrix(own_draws(ref, draws), channels)  # type: ignore[attr-defined]
     out = a.shape[-2]
     a, b, m = tf.broadcast_to(a, [n, out, channels]), tf.broadcast_to(b, [n, out]), tf.broadcast_to(m, [n, out])
-    if not ref.gated:
+    if not ref.conditional:
         return a, b, m
     eye, zero, _ = c.identity(n, channels)
-    acts = _gate(ref, draws)
-    return tf.where(acts[:, None, None], a, eye), tf.where(acts[:, None], b, zero), tf.where(acts[:, None], m, zero)
+    when = acts(ref, draws)
+    return tf.where(when[:, None, None], a, eye), tf.where(when[:, None], b, zero), tf.where(when[:, None], m, zero)
 
 
 def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -81,28 +77,53 @@ def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     height, width = _canvas(stage, image)
     matrix = geometric_matrix(stage.refs[0], draws, height, width)
     for ref in stage.refs[1:]:
-        matrix = _multiply(matrix, geometric_matrix(ref, draws, height, width))
+        matrix = multiply(matrix, geometric_matrix(ref, draws, height, width))
     return matrix
+
+
+def parameters(stage: s.Stage, features: Features) -> Params:
+    """The parameters of a batch stage: functions of the draws, and of who is in a group with whom."""
+    if isinstance(stage, s.Mix):
+        return mix_params(stage, features)
+    return prepare(stage, features[stage.feature], features["@draws"])
 
 
 def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
     """The parameters of a batch stage: functions of the draws alone, rounded once."""
     if isinstance(stage, s.Warp):
         matrix = _product(stage, image, draws)
-        return (matrix,) if stage.mirrors else (fixed_matrix(matrix, stage.interpolation),)
+        return (matrix,) if stage.mirrors else (_fixed(matrix, image, stage),)
     if isinstance(stage, s.Colour):
         matrix = colour_matrix(stage.refs[0], draws, stage.channels)
         for ref in stage.refs[1:]:
-            matrix = c.compose(matrix, colour_matrix(ref, draws, int(matrix[0].shape[-2])))
+            matrix = compose(matrix, colour_matrix(ref, draws, int(matrix[0].shape[-2])))
         return tuple(tf.cast(part, tf.float32) for part in matrix)
+    if isinstance(stage, s.Curve):
+        return curve_params(stage, draws)
+    if isinstance(stage, s.Neighbourhood):
+        return neighbourhood_params(stage, image, draws)
+    return ()
+
+
+def phases(stage: s.Stage) -> tuple[Phase, ...]:
+    """What a stage does before `run`, one function after another: what the next one reads more than once, such as parameters
+    of one value a pixel. Each is pure and is compiled apart."""
+    if isinstance(stage, s.Neighbourhood):
+        return neighbourhood_phases(stage)
+    if isinstance(stage, s.Curve) and stage.reads_histogram:
+        return (partial(curve_table, stage),)
+    if isinstance(stage, s.Warp) and not stage.mirrors:
+        if stage.projective:
+            return partial(_project, stage), partial(_around, stage)
+        return (lambda value, params: _locate(value, params[0], stage),)
     return ()
 
 
 def expand(stage: s.Stage, value: tf.Tensor, params: Params) -> Params:
-    """Parameters of one value a pixel, where a stage has them: a function apart, which is compiled apart."""
-    if not isinstance(stage, s.Warp) or stage.mirrors:
-        return params
-    return _locate(value, params[0], stage)
+    """The parameters after every phase."""
+    for phase in phases(stage):
+        params = phase(value, params)
+    return params
 
 
 def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
@@ -112,6 +133,12 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
             return mirror(value, params[0]) if stage.mirrors else read(value, params, constant=_constant(stage))
         case s.Colour():
             return c.apply_colour(value, (params[0], params[1], params[2]), stage.clip, uses_mean=stage.uses_mean)
+        case s.Curve():
+            return look_up(value, params[0])
+        case s.Neighbourhood():
+            return neighbourhood(stage, value, params)
+        case s.Mix():
+            return mix(stage, value, params)
         case s.Pointwise():
             return c.pointwise(value, stage.arithmetic)
         case s.ChannelsFirst():
@@ -121,18 +148,49 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     raise InternalError(f"{type(stage).__name__} is no batch stage")
 
 
-def _locate(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> Params:
+def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> Size:
+    """Height and width of the output, in pixels."""
     shape = tf.shape(image)
-    dims = [image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2)]
     height, width = stage.size
+    return height if height is not None else shape[1], width if width is not None else shape[2]
+
+
+def _fixed(matrix: tf.Tensor, image: tf.Tensor, stage: s.Warp | s.Resample) -> tf.Tensor:
+    """The matrices in fixed point."""
+    if stage.projective:
+        return fixed_homography(matrix, _size(image, stage))
+    return fixed_matrix(matrix, stage.interpolation)
+
+
+def _locate(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> Params:
     return locate(
         fixed,
-        canvas=(dims[0], dims[1]),
-        size=(height if height is not None else shape[1], width if width is not None else shape[2]),
-        fill=stage.fill if isinstance(stage.fill, str) else "constant",
+        canvas=_canvas_of(image),
+        size=_size(image, stage),
+        fill=_fill(stage),
         interpolation=stage.interpolation,
         narrow=fits_int32((image.shape[1], image.shape[2]), stage.size),
     )
+
+
+def _project(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
+    return project(params[0], size=_size(image, stage), fill=_fill(stage), interpolation=stage.interpolation)
+
+
+def _around(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
+    index = tf.int16 if fits_int32((image.shape[1], image.shape[2]), stage.size) else tf.int32
+    return around(params[0], params[1], _canvas_of(image), _fill(stage), stage.interpolation, index)
+
+
+def _canvas_of(image: tf.Tensor) -> Size:
+    """Height and width of what is read, in pixels."""
+    shape = tf.shape(image)
+    height, width = (image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
+    return height, width
+
+
+def _fill(stage: s.Warp | s.Resample) -> str:
+    return stage.fill if isinstance(stage.fill, str) else "constant"
 
 
 def _constant(stage: s.Warp | s.Resample) -> float | None:
@@ -153,15 +211,15 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
     match stage:
         case s.Compose():
             matrix = geometric_matrix(stage.ref, draws, *_canvas(stage, features[name]))
-            features[f"@matrix/{name}"] = matrix if stage.opens else _multiply(features[f"@matrix/{name}"], matrix)
+            features[f"@matrix/{name}"] = matrix if stage.opens else multiply(features[f"@matrix/{name}"], matrix)
         case s.Resample():
-            fixed = fixed_matrix(features.pop(f"@matrix/{name}"), stage.interpolation)
+            fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
             features[name] = read(features[name], _locate(features[name], fixed, stage), constant=_constant(stage))
         case s.ComposeColour():
             matrix = colour_matrix(stage.ref, draws, stage.channels)
             key = f"@colour/{name}"
             if not stage.opens:
-                matrix = c.compose((features[f"{key}/a"], features[f"{key}/b"], features[f"{key}/m"]), matrix)
+                matrix = compose((features[f"{key}/a"], features[f"{key}/b"], features[f"{key}/m"]), matrix)
             features |= dict(zip((f"{key}/a", f"{key}/b", f"{key}/m"), matrix, strict=True))
         case s.ApplyColour():
             key = f"@colour/{name}"
@@ -169,7 +227,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean)
         case _:
             value = features[name]
-            features[name] = run(stage, value, expand(stage, value, prepare(stage, value, draws)))
+            features[name] = run(stage, value, expand(stage, value, parameters(stage, features)))
 
 
 def apply_element(stage: s.Stage, features: Features) -> None:
@@ -183,6 +241,8 @@ def apply_element(stage: s.Stage, features: Features) -> None:
             features[name] = _decode_window(stage, features[name], own_draws(stage.crop, draws))
         case s.Apply():
             features[name] = stage.ref.step.apply(features[name], own_draws(stage.ref, draws))  # type: ignore[attr-defined]
+        case s.Branch():
+            apply_branch(stage, features, lambda single: _applied(stage.stage, single))
         case s.Crop():
             features[name] = _crop(stage.ref, features[name], own_draws(stage.ref, draws))
         case _:
@@ -191,6 +251,12 @@ def apply_element(stage: s.Stage, features: Features) -> None:
             for key in [k for k in features if k.startswith("@") and k not in single]:
                 del features[key]
             features.update({k: v[0] for k, v in single.items()})
+
+
+def _applied(stage: s.Stage, features: Features) -> Features:
+    done = dict(features)
+    apply_stage(stage, done)
+    return done
 
 
 def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
@@ -205,6 +271,4 @@ def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
 def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     crop: Any = stage.crop.step
     decoder: Any = stage.decode.step
-    height, width = decoder.image_size(contents)
-    window = crop.window(u, height, width)
-    return crop.finish(decoder.decode_window(contents, window, stage.needed, whole=stage.whole))
+    return crop.finish(decoder.decode_window(contents, partial(crop.window, u), stage.needed, whole=stage.whole))

@@ -4,12 +4,15 @@ be started at once."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from pipegen.backend.threefry import threefry2x32
+from pipegen.backend.xla import compiled
 
 if TYPE_CHECKING:
     from pipegen.plan.nodes import Index
@@ -73,10 +76,21 @@ class Order:
     def block(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The rows of a global batch that this host takes: the first, and one past the last, like `step`."""
         index, count = self.shard
+        here = self._rows(step)
+        return here * index // count, here * (index + 1) // count
+
+    def _share_with(self, step: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The rows of the share that a row is in: of another host's, where that row is worked out for the sake of its group."""
+        count, here = self.shard[1], self._rows(step)
+        index = tf.minimum(((row + 1) * count - 1) // here, count - 1)
+        return here * index // count, here * (index + 1) // count
+
+    def _rows(self, step: tf.Tensor) -> tf.Tensor:
+        """The rows of a global batch, like `step`; one of a step behind the end of the epoch."""
         here = tf.fill(tf.shape(step), tf.constant(self.batch, tf.int64))
         if self.remainder == "keep" and self.epoch_steps is None:
-            here = tf.minimum(here, self.num_examples - step * self.batch)
-        return here * index // count, here * (index + 1) // count
+            here = tf.maximum(tf.minimum(here, self.num_examples - step * self.batch), 1)
+        return here
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The pass, the position in it and the weight of each slot of an epoch.
@@ -103,22 +117,23 @@ class Order:
             The passes and the records, int64 `(count,)`.
         """
         step = slot // self.batch
-        low, high = self.block(step)
         row = slot - step * self.batch
+        low, high = self._share_with(step, row)
         rows = low + (row - low + 1 + tf.range(count, dtype=tf.int64)) % (high - low)
         cycle, position, _ = self.at(epoch, step * self.batch + rows)
         return cycle, self.records(cycle, position)
 
-    def records(self, cycle: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-        """The record at each position of a pass: int64 `(n,)` each, and so is the result."""
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
+        """The record at each position of a pass: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
         if self.kind == "stored" or self.num_examples == 1:
             return position
+        key = _key_function(self.seed, jit)
         if self.kind == "global":
-            return _permute(position, _order_key(self.seed, cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
+            return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
         window = position // self.window
         first = window * self.window
         last = tf.minimum(first + self.window, self.num_examples) - 1
-        return first + _permute(position - first, _order_key(self.seed, cycle, window), last - first)
+        return first + _permute(position - first, key(cycle, window), last - first)
 
 
 def make_order(
@@ -140,6 +155,12 @@ def make_order(
 def _permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
     """A keyed permutation of 0..last; 8 rounds, since 4 are visibly non-random on large sets."""
     return tf.raw_ops.RandomIndexShuffle(index=position, seed=key, max_index=last, rounds=8)
+
+
+@cache
+def _key_function(seed: int, jit: bool) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    key = partial(_order_key, seed)
+    return compiled(key, tf.int64, tf.int64) if jit else key
 
 
 def _order_key(seed: int, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.backend import damage
+from pipegen.backend.budget import ram_budget
 from pipegen.backend.datasets import PipelineDataset, fixed_dataset
 from pipegen.backend.execute import Executor, Job
 from pipegen.backend.records import Records
+from pipegen.backend.rows import readers
 from pipegen.data.fingerprint import example_id
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
+from pipegen.ops.sources.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.rows import Rows, read_image
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
@@ -46,20 +51,20 @@ class Predictions:
         return f"Predictions({len(self.files)} rows, {self.dataset.element_spec})"
 
 
-def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted, where: damage.Where) -> Predictions:
+def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: damage.Where) -> Predictions:
     """Build the dataset.
 
     Args:
         spec: The spec.
         plan: The optimised plan of an evaluation split on unlabelled images.
-        wanted: A folder, a list of files, or images as arrays.
+        wanted: A folder, a list of files, or images as arrays; or rows, from `rows_like`.
         where: Finds the place of a step, for the message about a damaged file.
 
     Raises:
         SpecError: When there is nothing, or a file is missing.
         TypeError: When an array is no uint8 image.
     """
-    records = _records(wanted)
+    records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted)
     executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
 
     def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
@@ -82,6 +87,36 @@ def _records(wanted: Wanted) -> Records:
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
     return _arrays(items)
+
+
+def rows_like(record: ElementType, wanted: Any) -> Rows:
+    """Images as rows of an array, of the kind that a pipeline was built on.
+
+    Args:
+        record: The type of its records.
+        wanted: Images `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
+
+    Raises:
+        TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
+    """
+    name, like = next((name, t) for name, t in record.items() if t.kind == "image")
+    items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
+        raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")
+    bounds = like.interval if like.dtype == "float32" else None
+    feature = ArrayFeature(kind="image", channels=like.channels, range=(bounds.low, bounds.high) if bounds is not None else None)
+    try:
+        array, found = read_image(name, feature, wanted)
+    except OpError as error:
+        raise TypeError(f"{error.message}; {error.help}" if error.help else error.message) from None
+    if found.dtype != like.dtype:
+        raise TypeError(f"these images are {found.dtype}, and the pipeline was built on {like.dtype}")
+    return Rows({name: array}, ElementType(((name, found.with_(interval=like.interval)),)))
+
+
+def _rows(rows: Rows, spec: PipelineSpec) -> Records:
+    names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
+    return Records(names, [example_id("predict", n) for n in names], None, arrays=readers(rows, ram_budget(spec.runtime)))
 
 
 def _folder(path: Path) -> Records:

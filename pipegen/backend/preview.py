@@ -9,6 +9,7 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.lower import apply_stage
+from pipegen.backend.mixing import group_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
@@ -69,6 +70,8 @@ def contact_sheet(
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
     """The decoded image of a record: uint8 `(height, width, channels)`, before any other step."""
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    if node.out[feature].kind == "image":
+        return displayable(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
     contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
     stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
     ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
@@ -78,17 +81,30 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
     """One augmented version as uint8 `(height, width, channels)`: every step but the arithmetic at the end."""
-    at = tf.constant(record, tf.int64)
-    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))
-    nodes = [n for n in executor.plan.nodes if isinstance(n, (Read, Element))]
-    features: Features = {k: v[None] for k, v in executor.compute(nodes)(at, draws[0]).items()}
-    features["@draws"] = draws
+    features, row = _batch_with(executor, record, epoch)
     kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature == feature]
     while kernel_stages and isinstance(kernel_stages[-1], _TRAILING):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
-    return displayable(features[feature][0].numpy())
+    return displayable(features[feature][row].numpy())
+
+
+def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
+    """What enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
+    records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
+    at = tf.constant(records, tf.int64)
+    draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))
+    compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
+    rows: list[Features] = []
+    for place, (one, own) in enumerate(zip(at, draws, strict=True)):
+        try:
+            rows.append(compute(one, own) | {"@draws": own})
+        except tf.errors.OpError:  # a damaged partner is the trouble of its own row
+            if place == row:
+                raise
+            row -= place < row
+    return {name: tf.stack([r[name] for r in rows]) for name in rows[0]}, row
 
 
 def displayable(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -102,11 +118,13 @@ def displayable(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _image_feature(executor: Executor) -> str:
-    return next(st.feature for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
+    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    return next(name for name, t in node.out.items() if t.kind in ("encoded", "image"))
 
 
 def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:
-    picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image).convert("RGB")
+    shown = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
+    picture = Image.fromarray(np.ascontiguousarray(shown)).convert("RGB")
     scale = cell / max(picture.size)
     size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
     return picture.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)

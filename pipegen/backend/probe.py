@@ -47,7 +47,8 @@ class Damaged:
 def probing_engine(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest, locate: Locate) -> Engine:
     """An engine that decodes whole files, whatever window of them an epoch would draw."""
     passes = tuple(p for p in PASSES if p is not FUSE_DECODE_CROP)
-    return Engine(spec, lambda split: run_passes(plans[split], passes, PassContext(spec.runtime)).plan, manifest, locate)
+    context = PassContext(spec.runtime.model_copy(update={"cache": "none"}))
+    return Engine(spec, lambda split: run_passes(plans[split], passes, context).plan, manifest, locate)
 
 
 def spread(count: int, sample: int | None) -> list[int]:

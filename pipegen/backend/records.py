@@ -1,11 +1,15 @@
-"""The records of one split as tensors: where they are, what they are called, and their labels."""
+"""The records of one split as tensors: where they are or what they hold, what they are called, and their labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from pipegen.backend.rows import Reader
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class Records:
         labels: Class indices, or `None`.
         mean_bytes: The mean size of a stored record.
         contents: Encoded images held in memory, in place of files.
+        arrays: For records that are rows of arrays: what reads rows of each feature, in place of files.
+        rows: The row of each record in those arrays.
     """
 
     paths: Sequence[str]
@@ -25,6 +31,8 @@ class Records:
     labels: Sequence[int] | None
     mean_bytes: float = 0.0
     contents: Sequence[bytes] | None = None
+    arrays: Mapping[str, Reader] = field(default_factory=dict)
+    rows: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -39,6 +47,8 @@ class Records:
                 id_high=words[:, 0],
                 id_low=words[:, 1],
                 labels=None if self.labels is None else tf.constant(list(self.labels), tf.int64),
+                arrays=self.arrays,
+                rows=None if self.rows is None else tf.constant(list(self.rows), tf.int64),
             )
 
 
@@ -51,6 +61,12 @@ class RecordTensors:
     id_high: tf.Tensor
     id_low: tf.Tensor
     labels: tf.Tensor | None
+    arrays: Mapping[str, Reader] = field(default_factory=dict)
+    rows: tf.Tensor | None = None
+
+    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
+        """What the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
+        return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
 
     def read(self, record: tf.Tensor) -> tf.Tensor:
         """The stored bytes of one record: a string scalar."""

@@ -57,6 +57,8 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
 
     loaded, model = inspection.loaded, inspection.loaded.spec
     assert model is not None  # noqa: S101 - the caller has seen to it
+    if model.source.needs_data():
+        return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
     manifest, seen, about = collected.dealt, list(collected.diagnostics.items), ""
@@ -71,7 +73,11 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
     seen += _findings(model, loaded.locate.label, damaged)
     if request.write_exclude is not None:
         _write_exclude(request.write_exclude, manifest, damaged, loaded.base)
-    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} files decoded"
+    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {_records(model)}"
+
+
+def _records(model: PipelineSpec) -> str:
+    return "rows read" if model.source.has_rows() else "files decoded"
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:

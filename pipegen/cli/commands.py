@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from pipegen.cli import cache
 from pipegen.cli.bench import bench
 from pipegen.cli.explain import explain
 from pipegen.cli.failures import tell
@@ -72,3 +73,4 @@ app = typer.Typer(
 app.callback(invoke_without_command=True, help=help_text(_pipegen))(_pipegen)
 for command in (init, validate, show, explain, preview, bench, ops, rule, schema, version):
     app.command(cls=OptionalValues, help=help_text(command))(command)
+app.add_typer(cache.app, name="cache")

@@ -13,28 +13,33 @@ from pipegen.cli.common import note, progress, say
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.files import SUFFIX
 
+_ARRAYS = ".npz"
 _LATER = {
-    ".npz": "arrays", ".npy": "arrays", ".csv": "tables", ".tsv": "tables", ".parquet": "tables",
+    ".npy": "single arrays", ".csv": "tables", ".tsv": "tables", ".parquet": "tables",
     ".tfrecord": "TFRecords", ".h5": "HDF5 files", ".hdf5": "HDF5 files",
 }  # fmt: skip
 
 
 def init(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="A folder of images: one sub-folder per class, train and validation, or flat.")
+        str,
+        typer.Argument(
+            metavar="FOLDER", help="A folder of images: one sub-folder per class, train and validation, or flat; or a `.npz` file."
+        ),
     ],
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
     ] = None,
 ) -> None:
-    """Look at a folder of images and write a first spec for it.
+    """Look at images or a `.npz` file; write a first spec.
 
-    It finds out whether the folder has classes, splits or neither, notes what it found as comments, and never writes over
+    It finds out whether there are classes, splits or neither, notes what it found as comments, and never writes over
     a file.
 
     Examples:
       pipegen init flowers/
       pipegen init ~/data/flowers -o flowers.pipegen.yaml
+      pipegen init cifar10.npz
     """
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
@@ -42,18 +47,28 @@ def init(
         raise CannotRun(
             f"{target} exists already, and is left alone", f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
         )
-    from pipegen.cli.first_spec import first_spec
-    from pipegen.cli.survey import survey
-
-    with progress("looking at files") as seen:
-        found = survey(folder, seen)
-    _write_new(target, first_spec(found, os.path.dirname(target) or "."))
-    say(f"wrote {target}: {found.summary()}")
+    text, summary = _look(folder, os.path.dirname(target) or ".")
+    _write_new(target, text)
+    say(f"wrote {target}: {summary}")
     if not target.endswith(SUFFIX):
         note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; name this one when you validate it")
     say("next:")
     for line in _next(shlex.quote(target), shlex.quote(os.path.join(os.path.dirname(target), "pipegen.schema.json"))):
         say(f"  {line}")
+
+
+def _look(folder: str, spec_folder: str) -> tuple[str, str]:
+    """The text of the spec, and what was found in a few words."""
+    if folder.lower().endswith(_ARRAYS):
+        from pipegen.cli.first_arrays import first_arrays
+
+        return first_arrays(folder, spec_folder)
+    from pipegen.cli.first_spec import first_spec
+    from pipegen.cli.survey import survey
+
+    with progress("looking at files") as seen:
+        found = survey(folder, seen)
+    return first_spec(found, spec_folder), found.summary()
 
 
 def _next(target: str, schema: str) -> list[str]:
@@ -69,17 +84,18 @@ def _next(target: str, schema: str) -> list[str]:
 
 def _check_folder(folder: str) -> None:
     extension = os.path.splitext(folder)[1].lower()
-    if os.path.isdir(folder):
+    if os.path.isdir(folder) or (extension == _ARRAYS and os.path.isfile(folder)):
         return
     if extension in _LATER:
         raise CannotRun(f"{folder}: pipegen does not read {_LATER[extension]} yet", "for now, point `init` at a folder of images")
     if os.path.exists(folder):
         raise CannotRun(f"{folder} is no folder", "`pipegen init` looks at a folder of images")
-    raise CannotRun(f"there is no folder {folder}")
+    raise CannotRun(f"there is no {'file' if extension == _ARRAYS else 'folder'} {folder}")
 
 
 def _name_of(folder: str) -> str:
     name = os.path.basename(os.path.abspath(folder))
+    name = name[: -len(_ARRAYS)] if name.lower().endswith(_ARRAYS) and os.path.isfile(folder) else name
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "pipeline"
 
 

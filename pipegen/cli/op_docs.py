@@ -9,22 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.common import bold
 from pipegen.ops.base import ColourTransform, CropTransform, DecodeTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.curves import CurveTransform
 from pipegen.ops.docs import field_docs
+from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.policies import Policy
 from pipegen.ops.registry import sources, transforms
-from pipegen.spec.expect import describe, field_type
+from pipegen.spec.expect import describe_argument, field_type, shape
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Model
     from pipegen.ops.sources.base import Source
 
-_WIDTH, _SUMMARY = 100, 78
+_WIDTH, _SUMMARY = 100, 72
 """Columns of a page, and of a line of text in the table."""
 _FAMILIES = {
     DecodeTransform: "decode",
     CropTransform: "crop",
     GeometricTransform: "geometric",
     ColourTransform: "colour",
+    CurveTransform: "curve",
+    NeighbourhoodTransform: "neighbourhood",
+    MixingTransform: "mixing",
     PointwiseTransform: "pointwise",
+    Policy: "policy",
 }
 _COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
 """Arguments that many steps share; they stand last on a page."""
@@ -57,9 +65,10 @@ def argument_names(op: type[Model]) -> list[str]:
 def op_table() -> str:
     """Every op, a line each."""
     known = all_ops()
-    width = max(map(len, known))
-    rows = [f"{name:<{width}}  {family(op):<9}  {textwrap.shorten(summary(op), _SUMMARY, placeholder=' …')}" for name, op in known.items()]
-    return "\n".join([bold(f"{'name':<{width}}  {'family':<9}  what it does"), *rows])
+    width, wide = max(map(len, known)), max(map(len, map(family, known.values())))
+    said = {name: textwrap.shorten(summary(op), _SUMMARY, placeholder=" …") for name, op in known.items()}
+    rows = [f"{name:<{width}}  {family(op):<{wide}}  {said[name]}" for name, op in known.items()]
+    return "\n".join([bold(f"{'name':<{width}}  {'family':<{wide}}  what it does"), *rows])
 
 
 def readme_table() -> str:
@@ -80,19 +89,28 @@ def op_page(op: type[Transform] | type[Source]) -> str:
     return "\n".join(lines)
 
 
-def _arguments(op: type[Transform] | type[Source]) -> list[str]:
+def _arguments(op: type[Model]) -> list[str]:
     if hasattr(op, "from_yaml"):
         return ["  SPLIT: SOURCE", *_wrapped("The source of each split, under the split's name.", 6)]
     docs = field_docs(op)
     lines: list[str] = []
     for name in argument_names(op):
-        info = op.model_fields[name]
-        default = "required" if info.is_required() else f"default {_shown(info.get_default(call_default_factory=True))}"
-        if default == "default null":
-            default = "optional"
-        lines.append(f"  {bold(name)}: {describe(field_type(op, name))}; {default}")
+        lines.append(f"  {bold(name)}: {describe_argument(field_type(op, name))}; {default_of(op, name)}")
         lines += _wrapped(docs.get(name, ""), 6)
+        value = shape(field_type(op, name))
+        inner = shape(value.items[1]) if value.kind == "map" else None
+        if inner is not None and inner.kind == "model":
+            lines += ["      Each takes:", *(f"      {line}" for line in _arguments(inner.annotation))]
     return lines or ["  none"]
+
+
+def default_of(op: type[Model], name: str) -> str:
+    """What an argument is when it is left out, in words."""
+    info = op.model_fields[name]
+    if info.is_required():
+        return "required"
+    default = _shown(info.get_default(call_default_factory=True))
+    return "optional" if default == "null" else f"default {default}"
 
 
 def _shown(value: Any) -> str:

@@ -148,6 +148,9 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
     if isinstance(value, list) and any(isinstance(v, dict) for v in value):
         lines: list[Line] = [(start, "")]
         for i, item in enumerate(value):
+            if isinstance(item, str):  # a step inside another, without arguments
+                lines.append((f"{pad}  - {item}", origins.origin((*path, i))))
+                continue
             ((name, arguments),) = item.items()
             lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
         return lines

@@ -36,7 +36,7 @@ def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> 
     """
     where = as_locate(locate)
     found = Diagnostics()
-    for check in (_not_yet, _sizes, _conflicts, _folds, _labels_and_groups, _unknown_names, _lints):
+    for check in (_not_yet, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints):
         found.extend(check(spec, where))
     return found
 
@@ -141,6 +141,17 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             message = f"the folds make up `{name}`, so `parts` cannot size it"
             help_ = "beside `folds`, `parts` names only what is taken out first, such as `{test: 0.1}`"
             yield make("PG302", message, locate((*_PARTS, name)), locate(("splits", "folds"), "the folds", key=True), help=help_)
+
+
+def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """What takes paths, where records are rows that have none."""
+    if not spec.source.has_rows():
+        return
+    if spec.splits.method == "folder":
+        help_ = "use `method: random`, or the source `by_split` with arrays for each split"
+        yield make("PG302", f"`{spec.source.op}` has rows and no folders", locate(("splits", "method")), help=help_)
+    if isinstance(spec.splits.group, PathGroup):
+        yield make("PG302", f"`{spec.source.op}` has rows and no paths to group by", locate(("splits", "group")), help="remove `group`")
 
 
 _GIVEN = "the data says which split a record is in"

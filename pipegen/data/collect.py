@@ -18,7 +18,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.image_folder import ImageFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -48,6 +48,7 @@ def collect(
     locate: Locator | Locate | None = None,
     base: Path | None = None,
     progress: Callable[[int], None] | None = None,
+    data: Mapping[str, object] | None = None,
 ) -> Collected:
     """List the data of a spec and deal it out to splits. Names and sizes are read, no pixels.
 
@@ -56,6 +57,7 @@ def collect(
         locate: Finds the places that findings point at.
         base: What relative paths are relative to; the working directory by default.
         progress: Called with the number of files seen so far, now and then.
+        data: The arrays of a source that takes them from Python.
     """
     where = as_locate(locate)
     base = base or Path.cwd()
@@ -63,7 +65,7 @@ def collect(
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     try:
-        listing = _list(spec, base, progress)
+        listing = _list(spec, base, progress, data)
     except OpError as error:
         diagnostics.add(make(error.code, error.message, where(argument(spec, error.field)), help=error.help or ()))
         return Collected(None, diagnostics)
@@ -84,16 +86,19 @@ def collect(
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
 
 
-def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None) -> Listing:
+def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
     """The listing of the source; `method: folder` looks one level deeper for the classes.
 
     Raises:
         OpError: As `Source.list`.
     """
+    if data is not None and not spec.source.needs_data():
+        message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
+        raise OpError("PG418", message, help="write `source: {arrays: {features: …}}` without a `path`, or leave `data` out")
     if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
-    return spec.source.list(base, progress)
+    return spec.source.list(base, progress, data)
 
 
 def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnostic]:

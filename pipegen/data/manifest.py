@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.rows import Rows
+    from pipegen.types import ElementType
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,20 @@ class Manifest:
         return tuple(self.listing.keys[i] for i in self.members[split])
 
     def files(self, split: str) -> tuple[str, ...]:
-        """The absolute paths of a split, in source order."""
+        """The absolute paths of a split, in source order; of rows, their numbers as text."""
         return tuple(self.listing.path(i) for i in self.members[split])
+
+    def rows(self, split: str) -> tuple[Rows, tuple[int, ...]] | None:
+        """For records that are rows of arrays: those arrays, and the row of each record of a split in source order."""
+        if self.listing.rows is None:
+            return None
+        arrays = self.listing.rows.get(split) or self.listing.rows[""]
+        return arrays, tuple(int(key.rpartition("/")[2]) for key in self.keys(split))
+
+    @property
+    def type(self) -> ElementType | None:
+        """The type of a record, where the data says more of it than the spec."""
+        return next(iter(self.listing.rows.values())).type if self.listing.rows else None
 
     def labels(self, split: str) -> tuple[int, ...] | None:
         """The class index of each example of a split, or `None` without labels."""
@@ -74,13 +88,13 @@ class Manifest:
             first: dict[int, str] = {}
             for value, key in zip(ids, self.listing.keys, strict=True):
                 if first.setdefault(value, key) != key:
-                    raise InternalError(f"two files share one 64-bit id by chance; rename one of them: {first[value]!r} and {key!r}")
+                    raise InternalError(f"two records share one 64-bit id by chance; rename one of them: {first[value]!r} and {key!r}")
             raise InternalError("a source listed one file twice")
         return ids
 
     @cached_property
     def fingerprint(self) -> str:
-        """Identifies the data by relative paths and sizes, wherever it is mounted."""
+        """Identifies the data wherever it is mounted: files by relative paths and sizes, rows by what they hold."""
         return fingerprint(self.listing)
 
     def mean_bytes(self, split: str | None = None) -> float:

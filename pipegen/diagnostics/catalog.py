@@ -5,13 +5,11 @@ A page is `rules/PGnnn.md`: a title line `# PG214 standardised-values`, a paragr
 code; the good one is the same spec mended, and yields no error and not that code. Three more fences say what a test must
 set up beside `spec.yaml`:
 
-- `files`: one line for each file, `PATH  KIND`. The kinds are `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
+- `files`: one line for each file, `PATH  KIND`. The kinds are `npz ARRAYS`, `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
   `truncated` (half a JPEG), `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a
   new line. A count, as in `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on.
 - `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\xe9`).
 - `absent` in place of the bad `yaml`: there is no spec at all.
-
-A page with the line `Needs: tables` is about a finding that no spec of this version of the language can yield yet.
 """
 
 from __future__ import annotations
@@ -84,6 +82,10 @@ _TABLE = (
     Code("PG218", "impossible-encoding", _E, "A label cannot be encoded this way"),
     Code("PG219", "output-dtype", _E, "The values do not fit the output's dtype"),
     Code("PG220", "unknown-split", _E, "A split of this name does not exist"),
+    Code("PG221", "not-bytes", _E, "A table of 256 values gets other values than 0..255"),
+    Code("PG223", "mixing-class-indices", _E, "A step mixes labels that are class indices"),
+    Code("PG224", "late-element-step", _E, "A step that works on single images comes after one that mixes them"),
+    Code("PG226", "step-in-policy", _E, "A policy holds a step that not every example could get or go without"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -105,6 +107,11 @@ _TABLE = (
     Code("PG413", "exclude-file", _E, "The list of excluded files cannot be used"),
     Code("PG414", "unsupported-format", _E, "An image's format cannot be decoded here"),
     Code("PG415", "splits-as-classes", _W, "The class folders have the names of splits"),
+    Code("PG416", "cache-exceeds-disk", _E, "The disk has no room for the cache"),
+    Code("PG417", "cache-folder-unusable", _E, "The cache's folder cannot be used"),
+    Code("PG418", "arrays-mismatch", _E, "The arrays and the features of the spec do not fit together"),
+    Code("PG419", "unfit-array", _E, "An array of images has another dtype, size or range than can be used"),
+    Code("PG420", "unfit-labels", _E, "An array of labels holds what is no class"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),
@@ -118,6 +125,8 @@ _TABLE = (
     Code("PG510", "extreme-magnitude", _W, "A magnitude reaches values that make no sense"),
     Code("PG511", "unused-ignore", _W, "An ignore comment silences nothing"),
     Code("PG512", "pad-with-plain-metrics", _I, "Padded batches change metrics that ignore weights"),
+    Code("PG513", "groups-cut-in-two", _I, "Batches begin inside the groups that are mixed"),
+    Code("PG518", "cache-in-vain", _W, "A cache is asked for, and the training split has nothing to keep"),
 )
 
 _LONGEST_WORD = 400
@@ -163,10 +172,10 @@ class PageFile:
 
     Attributes:
         path: Relative to the spec; `{i}` stands for a number when there are several.
-        kind: `jpeg`, `png`, `png16`, `webp`, `truncated`, `empty`, `dir` or `text`.
+        kind: `jpeg`, `png`, `png16`, `webp`, `truncated`, `empty`, `dir`, `text` or `npz`.
         size: `(width, height)` in pixels for images, else `None`.
         count: How many times the file is repeated.
-        content: The text of a `text` file.
+        content: The text of a `text` file; the arrays of a `npz` file, as `NAME=DTYPE:SHAPE` such as `y=int64:24x1`.
     """
 
     path: str
@@ -195,7 +204,6 @@ class Page:
         text: The whole page as Markdown.
         raw: Whether `bad` is written as bytes with escapes.
         absent: Whether the bad case is that no spec exists.
-        needs: What the language lacks before any spec can yield the code; empty for most.
     """
 
     code: str
@@ -208,7 +216,6 @@ class Page:
     text: str = ""
     raw: bool = False
     absent: bool = False
-    needs: str = ""
 
     @property
     def bad_bytes(self) -> bytes | None:
@@ -257,7 +264,6 @@ def parse_page(code: str, text: str) -> Page:
     kinds = [k for k in ("yaml", "bytes", "absent") if k in bad]
     if len(kinds) != 1 or "yaml" not in good:
         raise ValueError(f"the page of {code} needs one spec under `## Bad` and one under `## Good`")
-    needs = re.search(r"^Needs: (.+)$", parts[0], re.MULTILINE)
     return Page(
         code=code,
         name=head[1],
@@ -269,19 +275,18 @@ def parse_page(code: str, text: str) -> Page:
         text=text,
         raw=kinds == ["bytes"],
         absent=kinds == ["absent"],
-        needs=needs[1] if needs else "",
     )
 
 
 def _parse_file(code: str, line: str) -> PageFile:
     match = _FILE.match(line.strip())
-    kinds = ("jpeg", "png", "png16", "webp", "truncated", "empty", "dir", "text")
+    kinds = ("jpeg", "png", "png16", "webp", "truncated", "empty", "dir", "text", "npz")
     if match is None or match["kind"] not in kinds:
         raise ValueError(f"the page of {code} has a file line that is no `PATH  KIND`: {line!r}")
     rest = match["rest"] or ""
     count = int(match["count"] or 1)
-    if match["kind"] == "text":
-        return PageFile(match["path"], "text", count=count, content=rest.replace("\\n", "\n"))
+    if match["kind"] in ("text", "npz"):
+        return PageFile(match["path"], match["kind"], count=count, content=rest.replace("\\n", "\n"))
     size = re.fullmatch(r"(\d+)x(\d+)", rest.strip())
     if (size is None) == (match["kind"] in kinds[:4]):
         raise ValueError(f"the page of {code}: an image needs a size such as `32x24`, other files have none: {line!r}")

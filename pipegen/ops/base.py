@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arithmetic import Arithmetic as Arithmetic
-from pipegen.ops.magnitudes import Magnitude, Number, canonical_magnitude, has_type
+from pipegen.ops.fills import ConstantFill as ConstantFill
+from pipegen.ops.fills import Fill as Fill
+from pipegen.ops.fills import Interpolation as Interpolation
+from pipegen.ops.fills import filled, interpolated
+from pipegen.ops.magnitudes import Level, Magnitude, canonical, has_type, resolved
+from pipegen.ops.magnitudes import Number as Number
+from pipegen.ops.model import Model as Model
+from pipegen.ops.parts import Part as Part
+from pipegen.ops.schedules import Schedule
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
 from pipegen.ops.traits import Example as Example
@@ -22,15 +30,8 @@ from pipegen.ops.traits import Traits as Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.decoding import WindowOf
     from pipegen.types import FeatureType
-
-
-class Model(BaseModel):
-    """The base of everything a spec is made of: frozen, strict about unknown keys, each field documented by the string
-    below it (`ops/docs.py` reads those).
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
@@ -41,18 +42,6 @@ def height_width(size: int | tuple[int, int]) -> tuple[int, int]:
     """`(height, width)` of a `Size`, in pixels."""
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
-
-class ConstantFill(Model):
-    """Fill what lies outside the image with one value."""
-
-    constant: Number = 0.0
-    """The value, in the units of the image that enters the step."""
-
-
-Fill = Literal["reflect", "nearest", "wrap"] | ConstantFill
-"""What lies outside the image: `reflect` (abc|cba, the edge pixel repeated), `nearest`, `wrap`, or `{constant: VALUE}`."""
-
-Interpolation = Literal["nearest", "bilinear"]
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 When = Literal["train", "eval", "all"] | list[SplitName]
@@ -126,13 +115,35 @@ class Transform(Model):
         """The steps that stand in for a random step that fixes the shape, on the other splits."""
         return ()
 
+    def schedules(self) -> dict[str, Schedule]:
+        """The arguments that change over the epochs, by name."""
+        return {k: v for k in type(self).model_fields if isinstance(v := getattr(self, k), Schedule)}
+
+    def at(self, epoch: tf.Tensor) -> Transform:
+        """The step as it is in one epoch, an integer scalar: its schedules become what they say, as tensors."""
+        fields = type(self).model_fields
+        now = {k: resolved(fields[k], v, epoch, factor=k in self.factors) for k, v in self.schedules().items()}
+        return self.model_copy(update=now) if now else self
+
+    def parts(self) -> tuple[Part, ...]:
+        """The steps that do the work of a policy, in the order of their meaning; none for a step that does its own."""
+        return ()
+
+    def written(self) -> Transform:
+        """The step as a user wrote it: for a part of a policy, the policy."""
+        return self
+
+    def inner_steps(self) -> tuple[Transform, ...]:
+        """The steps that a user wrote inside this one, in that order."""
+        return ()
+
     def meaning(self) -> dict[str, Any]:
         """Every argument but `id` as plain values, one form for each meaning: what the hash of a spec covers."""
         values = self.model_dump(mode="json", exclude={"id"})
         for name, field in type(self).model_fields.items():
             value = values.get(name)
-            if value is not None and has_type(field, Magnitude):
-                values[name] = canonical_magnitude(value, factor=name in self.factors)
+            if value is not None and any(has_type(field, t) for t in (Magnitude, Level)):
+                values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]
         if isinstance(self.when, list):
@@ -182,18 +193,15 @@ class DecodeTransform(ElementTransform):
         """
         raise NotImplementedError
 
-    def image_size(self, contents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """int32 scalars height and width of what `decode` gives without `need`, in pixels."""
-        raise NotImplementedError
-
     def decode_window(
-        self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False
+        self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:
         """Decode one window of the image.
 
         Args:
             contents: string scalar: a file's bytes.
-            window: int32 `(4,)`: top, left, height, width, in the pixels of `image_size`.
+            window: From the height and width of what `decode` gives without `need`, int32 scalars in pixels, to the
+                window in it: int32 `(4,)`: top, left, height, width.
             need: The crop's `needed_size`: the window may come back at a fraction of its size, no smaller than this.
             whole: Decode the whole image first and cut the window out: the same pixels, slower. It is what the step
                 means; decoding the window alone is the rewrite.
@@ -266,7 +274,8 @@ class GeometricTransform(Transform):
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"
-    """How a position between pixels is read."""
+    """How a position between pixels is read: the `nearest` one, `bilinear` from four, or `bicubic` from sixteen, which is sharper
+    (Keys' cubic convolution, a = -1/2)."""
     exact: bool = False
     """Resample for this step alone instead of once for the run of geometric steps around it."""
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -292,18 +301,9 @@ class GeometricTransform(Transform):
         return Traits(Family.GEOMETRIC, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type; a constant fill widens the interval."""
+        """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""
         require_image(self, x)
-        if isinstance(self.fill, ConstantFill) and x.interval is not None:
-            from pipegen.types import Interval
-
-            value = self.fill.constant
-            if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
-                raise OpError(
-                    "PG207", f"a uint8 image cannot be filled with {value:g}", field="fill", help="use a whole number from 0 to 255"
-                )
-            return x.with_(interval=x.interval.union(Interval(value, value)))
-        return x
+        return filled(x if self.traits(x).moves_pixels_only else interpolated(x, self.interpolation), self.fill)
 
 
 class ColourTransform(Transform):
@@ -392,6 +392,7 @@ def is_standardised(x: FeatureType) -> bool:
 
 def step_kwargs(step: Transform) -> dict[str, Any]:
     """The arguments of a step that differ from their defaults, for printing."""
+    step = step.written()
     changed = step.model_dump(exclude_defaults=True, mode="json")
     whole = step.model_dump(mode="json")
     return {name: whole[name] for name in changed}  # a nested map keeps its defaults, or `{constant: 0}` would print as `{}`

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
+    WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
 _EXACT = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
-_HEAD = 32
+_HEAD = 24
+_JPEG = (0xFF, 0xD8, 0xFF)
+# Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
+_JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 # Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
 _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 
@@ -52,30 +56,9 @@ def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ig
     return _shaped(_by_content(contents, exif, plain, segmented, lambda: decode_other(contents, channels)), channels)
 
 
-def image_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """The size of what `decode` gives without `need`.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        exif: Whether a JPEG is turned upright.
-
-    Returns:
-        int32 `(2,)`: height and width in pixels.
-    """
-    from pipegen.ops.exif import orientation, swaps_sides
-    from pipegen.ops.formats import other_size
-
-    def segmented() -> tf.Tensor:
-        return _upright(_jpeg_size(contents), swaps_sides(orientation(contents)))
-
-    size = _by_content(contents, exif, lambda: _jpeg_size(contents), segmented, lambda: other_size(contents))
-    size.set_shape([2])
-    return size
-
-
 def decode_window(
     contents: tf.Tensor,
-    window: tf.Tensor,
+    window: WindowOf,
     channels: int = 3,
     *,
     exif: Literal["apply", "ignore"] = "apply",
@@ -86,7 +69,9 @@ def decode_window(
 
     Args:
         contents: string scalar: a file's bytes.
-        window: int32 `(4,)`: top, left, height, width in pixels of the full-size, upright image.
+        window: From int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top,
+            left, height, width of the window in it. It is called once for each kind of file, since each finds the size
+            out in its own way.
         channels: 3 or 1.
         exif: Whether a JPEG is turned upright.
         need: The least `(height, width)` in pixels that is needed of the window: a JPEG is reduced by the greatest of
@@ -99,23 +84,28 @@ def decode_window(
     """
     import tensorflow as tf
 
-    from pipegen.ops.exif import orient, orientation
+    from pipegen.ops.exif import orient, orientation, swaps_sides
     from pipegen.ops.formats import decode_other
 
-    index = _ratio_index(window[2:], need) if need else None
+    def chosen(size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
+        place = window(*tf.unstack(size, num=2))
+        return place, _ratio_index(place[2:], need) if need else None
 
-    def cut(image: tf.Tensor) -> tf.Tensor:
-        ratio = 1 if index is None else tf.gather(RATIOS, index)
-        return _slice(image, scaled_window(window, ratio))
+    def cut(image: tf.Tensor, place: tf.Tensor, index: tf.Tensor | None) -> tf.Tensor:
+        return _slice(image, place if index is None else scaled_window(place, tf.gather(RATIOS, index)))
 
     def plain() -> tf.Tensor:
-        return cut(_jpeg(contents, channels, index)) if whole else _jpeg(contents, channels, index, window)
+        place, index = chosen(_jpeg_size(contents))
+        return cut(_jpeg(contents, channels, index), place, index) if whole else _jpeg(contents, channels, index, place)
 
     def segmented() -> tf.Tensor:
-        return cut(orient(_jpeg(contents, channels, index), orientation(contents)))
+        turn = orientation(contents)
+        place, index = chosen(_upright(_jpeg_size(contents), swaps_sides(turn)))
+        return cut(orient(_jpeg(contents, channels, index), turn), place, index)
 
     def other() -> tf.Tensor:
-        return _slice(decode_other(contents, channels), window)
+        image = decode_other(contents, channels)
+        return _slice(image, window(*tf.unstack(tf.shape(image)[:2], num=2)))
 
     return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
 
@@ -144,21 +134,20 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch
     """
     import tensorflow as tf
 
-    head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
-    jpeg = tf.reduce_all(head[:3] == [0xFF, 0xD8, 0xFF])
+    head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
+    jpeg = tf.reduce_all(head[:3] == tf.constant(_JPEG, tf.uint8))
     if exif == "ignore":
         return tf.cond(jpeg, plain, _apart(other))
-    jfif = tf.reduce_all(tf.gather(head, [3, 4, 5, 20]) == [0xE0, 0, 16, 0xFF])
-    marker = tf.where(jfif, head[21], head[3])
-    tables = tf.reduce_any(marker == list(_BODY_MARKERS))
-    return tf.cond(jpeg & tables, plain, _apart(lambda: tf.cond(jpeg, segmented, _apart(other))))
+    jfif = tf.reduce_all(tf.gather(head, _JFIF_AT) == tf.constant(_JFIF, tf.uint8))
+    tables = tf.reduce_any(head[21] == tf.constant(_BODY_MARKERS, tf.uint8))
+    return tf.cond(jfif & tables, plain, _apart(lambda: tf.cond(jpeg, segmented, _apart(other))))
 
 
 def _apart(branch: Branch) -> Branch:
     """The branch as a function that stays one node of the graph.
 
     TensorFlow writes both branches of a condition into the graph, and the one that is not taken still costs a step for
-    each of its nodes: with the rare formats inlined, asking for a JPEG's size took twice as long.
+    each of its nodes: with the rare formats inlined, what comes before the decoder took twice as long.
     """
     import tensorflow as tf
 

@@ -43,24 +43,6 @@ def decode_other(contents: tf.Tensor, channels: int) -> tf.Tensor:
     return image
 
 
-def other_size(contents: tf.Tensor) -> tf.Tensor:
-    """int32 `(2,)`: height and width in pixels, from the header where that is enough."""
-    import tensorflow as tf
-
-    head = _head(contents)
-
-    def decoded() -> tf.Tensor:
-        return tf.shape(decode_other(contents, 3))[:2]
-
-    def png() -> tf.Tensor:
-        return tf.stack([_whole(head[20:24], big=True), _whole(head[16:20], big=True)])
-
-    def bmp() -> tf.Tensor:  # a negative height means that rows are stored from the top
-        return tf.stack([tf.abs(_whole(head[22:26])), _whole(head[18:22])])
-
-    return tf.switch_case(_kind(head), [png, decoded, bmp, decoded, decoded])
-
-
 def luma(image: tf.Tensor) -> tf.Tensor:
     """Gray as Pillow computes it: ⌊(19595 R + 38470 G + 7471 B + 32768) / 65536⌋, uint8 `(height, width, 1)`."""
     import tensorflow as tf
@@ -75,12 +57,11 @@ def _head(contents: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
 
 
-def _whole(digits: tf.Tensor, *, big: bool = False) -> tf.Tensor:
-    """Little-endian (or `big`-endian) bytes as one number; four bytes wrap around to a signed one."""
+def _whole(digits: tf.Tensor) -> tf.Tensor:
+    """Little-endian bytes as one number; four bytes wrap around to a signed one."""
     import tensorflow as tf
 
-    powers = [256**i for i in range(digits.shape[0])]
-    return tf.reduce_sum(digits * (powers[::-1] if big else powers))
+    return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
 
 
 def _kind(head: tf.Tensor) -> tf.Tensor:
@@ -89,7 +70,7 @@ def _kind(head: tf.Tensor) -> tf.Tensor:
     def starts(magic: bytes, at: int = 0) -> tf.Tensor:
         return tf.reduce_all(head[at : at + len(magic)] == list(magic))
 
-    # In the order of the branches of `decode_other` and `other_size`.
+    # In the order of the branches of `decode_other`.
     webp = starts(b"RIFF") & starts(b"WEBP", 8)
     matches = [starts(b"\x89PNG\r\n\x1a\n"), starts(b"GIF8"), starts(b"BM"), webp, tf.constant(True)]
     return tf.argmax(tf.cast(tf.stack(matches), tf.int32), output_type=tf.int32)

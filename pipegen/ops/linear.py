@@ -20,12 +20,12 @@ LUMA = (0.299, 0.587, 0.114)
 """The weights of red, green and blue in luma (ITU-R BT.601)."""
 
 
-def uniform(u: tf.Tensor, bounds: tuple[float, float]) -> tf.Tensor:
-    """`low + (high - low) * u` in float64, for `u` in [0, 1)."""
+def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
+    """`low + (high - low) * u` in float64, for `u` in [0, 1); the bounds are numbers, or scalars where a schedule sets them."""
     import tensorflow as tf
 
     low, high = bounds
-    return tf.constant(low, tf.float64) + tf.constant(high - low, tf.float64) * tf.cast(u, tf.float64)
+    return tf.convert_to_tensor(low, tf.float64) + tf.convert_to_tensor(high - low, tf.float64) * tf.cast(u, tf.float64)
 
 
 def radians(degrees: tf.Tensor) -> tf.Tensor:
@@ -75,6 +75,13 @@ def about_centre(
     return stack([[a, b, cx - (a * cx + b * cy)], [c, d, cy - (c * cx + d * cy)], [0.0, 0.0, 1.0]], like)
 
 
+def multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """`first @ second` for `(..., n, n)`, as sums in a fixed order."""
+    import tensorflow as tf
+
+    return tf.reduce_sum(first[..., :, :, None] * second[..., None, :, :], -2)
+
+
 def scaled_identity(factor: tf.Tensor, channels: int) -> tf.Tensor:
     """`factor` times the identity: float64 `(..., channels, channels)`."""
     return stack([[factor if i == j else 0.0 for j in range(channels)] for i in range(channels)], factor)
@@ -83,3 +90,12 @@ def scaled_identity(factor: tf.Tensor, channels: int) -> tf.Tensor:
 def zeros(channels: int, like: tf.Tensor) -> tf.Tensor:
     """A float64 zero vector `(..., channels)`."""
     return vector([0.0] * channels, like)
+
+
+def zeros_for(u: tf.Tensor) -> tf.Tensor:
+    """float64 zeros of the batch's shape `(...)`, for draws `(..., num_draws)` of which there may be none."""
+    import tensorflow as tf
+
+    like = tf.zeros(tf.shape(u)[:-1], tf.float64)
+    like.set_shape(u.shape[:-1])
+    return like

@@ -2,31 +2,65 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, get_args
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.errors import OpError
+from pipegen.ops.schedules import AnySchedule, Schedule
+from pipegen.ops.schedules import Number as Number
+from pipegen.ops.schedules import Range as Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import tensorflow as tf
     from pydantic.fields import FieldInfo
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Range = tuple[Number, Number]
-Magnitude = Number | Range
-"""A number m, meaning [-m, m] (for a factor [1 - m, 1 + m]), or a pair, which is the range."""
+Magnitude = Number | Range | AnySchedule
+"""A number m, meaning [-m, m] (for a factor [1 - m, 1 + m]), or a pair, which is the range; or a schedule of either."""
+
+Level = Number | AnySchedule
+"""A plain number, or a schedule of plain numbers."""
 
 
-def symmetric_range(m: float | tuple[float, float]) -> tuple[float, float]:
-    """The range of a magnitude around 0."""
+def symmetric_range(m: Magnitude) -> tuple[float, float]:
+    """The range of a magnitude around 0; that of a schedule holds those of all epochs."""
+    if isinstance(m, Schedule):
+        return m.envelope(symmetric_range)
     return (-abs(m), abs(m)) if isinstance(m, (int, float)) else (m[0], m[1])
 
 
-def factor_range(m: float | tuple[float, float]) -> tuple[float, float]:
-    """The range of a magnitude around 1."""
+def factor_range(m: Magnitude) -> tuple[float, float]:
+    """The range of a magnitude around 1; that of a schedule holds those of all epochs."""
+    if isinstance(m, Schedule):
+        return m.envelope(factor_range)
     return (1.0 - m, 1.0 + m) if isinstance(m, (int, float)) else (m[0], m[1])
+
+
+def level_range(m: Level) -> tuple[float, float]:
+    """The least and the greatest value of a plain number that a schedule may change."""
+    return m.envelope(level_range) if isinstance(m, Schedule) else (m, m)
+
+
+def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
+    """The one way to write what an argument of one of these types means, as a plain value.
+
+    Args:
+        field: The argument.
+        value: What it is, not `None`.
+        factor: Whether a number lies around 1 rather than around 0.
+    """
+    if has_type(field, Level):
+        return value.meaning(lambda r: r[0], level_range) if isinstance(value, Schedule) else value
+    if isinstance(value, Schedule):
+        return value.meaning(lambda r: canonical_magnitude(r, factor=factor), factor_range if factor else symmetric_range)
+    return canonical_magnitude(value, factor=factor)
+
+
+def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
+    """What a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
+    if has_type(field, Level):
+        return value.at(epoch, level_range)[0]
+    return value.at(epoch, factor_range if factor else symmetric_range)
 
 
 def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | list[float]:
@@ -50,12 +84,16 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
-def check_range(value: float | tuple[float, float], name: str, low: float | None = None, high: float | None = None) -> None:
+def check_range(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
     """Reject a reversed pair or one out of bounds.
 
     Raises:
         ValueError: Which pydantic reports at the argument.
     """
+    if isinstance(value, Schedule):
+        for each in value.given():
+            check_range(each, name, low, high)
+        return
     pair = value if isinstance(value, tuple) else None
     if pair is not None and pair[0] > pair[1]:
         raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
@@ -65,7 +103,7 @@ def check_range(value: float | tuple[float, float], name: str, low: float | None
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
-def check_magnitude(value: float | tuple[float, float], name: str, low: float | None = None, high: float | None = None) -> None:
+def check_magnitude(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
     """Reject a magnitude around 0 that is negative, reversed or out of bounds.
 
     Args:
@@ -77,6 +115,10 @@ def check_magnitude(value: float | tuple[float, float], name: str, low: float | 
     Raises:
         ValueError: Which pydantic reports at the argument.
     """
+    if isinstance(value, Schedule):
+        for each in value.given():
+            check_magnitude(each, name, low, high)
+        return
     if not isinstance(value, tuple) and value < 0:
         raise ValueError(f"a single number is a magnitude, which cannot be negative; for a range, write `{name}: [{value:g}, {-value:g}]`")
     if isinstance(value, tuple):
@@ -85,7 +127,7 @@ def check_magnitude(value: float | tuple[float, float], name: str, low: float | 
         check_range(value, name, None, high)
 
 
-def check_factor(value: float | tuple[float, float], name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
+def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
     """Reject a factor that is reversed or can fall below `low`.
 
     Args:
@@ -97,6 +139,10 @@ def check_factor(value: float | tuple[float, float], name: str, low: float = 0.0
     Raises:
         ValueError: Which pydantic reports at the argument.
     """
+    if isinstance(value, Schedule):
+        for each in value.given():
+            check_factor(each, name, low, exclusive=exclusive)
+        return
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:
@@ -112,18 +158,27 @@ def check_factor(value: float | tuple[float, float], name: str, low: float = 0.0
         )
 
 
-def angle_lints(op: str, degrees: float | tuple[float, float], most: float, why: str) -> tuple[OpError, ...]:
+def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str = "degrees") -> tuple[OpError, ...]:
     """What is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
-        help_ = f"for radians write `degrees: {largest * 57.29577951308232:.3g}`, for a fraction of a turn `degrees: {largest * 360:.3g}`"
-        return (OpError("PG503", f"`{op}` turns by less than 1 degree; is {largest:g} in radians?", field="degrees", help=help_),)
+        help_ = f"for radians write `{field}: {largest * 57.29577951308232:.3g}`, for a fraction of a turn `{field}: {largest * 360:.3g}`"
+        return (OpError("PG503", f"`{op}` turns by less than 1 degree; is {largest:g} in radians?", field=field, help=help_),)
     if largest > most:
-        return (OpError("PG510", f"`{op}` reaches {largest:g} degrees", field="degrees", help=why),)
+        return (OpError("PG510", f"`{op}` reaches {largest:g} degrees", field=field, help=why),)
     return ()
 
 
-def factor_lints(op: str, name: str, factor: float | tuple[float, float], low: float | None, high: float) -> tuple[OpError, ...]:
+def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
+    """What is odd about a range of distances: reaching a whole side."""
+    furthest = max(abs(v) for v in symmetric_range(fraction))
+    if furthest < 1:
+        return ()
+    message = f"`{name}` is a fraction of the side, and {furthest:g} moves the whole picture out of view"
+    return (OpError("PG510", message, field=name, help="for pixels, divide by the image's side"),)
+
+
+def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float) -> tuple[OpError, ...]:
     """What is odd about a range of factors: reaching `low` or less, or beyond `high`."""
     least, most = factor_range(factor)
     if low is not None and least <= low:

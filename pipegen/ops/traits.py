@@ -17,8 +17,16 @@ class Family(str, Enum):
     """A 3x3 matrix from output to input pixel coordinates; adjacent ones multiply and resample once."""
     COLOUR = "colour"
     """A matrix on the channels; adjacent ones multiply and clip once."""
+    CURVE = "curve"
+    """A table of 256 values for each channel; adjacent ones fold into one look-up."""
+    NEIGHBOURHOOD = "neighbourhood"
+    """A function of a batch of whole images; nothing of it composes, so it stands where it is written."""
+    MIXING = "mixing"
+    """A function of an example and another one of its group; it needs whole batches, and its labels follow."""
     POINTWISE = "pointwise"
     """A per-channel scale, offset and order, and a dtype."""
+    POLICY = "policy"
+    """A choice among steps of other families, which do its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +41,12 @@ class Traits:
         moves_pixels_only: Whether every output pixel is one input pixel unchanged (flips, crops), so that
             element-wise arithmetic commutes with it exactly.
         mirrors: Whether its matrix does nothing but mirror the axes, so that reversing them is all there is to do.
+        projective: Whether its matrix can have a last row other than (0, 0, 1), so that a position is a quotient.
         decodes: Whether it turns stored bytes into pixels.
         resizes: Whether it interpolates to another size.
+        starts_kernel: Whether what computes its input has to be done with before it starts, because it reads a pixel
+            more than once or at another place than it writes.
+        weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
     """
 
     family: Family
@@ -42,8 +54,11 @@ class Traits:
     crops: bool = False
     moves_pixels_only: bool = False
     mirrors: bool = False
+    projective: bool = False
     decodes: bool = False
     resizes: bool = False
+    starts_kernel: bool = False
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pipegen.passes.base import Compiled, Pass, PassContext, PassRecord, run_passes
 from pipegen.passes.batch_early import BATCH_EARLY
+from pipegen.passes.branch_rare import BRANCH_RARE
 from pipegen.passes.defer_cast import DEFER_CAST
 from pipegen.passes.drop_identities import DROP_IDENTITIES
 from pipegen.passes.fold_constants import FOLD_CONSTANTS
+from pipegen.passes.fold_tables import FOLD_TABLES
 from pipegen.passes.form_kernels import FORM_KERNELS
 from pipegen.passes.fuse_colour import FUSE_COLOUR
 from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
@@ -24,10 +26,12 @@ PASSES: tuple[Pass, ...] = (
     FUSE_DECODE_CROP,  # while decode and crop still stand side by side
     FUSE_GEOMETRY,  # closes segments, so that they can move as one
     FUSE_COLOUR,
+    FOLD_TABLES,
     DEFER_CAST,  # needs whole segments, to see which only move pixels
     FOLD_CONSTANTS,  # after identities are gone and casts deferred, which brings arithmetic together
     BATCH_EARLY,  # after the casts, so that bytes are stacked and not floats
     PLACE_CACHE,  # needs to see where examples get a fixed shape
+    BRANCH_RARE,  # after the cache, which keeps what is computed before the batch; while stages stand alone
     FORM_KERNELS,  # groups stages; nothing looks between them from here on
     PARALLELISE,
     PREFETCH_LAST,

@@ -29,12 +29,14 @@ class PassContext:
         num_examples: Examples in the split, or `None` without data.
         ram_budget: Bytes that caches and buffers may take, or `None` where unknown.
         replaces_damaged: Whether damaged records are replaced, which needs the records at hand.
+        file_bytes: The mean size of a stored record, or `None` without data.
     """
 
     runtime: Runtime
     num_examples: int | None = None
     ram_budget: int | None = None
     replaces_damaged: bool = False
+    file_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

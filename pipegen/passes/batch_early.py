@@ -1,7 +1,7 @@
 """warp, colour, normalise, Batch → Batch, warp, colour, normalise.
 
 As soon as examples have a fixed shape they are stacked, and what remains works on whole batches, where it can be
-compiled.
+compiled. Where that is so from the start, a batch is read as one: Read, Batch → Batch, Read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass, Placed, pack, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch
+from pipegen.plan.nodes import Batch, Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
-    """Move the batch in front of the stages that can work on one."""
+    """Move the batch in front of the stages that can work on one, and of Read where records have one shape."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
     batch = items[at]
@@ -31,15 +31,27 @@ def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -
         start -= 1
     if start == at:
         return plan
-    moved = [m for m in items[start:at] if isinstance(m, Placed)]
-    note(f"{len(moved)} stages work on whole batches" if len(moved) > 1 else "1 stage works on whole batches")
+    moved = items[start:at]
+    count = sum(isinstance(m, Placed) for m in moved)
+    if count:
+        note(f"{count} stages work on whole batches" if count > 1 else "1 stage works on whole batches")
+    if isinstance(moved[0], Read):
+        note("records have one shape, so those of a batch are read together")
     axis = batch.out.batch
-    early: list[Node | Placed] = [replace(batch, out=moved[0].before.with_batch(axis))]
-    early += [Placed(m.stage, m.before.with_batch(axis), m.after.with_batch(axis)) for m in moved]
+    previous = items[start - 1]
+    entry = previous.after if isinstance(previous, Placed) else previous.out
+    early: list[Node | Placed] = [replace(batch, out=entry.with_batch(axis))]
+    for item in moved:
+        if isinstance(item, Placed):
+            early.append(Placed(item.stage, item.before.with_batch(axis), item.after.with_batch(axis)))
+        else:
+            early.append(replace(item, out=item.out.with_batch(axis)))
     return pack(plan, [*items[:start], *early, *items[at + 1 :]])
 
 
 def _works_on_batches(item: Node | Placed) -> bool:
+    if isinstance(item, Read):
+        return all(t.is_static and t.kind != "encoded" for t in dict(item.out.items()).values())
     if not isinstance(item, Placed) or isinstance(item.stage, s.ElementStage):
         return False
     return all(t.is_static for t in dict(item.before.items()).values() if t.kind != "label")

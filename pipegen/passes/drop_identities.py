@@ -54,7 +54,9 @@ def _is_identity(item: Placed) -> bool:
     before, after = item.before[feature], item.after[feature]
     if isinstance(stage, s.Pointwise):
         return stage.arithmetic.is_identity(before) and before == after
-    return isinstance(stage, (s.Apply, s.Crop)) and before == after and stage.ref.step.is_identity(before)
+    if not isinstance(stage, (s.Apply, s.Crop, s.Curve, s.Neighbourhood, s.Mix)):
+        return False
+    return before == after and all(ref.step.is_identity(before) for ref in s.refs(stage))
 
 
 def _said(stage: s.Stage) -> str:

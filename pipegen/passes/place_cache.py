@@ -1,7 +1,9 @@
 """decode, resize, [random steps] → decode, resize, Cache, [random steps].
 
-A memory cache stands after the last deterministic step before the batch, where examples have a fixed shape. `auto`
-places it when the whole split fits into half of the RAM budget; what is cached equals what is not, bit for bit.
+A cache stands before the first random step, or before the batch if that comes first, where examples have a fixed shape. What
+is cached equals what is not, bit for bit. What the spec asks for is done where it can be. `auto` caches in memory what saves time and fits:
+the whole split in half of the RAM budget. It never writes to a disk: a copy of the data on a disk outlives the run, takes
+room that others count on, and may lie where the data itself must not, so that is for the spec to say.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element
+from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -20,40 +24,61 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
     from pipegen.types import ElementType
 
-_BYTES = {"uint8": 1, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4, "int64": 8, "float64": 8, "bool": 1}
+_WORTH = 2.0
+"""`auto` caches what costs at least this many times what fetching it from the cache does."""
 
 
 def place_cache(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
-    """Insert a Cache before the batch, where that is legal and wanted."""
+    """Insert a Cache, where that is legal and wanted."""
     wanted = context.runtime.cache
     if wanted == "none":
         return plan
-    at = next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch))
-    before = [st for n in plan.nodes[:at] if isinstance(n, Element) for st in n.stages]
-    problem = _obstacle(before, context)
+    at = cache_point(plan)
+    problem = _obstacle(plan, at, context)
     if problem is not None:
         note(f"no cache: {problem}")
         return plan
-    size = cached_bytes(plan.nodes[at - 1].out)
+    out = plan.nodes[at - 1].out
+    disk = isinstance(wanted, DiskCache)
     if wanted == "auto":
-        if context.num_examples is None or context.ram_budget is None:
-            note(f"whether to cache is decided when the data is there: {format_bytes(size)} an example")
+        said, chosen = _choose(plan, at, context)
+        note(said)
+        if not chosen:
             return plan
-        total = size * context.num_examples
-        if 2 * total > context.ram_budget:
-            note(f"no cache: {format_bytes(total)} is more than half of the RAM budget of {format_bytes(context.ram_budget)}")
-            return plan
-        note(f"{format_bytes(total)} in memory, of a RAM budget of {format_bytes(context.ram_budget)}")
     else:
-        note(f"{format_bytes(size)} an example in memory, as the spec asks")
-    return plan.with_nodes([*plan.nodes[:at], Cache(plan.nodes[at - 1].out), *plan.nodes[at:]])
+        note(f"{format_bytes(cached_bytes(out))} an example {'on disk' if disk else 'in memory'}, as the spec asks")
+    return plan.with_nodes([*plan.nodes[:at], Cache(out, disk), *plan.nodes[at:]])
 
 
-def _obstacle(before: list[s.Stage], context: PassContext) -> str | None:
-    if any(s.is_random(st) for st in before):
-        return "a random step comes before examples have a fixed shape"
-    if not before:
+def cache_point(plan: Plan) -> int:
+    """The number of the first node that a cache has to stand before: the first random one, or the batch."""
+    return next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch) or (isinstance(n, Element) and any(map(s.is_random, n.stages))))
+
+
+def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
+    """What `auto` does, in words, and whether that is a cache in memory."""
+    out = plan.nodes[at - 1].out
+    size = cached_bytes(out)
+    if context.num_examples is None or context.ram_budget is None:
+        return f"whether to cache is decided when the data is there: {format_bytes(size)} an example", False
+    given = Circumstances(context.file_bytes or ASSUMED_FILE)
+    spared, fetched = sum(n.us for n in plan_cost(plan, given).nodes[1:at]), gather_us(out)
+    if spared < _WORTH * fetched:
+        return f"no cache: what it would spare costs about {spared:.0f} µs an example, and fetching it about {fetched:.0f}", False
+    total, budget = size * context.num_examples, format_bytes(context.ram_budget)
+    if 2 * total > context.ram_budget:
+        more = f"no cache: {format_bytes(total)} is more than half of the RAM budget of {budget}"
+        return f"{more}; `cache: {{disk: FOLDER}}` would keep it on a disk", False
+    return f"{format_bytes(total)} in memory, of a RAM budget of {budget}", True
+
+
+def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
+    """Why a plan cannot be cached, in words, or `None`."""
+    early = isinstance(plan.nodes[at], Element)
+    if not any(isinstance(n, Element) for n in plan.nodes[:at]) and not early:
         return "nothing is computed before the batch"
+    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if t.kind != "label"):
+        return f"{'a random step comes before' if early else 'no step makes sure that'} examples have a fixed shape"
     if context.replaces_damaged:
         return "`errors: skip` replaces records, which a cache would freeze"
     return None
@@ -61,13 +86,7 @@ def _obstacle(before: list[s.Stage], context: PassContext) -> str | None:
 
 def cached_bytes(out: ElementType) -> int:
     """Bytes of one cached example."""
-    total = 0
-    for t in dict(out.items()).values():
-        count = 1
-        for d in t.shape:
-            count *= d or 0
-        total += count * _BYTES.get(t.dtype, 0) if t.kind != "label" else 0
-    return total
+    return example_bytes(out)
 
 
 PLACE_CACHE = Pass("place_cache", "E0", "what is decoded once is not decoded again", place_cache)

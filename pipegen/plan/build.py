@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.base import CropTransform, DecodeTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.ops.curves import CurveTransform
+from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.policies import require_same_shape
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Emit, Index, Plan, Read, Shard, Shuffle
+from pipegen.plan.mixing import late, plan_mixing
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, meant_feature
 from pipegen.plan.recipe import recipe
 from pipegen.spec.models import WindowShuffle
@@ -52,15 +57,20 @@ class Builder:
         """Features of which only the kind and the shape are known."""
         self.segment: _Geometric | _Colour | None = None
         self.held: dict[str, s.Decode] = {}
+        self.mixed: StepRef | None = None
+        """The first step that mixes examples: from there on whole batches flow."""
 
     def build(self, *, whole: bool = True) -> Plan | None:
         """The plan, or `None` when there are errors; without `whole`, steps are missing: what leaves the last one is not judged."""
         chosen = recipe(self.spec, self.split)
-        self._start(tuple(r for r in chosen.steps if r.num_draws))
+        self._start(chosen.draws)
         self._implicit_decode(chosen.steps)
         for position, ref in enumerate(chosen.steps):
             if isinstance(ref.step, UnknownStep):
                 self.vague.update(f for f, t in self.type.items() if t.kind == "image")
+                continue
+            if isinstance(ref.step, MixingTransform):
+                self._mixing(ref, chosen.steps[position + 1 :])
                 continue
             for feature in self._features(ref):
                 self._step(ref, feature, chosen.steps[position + 1] if position + 1 < len(chosen.steps) else None)
@@ -73,7 +83,7 @@ class Builder:
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
-        label_only = self.type.without(*(f for f, t in self.type.items() if t.kind == "encoded"))
+        label_only = self.type.without(*(f for f, t in self.type.items() if t.kind != "label"))
         self.nodes.append(Index(label_only, self.split, "stored", None, False, draws))
         self.nodes.append(Read(self.type))
         if self.split == "train" and spec.shuffle != "none":
@@ -113,22 +123,32 @@ class Builder:
         if ref.step.random and ref.step.when is None:
             self.ordinary.add(finding)
 
-    def _step(self, ref: StepRef, feature: str, following: StepRef | None) -> None:
+    def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
+        """What leaves a step, where that is known; what is wrong or odd is noted."""
         if feature in self.poisoned:
-            return
+            return None
         x = self.type[feature]
         try:
             y = ref.step.infer(x)
+            if ref.choice is not None:
+                require_same_shape(ref.step, x, y)
         except OpError as error:
             if feature not in self.vague or error.code in _OF_SHAPES:
                 self._report(ref, error)
             (self.vague if keeps_shape(type(ref.step)) else self.poisoned).add(feature)
-            return
+            return None
         if feature in self.vague:
             self.type = self.type.replace(**{feature: y})
-            return
+            return None
         for lint in ref.step.lints(x):
             self._report(ref, lint)
+        return y
+
+    def _step(self, ref: StepRef, feature: str, following: StepRef | None) -> None:
+        y = self._inferred(ref, feature)
+        if y is None:
+            return
+        x = self.type[feature]
         traits = ref.step.traits(x)
         if traits.family is Family.GEOMETRIC:
             self._geometric(ref, feature, x, y)
@@ -146,6 +166,10 @@ class Builder:
     def _single(self, ref: StepRef, feature: str, x: FeatureType, following: StepRef | None) -> Stage:
         step = ref.step
         traits = step.traits(x)
+        if isinstance(step, NeighbourhoodTransform):
+            return s.Neighbourhood(feature, ref, step.clip_of(x), traits.starts_kernel)
+        if isinstance(step, CurveTransform):
+            return s.Curve(feature, (ref,), step.needs_histogram)
         if isinstance(step, PointwiseTransform):
             return s.Pointwise(feature, step.arithmetic(x), (ref,))
         if traits.decodes:
@@ -155,16 +179,26 @@ class Builder:
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
         self.type = self.type.replace(**{feature: y})
+        if self.mixed is not None and isinstance(stage, s.ElementStage):
+            self._report(s.refs(stage)[-1], late(self.mixed, s.refs(stage)[-1]))
+            if self.mixed.step.when is None:
+                self.ordinary.add(self.findings[-1])
+            self.poisoned.add("mixing")
+            return
         held = self.held.pop(feature, None)
         if held is not None and isinstance(stage, s.Crop):
             stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
         elif held is not None:
             raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
-        self.nodes.append(Element(self.type, (stage,)))
+        self._add(self.type, stage)
+
+    def _add(self, out: ElementType, stage: Stage) -> None:
+        """A node of one stage: on one example at a time, until a step has mixed them."""
+        self.nodes.append(Element(out, (stage,)) if out.batch is None else Kernel(out, (stage,)))
 
     def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
         """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
-        self.nodes.append(Element(self.type.replace(**{stage.feature: entry}), (stage,)))
+        self._add(self.type.replace(**{stage.feature: entry}), stage)
         self.type = self.type.replace(**{stage.feature: y})
 
     def _geometric(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
@@ -177,7 +211,7 @@ class Builder:
         seg = self.segment
         joins = isinstance(seg, _Geometric) and seg.feature == feature and not alone and seg.accepts(mode)
         if not joins:
-            if isinstance(step, CropTransform):
+            if isinstance(step, CropTransform) and self.mixed is None:
                 self._close()
                 self._emit(s.Crop(feature, ref), feature, y)
                 return
@@ -194,6 +228,7 @@ class Builder:
         segment = seg if joins and isinstance(seg, _Geometric) else _Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
         self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
+        segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
 
@@ -223,9 +258,9 @@ class Builder:
         seg, self.segment = self.segment, None
         if isinstance(seg, _Geometric):
             assert seg.out is not None  # noqa: S101
-            self.nodes.append(Element(self.type, (s.Resample(seg.feature, *seg.mode, (seg.out.height, seg.out.width)),)))
+            self._add(self.type, s.Resample(seg.feature, *seg.mode, (seg.out.height, seg.out.width), seg.projective))
         elif isinstance(seg, _Colour):
-            self.nodes.append(Element(self.type, (s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean),)))
+            self._add(self.type, s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean))
 
     def _finish(self) -> None:
         output = infer_output(self.spec, self.split, self.type, self.locate, self.poisoned)
@@ -235,12 +270,35 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
+        self._stack()
+        self.nodes.append(Emit(self.type, output.output))
+
+    def _stack(self) -> None:
+        """Stack the examples, unless they are."""
+        if self.type.batch is not None:
+            return
         batch = self.spec.batch
         remainder = batch.remainder_for(self.split)
         size = batch.size if remainder in ("drop", "pad") else 0
         self.type = self.type.with_batch(size)
         self.nodes.append(Batch(self.type, batch.size, remainder))
-        self.nodes.append(Emit(self.type, output.output))
+
+    def _mixing(self, ref: StepRef, later: tuple[StepRef, ...]) -> None:
+        """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
+        self._close()
+        taken = {f: y for f in self._features(ref) if (y := self._inferred(ref, f)) is not None}
+        plan = plan_mixing(self.spec, self.split, ref, self.type, taken, later, self.locate)
+        for error in plan.errors:
+            if self.mixed is None or error.code != "PG223":  # the first step has told what is wrong with the label
+                self._report(ref, error)
+        self.findings.extend(plan.findings)
+        self.poisoned |= plan.poisoned
+        self.mixed = self.mixed or ref
+        for feature, stage, y in plan.encodings:
+            self._emit(stage, feature, y)
+        self._stack()
+        for feature, stage, y in plan.stages:
+            self._emit(stage, feature, y)
 
 
 class _Geometric:
@@ -251,6 +309,7 @@ class _Geometric:
         self.entry = entry
         self.mode = mode
         self.alone = alone
+        self.projective = False
         self.closed = alone
         self.out: FeatureType | None = None
 

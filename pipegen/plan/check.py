@@ -30,22 +30,25 @@ class Checked:
     diagnostics: Diagnostics
 
 
-def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None) -> Checked:
+def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, record: ElementType | None = None) -> Checked:
     """Build every split's plan and collect the findings, each once.
 
     Args:
         spec: The spec.
         locate: Finds the place of a key path.
         classes: The number of classes, once the data has been listed.
+        record: The type of a record, where the data says more of it than the spec.
     """
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
-    plans, findings = _build(spec, locate, _source_type(spec, classes))
+    possible = spec.source.possible() if record is None else (record,)
+    plans, findings = _build(spec, locate, _with_classes(possible[0], classes))
+    findings = _whatever_comes(findings, spec, locate, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
-    diagnostics.extend(lint_recipe(spec, locate))
+    diagnostics.extend(lint_recipe(spec, locate, possible[0]))
     return Checked(plans, diagnostics)
 
 
@@ -56,7 +59,9 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
         diagnostics.extend(check_splits(draft.spec, locate))
     elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
     whole = not broken & {"transforms", "output"} and not elsewhere
-    _, findings = _build(draft.spec, locate, draft.spec.source.infer(), whole=whole)
+    possible = draft.spec.source.possible()
+    _, findings = _build(draft.spec, locate, possible[0], whole=whole)
+    findings = _whatever_comes(findings, draft.spec, locate, possible[1:], whole=whole)
     diagnostics.extend(findings)
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
@@ -82,11 +87,22 @@ def _build(spec: PipelineSpec, locate: Locate, source: ElementType, *, whole: bo
     return plans, _merge(per_split, ordinary)
 
 
-def _source_type(spec: PipelineSpec, classes: int | None) -> ElementType:
-    type_ = spec.source.infer()
-    if classes is not None and "label" in type_:
-        type_ = type_.replace(label=type_["label"].with_(classes=classes))
-    return type_
+def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
+    labels = {name: t.with_(classes=classes) for name, t in type_.items() if t.kind == "label"}
+    return type_.replace(**labels) if classes is not None else type_
+
+
+def _whatever_comes(
+    findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[ElementType, ...], *, whole: bool = True
+) -> list[Diagnostic]:
+    """The findings that stand whatever type the data turns out to have; the others wait until it is there."""
+    for type_ in others:
+        if not findings:
+            break
+        _, elsewhere = _build(spec, locate, type_, whole=whole)
+        places = {(f.code, f.labels[:1]) for f in elsewhere}
+        findings = [f for f in findings if (f.code, f.labels[:1]) in places]
+    return findings
 
 
 def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.base import DecodeTransform, Family
+from pipegen.plan.lint_cache import lint_cache
+from pipegen.plan.lint_mixing import lint_mixing
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.spec.models import WindowShuffle
 
@@ -15,11 +17,13 @@ if TYPE_CHECKING:
     from pipegen.plan.build import Locate
     from pipegen.plan.stages import StepRef
     from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType
 
 
-def lint_recipe(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Every lint about the order and the use of steps."""
-    return [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *_walk(spec, locate)]
+def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> list[Diagnostic]:
+    """Every lint about the order and the use of steps; `record` is the type that enters the first of them."""
+    walk = _walk(spec, locate, record or spec.source.infer())
+    return [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *lint_mixing(spec, locate), *walk]
 
 
 def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
@@ -39,8 +43,8 @@ def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic
 
 
 def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    if "train" not in spec.split_names() or not spec.source.has_labels():
-        return []
+    if "train" not in spec.split_names() or not spec.source.has_labels() or spec.source.has_rows():
+        return []  # only folders are known to be stored class by class
     if spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle):
         kind = "is not shuffled" if spec.shuffle == "none" else "is shuffled in windows only"
         return [
@@ -69,17 +73,19 @@ def _padded(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     ]
 
 
-def _walk(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
     """Follow the training recipe's types and look at neighbours."""
     found: list[Diagnostic] = []
     names = spec.split_names()
     split = "train" if "train" in names else names[0]
-    type_ = next((t for t in dict(spec.source.infer().items()).values() if t.kind == "encoded"), None)
+    type_ = next((t for t in dict(record.items()).values() if t.kind in ("encoded", "image")), None)
     if type_ is None:
         return found
     arithmetic: StepRef | None = None
     resized: StepRef | None = None
-    for ref in _with_decoder(spec, split):
+    steps = _with_decoder(spec, split) if type_.kind == "encoded" else recipe(spec, split).steps
+    found.extend(lint_cache(spec, locate, type_, steps))
+    for ref in steps:
         traits = ref.step.traits(type_)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and gives nothing"

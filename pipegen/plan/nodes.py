@@ -34,6 +34,11 @@ class Index:
         """The length of an example's vector of draws."""
         return sum(r.num_draws for r in self.draws)
 
+    @property
+    def scheduled(self) -> bool:
+        """Whether a step changes over the epochs."""
+        return any(r.step.schedules() for r in self.draws)
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -73,9 +78,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Keeps what reaches it in memory, by example."""
+    """Keeps what reaches it, by example.
+
+    Attributes:
+        disk: Whether in the folder that the spec names, rather than in memory.
+    """
 
     out: ElementType
+    disk: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.plan.build import Locate
     from pipegen.plan.stages import Stage
-    from pipegen.spec.models import Output, PipelineSpec
+    from pipegen.spec.models import Encoding, Output, PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
 
@@ -90,7 +90,7 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
     if x.kind != "image":
         return
     if not x.is_static:
-        plan.findings.append(_unbatchable(spec, split, x, locate))
+        plan.findings.append(unbatchable(spec, split, x, locate))
         plan.failed = True
         return
     dtype = plan.output.dtype
@@ -115,7 +115,8 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
         plan.stages.append((name, s.ChannelsFirst(name), x.with_(shape=(c, h, w))))
 
 
-def _unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
+def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
+    """The finding about images of several sizes that would have to be stacked, with what is most likely to mend it."""
     size = "×".join("?" if d is None else str(d) for d in x.shape)
     message = f"images of split `{split}` have no fixed size ({size}), so they cannot be stacked into a batch"
     steps = list(enumerate(spec.transforms))
@@ -157,8 +158,17 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
         )
         plan.failed = True
         return
-    if encoding == UNENCODED:
-        return
+    if encoding != UNENCODED and not is_encoded(x):
+        plan.stages.append((name, *encode(name, encoding, x)))
+
+
+def is_encoded(x: FeatureType) -> bool:
+    """Whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
+    return x.kind == "label" and x.dtype == "float32"
+
+
+def encode(name: str, encoding: Encoding, x: FeatureType) -> tuple[s.EncodeLabel, FeatureType]:
+    """The stage that encodes a label, and what leaves it."""
     shape = (1,) if encoding == "binary" else (x.classes,)
     y = x.with_(dtype="float32", shape=shape, interval=Interval(0.0, 1.0))
-    plan.stages.append((name, s.EncodeLabel(name, encoding, x.classes), y))
+    return s.EncodeLabel(name, encoding, x.classes), y

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipegen.plan.stages import StepRef
-from pipegen.spec.steps import step_ids
+from pipegen.plan.stages import Choice, StepRef
+from pipegen.spec.steps import inner_ids, step_ids
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Transform
@@ -19,11 +19,13 @@ class Recipe:
     """The steps of one split, in order.
 
     Attributes:
-        steps: Each use of a step, with its place in the vector of draws.
+        steps: Each use of a step, with its place in the vector of draws; a policy is there as its parts.
+        draws: The uses that draw, in the order of the vector; a policy is there as itself, once.
         stand_ins: The paths of random steps whose evaluation form runs instead.
     """
 
     steps: tuple[StepRef, ...]
+    draws: tuple[StepRef, ...]
     stand_ins: frozenset[Path]
 
 
@@ -46,9 +48,8 @@ def recipe(spec: PipelineSpec, split: str) -> Recipe:
     A random step that fixes the shape and has no `when` of its own is replaced, off the training split, by its
     evaluation form.
     """
-    steps: list[StepRef] = []
+    layout = _Layout()
     stand_ins: set[Path] = set()
-    start = 0
     ids = step_ids(spec)
     for index, step in enumerate(spec.transforms):
         path = step_path(index, step)
@@ -60,8 +61,32 @@ def recipe(spec: PipelineSpec, split: str) -> Recipe:
         else:
             continue
         for use in chosen:
-            gated = not use.handles_probability and getattr(use, "probability", 1.0) < 1.0
-            ref = StepRef(use, ids[index], path, start, gated)
-            steps.append(ref)
-            start += ref.num_draws
-    return Recipe(tuple(steps), frozenset(stand_ins))
+            layout.add(use, ids[index], path, None)
+    return Recipe(tuple(layout.steps), tuple(layout.draws), frozenset(stand_ins))
+
+
+class _Layout:
+    """The uses of steps as they are found, and how far the vector of draws has grown."""
+
+    def __init__(self) -> None:
+        self.steps: list[StepRef] = []
+        self.draws: list[StepRef] = []
+        self.end = 0
+
+    def add(self, step: Transform, step_id: str, path: Path, choice: Choice | None) -> None:
+        """One use of a step, or of each part of a policy."""
+        gated = not step.handles_probability and getattr(step, "probability", 1.0) < 1.0
+        ref = StepRef(step, step_id, path, self.end, gated, choice)
+        if ref.num_draws:
+            self.draws.append(ref)
+            self.end += ref.num_draws
+        parts = step.parts()
+        if not parts:
+            self.steps.append(ref)
+        ids = inner_ids(step, step_id)
+        for part in parts:
+            decided = Choice(ref, part.choice) if ref.conditional or part.choice is not None else None
+            if part.inner is None:
+                self.steps.append(replace(ref, step=part.step, gated=False, choice=decided))
+            else:
+                self.add(part.step, ids[part.inner], (*path, "steps", part.inner, part.step.op), decided)

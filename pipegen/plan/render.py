@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.augmentation import AugmentationPart
 from pipegen.ops.base import step_kwargs
+from pipegen.ops.mixing import GROUP
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
 from pipegen.spec.units import format_bytes
@@ -84,7 +86,8 @@ def _node(node: Node) -> str:
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             return f"index    split {node.split}, {order}{shard}{draws}"
         case Read():
-            return "read     stored bytes"
+            stored = any(t.kind == "encoded" for _, t in node.out.items())
+            return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")
         case Shuffle():
             return (
                 f"shuffle  {node.order}, holding every example"
@@ -96,7 +99,7 @@ def _node(node: Node) -> str:
         case Element():
             return "element  one example at a time" + (", in parallel" if node.parallel else "")
         case Cache():
-            return "cache    in memory, by example"
+            return f"cache    {'on disk' if node.disk else 'in memory'}, by example"
         case Batch():
             return f"batch    {node.size}, remainder {node.remainder}"
         case Kernel():
@@ -126,7 +129,10 @@ def _features(value: str | list[str] | dict[str, str]) -> str:
 
 def _use(ref: StepRef) -> str:
     arguments = ", ".join(f"{k}: {_value(v)}" for k, v in step_kwargs(ref.step).items())
-    return f"{ref.step.op}({arguments})" if arguments else ref.step.op
+    text = f"{ref.step.op}({arguments})" if arguments else ref.step.op
+    if isinstance(ref.step, AugmentationPart):
+        return f"{ref.step.name} of {text}"
+    return f"{text} as `{ref.choice.policy.id}` chooses" if ref.choice is not None else text
 
 
 def _value(value: Any) -> str:
@@ -163,14 +169,14 @@ def _stage(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a cl
             needed = f", no smaller than {_size(stage.needed)}" if stage.needed else ""
             how = "and take" if stage.whole else "only"
             return f"{feature}: {_use(stage.decode)} {how} the window of {_use(stage.crop)}{needed}"
-        case s.Apply() | s.Crop():
+        case s.Apply() | s.Crop() | s.Neighbourhood():
             return f"{feature}: {_use(stage.ref)}"
         case s.Compose():
             return f"{feature}: matrix of {_use(stage.ref)}"
         case s.Resample():
-            return f"{feature}: resample once, {stage.interpolation}, fill {_fill(stage.fill)}, to {_size(stage.size)}"
+            return f"{feature}: resample once, {_resampling(stage)}"
         case s.Warp():
-            how = "mirror" if stage.mirrors else f"warp once, {stage.interpolation}, fill {_fill(stage.fill)}, to {_size(stage.size)}"
+            how = "mirror" if stage.mirrors else f"warp once, {_resampling(stage)}"
             return f"{feature}: {how}: {_uses(stage.refs)}"
         case s.ComposeColour():
             return f"{feature}: colour matrix of {_use(stage.ref)}"
@@ -178,12 +184,26 @@ def _stage(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a cl
             return f"{feature}: apply the colour matrix{_clip(stage)}"
         case s.Colour():
             return f"{feature}: one colour matrix{_clip(stage)}: {_uses(stage.refs)}"
+        case s.Curve():
+            what = "tables" if len(stage.refs) > 1 else "table"
+            of = " of its histogram" if stage.reads_histogram else ""
+            return f"{feature}: through the {what}{of}: {_uses(stage.refs)}"
+        case s.Mix():
+            what = "weigh the labels of" if stage.label else "mix"
+            return f"{feature}: {what} two of a group of {GROUP}: {_use(stage.ref)}"
+        case s.Branch():
+            return f"{_stage(stage.stage)}, on those examples alone" + (", compiled by XLA" if stage.compiled else "")
         case s.Pointwise():
             return f"{feature}: {_arithmetic(stage)}"
         case s.ChannelsFirst():
             return f"{feature}: channels first"
         case s.EncodeLabel():
             return f"{feature}: {stage.encoding}"
+
+
+def _resampling(stage: s.Resample | s.Warp) -> str:
+    how = "in perspective, " if stage.projective else ""
+    return f"{how}{stage.interpolation}, fill {_fill(stage.fill)}, to {_size(stage.size)}"
 
 
 def _clip(stage: s.ApplyColour | s.Colour) -> str:

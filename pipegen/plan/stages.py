@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 if TYPE_CHECKING:
     from pipegen.ops.base import Arithmetic, Fill, Transform
     from pipegen.spec.models import Encoding
-    from pipegen.types import Interval
+    from pipegen.types import FeatureType, Interval
 
 Path = tuple[str | int, ...]
 """A key path in the spec, such as `("transforms", 2, "random_flip")`."""
@@ -28,6 +28,7 @@ class StepRef:
         path: Where it stands in the spec.
         start: Its first number in the example's vector of draws.
         gated: Whether the number after its own decides, by `probability`, if it acts at all.
+        choice: What else decides that: the policy that the step is a part of.
     """
 
     step: Transform
@@ -35,11 +36,50 @@ class StepRef:
     path: Path
     start: int
     gated: bool
+    choice: Choice | None = None
 
     @property
     def num_draws(self) -> int:
         """Numbers in the example's vector, the gate included."""
         return self.step.num_draws() + self.gated
+
+    @property
+    def conditional(self) -> bool:
+        """Whether it leaves some examples as they are, whatever its own numbers are."""
+        return self.gated or self.choice is not None
+
+    @property
+    def is_random(self) -> bool:
+        """Whether what it does depends on the example's draws."""
+        return bool(self.num_draws) or self.choice is not None
+
+    @property
+    def share(self) -> float:
+        """The expected share of the examples that it acts on."""
+        own: float = getattr(self.step, "probability", 1.0) if self.gated else 1.0
+        if self.choice is None:
+            return own
+        policy, number = self.choice.policy, self.choice.number
+        chosen: float = policy.step.share(number) if number is not None else 1.0  # type: ignore[attr-defined]
+        return own * policy.share * chosen
+
+    @property
+    def end(self) -> int:
+        """How much of the example's vector of draws has to be there."""
+        return max(self.start + self.num_draws, self.choice.policy.end if self.choice is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a policy decides about one of its parts, for each example.
+
+    Attributes:
+        policy: The use of the policy.
+        number: Which of its choices; `None` where the part acts whenever the policy does.
+    """
+
+    policy: StepRef
+    number: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +137,16 @@ class Compose:
 
 @dataclass(frozen=True, slots=True)
 class Resample:
-    """Read the image once through the pending transform, which ends the geometric segment."""
+    """Read the image once through the pending transform, which ends the geometric segment.
+
+    `projective` says that the transform divides: a step's matrix can have a last row other than (0, 0, 1).
+    """
 
     feature: str
     fill: Fill
     interpolation: str
     size: tuple[int | None, int | None]
+    projective: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +161,8 @@ class Warp:
     size: tuple[int | None, int | None]
     mirrors: bool
     """Whether the product only mirrors axes."""
+    projective: bool = False
+    """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +196,64 @@ class Colour:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """Read each value through the tables of the steps, one after another; what is not uint8 is rounded and clipped first.
+
+    Attributes:
+        reads_histogram: Whether one of the tables depends on the histogram of the image.
+    """
+
+    feature: str
+    refs: tuple[StepRef, ...]
+    reads_histogram: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """A function of whole images, for the examples that it acts on.
+
+    Attributes:
+        clip: The values that may leave, where the step can leave the range of floats that enters it.
+        starts_kernel: Whether what computes its input has to be done with before it starts.
+    """
+
+    feature: str
+    ref: StepRef
+    clip: Interval | None
+    starts_kernel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conditional stage, run on one example at a time and on those alone that it acts on.
+
+    Attributes:
+        entry: The type of the image that enters.
+        compiled: Whether XLA compiles it, for a batch of one.
+    """
+
+    feature: str
+    stage: Curve | Neighbourhood
+    entry: FeatureType
+    compiled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Take a part of another example of the group into each one.
+
+    Attributes:
+        canvas: The height and width of the images, in pixels.
+        label: Whether the feature is a label, which is weighed by the share that is taken.
+    """
+
+    feature: str
+    ref: StepRef
+    canvas: tuple[int | None, int | None]
+    label: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Pointwise:
     """Element-wise arithmetic and a dtype."""
 
@@ -175,9 +279,10 @@ class EncodeLabel:
 
 
 Stage = Union[
-    Decode, DecodeWindow, Apply, Crop, Compose, Resample, Warp, ComposeColour, ApplyColour, Colour, Pointwise, ChannelsFirst, EncodeLabel
-]
-ElementStage = (Decode, DecodeWindow, Apply, Crop)
+    Decode, DecodeWindow, Apply, Crop, Compose, Resample, Warp, ComposeColour, ApplyColour, Colour, Curve, Neighbourhood,
+    Branch, Mix, Pointwise, ChannelsFirst, EncodeLabel,
+]  # fmt: skip
+ElementStage = (Decode, DecodeWindow, Apply, Crop, Branch)
 """The stages that work on one example at a time, whatever its shape."""
 
 
@@ -185,13 +290,28 @@ def refs(stage: Stage) -> tuple[StepRef, ...]:
     """The uses of steps in a stage, in the spec's order."""
     if isinstance(stage, DecodeWindow):
         return (stage.decode, stage.crop)
-    if isinstance(stage, (Decode, Apply, Crop, Compose, ComposeColour)):
+    if isinstance(stage, Branch):
+        return refs(stage.stage)
+    if isinstance(stage, (Decode, Apply, Crop, Compose, ComposeColour, Neighbourhood, Mix)):
         return (stage.ref,)
-    if isinstance(stage, (Warp, Colour, Pointwise)):
+    if isinstance(stage, (Warp, Colour, Curve, Pointwise)):
         return stage.refs
     return ()
 
 
+def starts_kernel(stage: Stage) -> bool:
+    """Whether what computes the stage's input has to be done with before the stage starts: it reads whole images first, or
+    pixels at other places than it writes."""
+    match stage:
+        case Warp():
+            return not stage.mirrors
+        case Curve():
+            return stage.reads_histogram
+        case Neighbourhood():
+            return stage.starts_kernel
+    return False
+
+
 def is_random(stage: Stage) -> bool:
     """Whether the stage reads the example's draws."""
-    return any(r.num_draws for r in refs(stage))
+    return any(r.is_random for r in refs(stage))

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 
-def unlabelled_plan(spec: PipelineSpec, locate: Locate) -> Plan:
+def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> Plan:
     """The steps of the first split that is not trained on, else those of a split named `predict`, in source order.
+
+    Args:
+        spec: The spec.
+        locate: Finds the place of a key path.
+        record: The type of a record, where the data says more of it than the spec.
 
     Raises:
         SpecError: When those steps do not end in a fixed size.
@@ -25,7 +30,8 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate) -> Plan:
     batch = spec.batch.model_copy(update={"remainder": "keep"})
     runtime = spec.runtime.model_copy(update={"shard": "none", "cache": "none"})
     unlabelled = spec.model_copy(update={"output": output, "batch": batch, "shuffle": "none", "runtime": runtime})
-    images = ElementType(tuple((name, t) for name, t in spec.source.infer().items() if t.kind == "encoded"))
+    record = record or spec.source.infer()
+    images = ElementType(tuple((name, t) for name, t in record.items() if t.kind in ("encoded", "image")))
     builder = Builder(unlabelled, split, locate, images)
     plan = builder.build()
     if plan is None:

@@ -62,8 +62,21 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
             return "an Element follows Batch."
         if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
             return "a Kernel before Batch, or one that holds an element stage."
+        if isinstance(node, Element) and any(isinstance(st, s.Mix) for st in node.stages):
+            return "an Element that mixes examples."
         if isinstance(node, (Element, Kernel)) and not node.stages:
             return "an empty node."
+    return None
+
+
+def _whole_images_come_first(plan: Plan) -> str | None:
+    """What reads whole images comes first in its kernel, where they are."""
+    for node in plan.nodes:
+        seen: set[str] = set()
+        for stage in node.stages if isinstance(node, Kernel) else ():
+            if s.starts_kernel(stage) and stage.feature in seen:
+                return f"{type(stage).__name__} on `{stage.feature}` follows another stage."
+            seen.add(stage.feature)
     return None
 
 
@@ -96,18 +109,22 @@ def _segments_are_closed(plan: Plan) -> str | None:
 def _pending_steps_leave_the_image(plan: Plan) -> str | None:
     """Composing a matrix leaves the image itself as it is until the segment ends."""
     for before, node in zip(plan.nodes, plan.nodes[1:], strict=False):
-        if isinstance(node, Element) and all(isinstance(st, (s.Compose, s.ComposeColour)) for st in node.stages) and node.out != before.out:
+        composes = isinstance(node, (Element, Kernel)) and all(isinstance(st, (s.Compose, s.ComposeColour)) for st in node.stages)
+        if composes and node.out != before.out:
             return f"{before.out} became {node.out}."
     return None
 
 
 def _draws_are_in_range(plan: Plan) -> str | None:
     """Every step's draws are part of the vector that the index makes."""
-    known = {(r.id, r.start, r.num_draws) for r in plan.index.draws}
+    known = {(r.id, r.start): r.num_draws for r in plan.index.draws}
     for stage in plan.stages():
-        for ref in s.refs(stage):
-            if ref.num_draws and (ref.id, ref.start, ref.num_draws) not in known:
-                return f"`{ref.id}` at {ref.start}."
+        for use in s.refs(stage):
+            ref: s.StepRef | None = use
+            while ref is not None:
+                if ref.num_draws > known.get((ref.id, ref.start), 0):
+                    return f"`{ref.id}` at {ref.start}."
+                ref = ref.choice.policy if ref.choice is not None else None
     return None
 
 
@@ -126,6 +143,7 @@ RULES: tuple[Rule, ...] = (
     _order_is_settled_once,
     _shard_follows_shuffle,
     _stages_stand_where_they_work,
+    _whole_images_come_first,
     _batch_is_static,
     _segments_are_closed,
     _pending_steps_leave_the_image,

@@ -12,9 +12,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
+from pipegen.ops.policies import Selection
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
-from pipegen.spec.reserved import SOURCE_KEYS, SOURCES, STEPS, reserved_value
+from pipegen.spec.reserved import KINDS, SOURCE_KEYS, SOURCES, STEPS
 from pipegen.spec.validate import check, valid
 from pipegen.spec.words import one_of, show
 
@@ -52,13 +53,23 @@ def build_step(value: Any, place: Place) -> Transform | None:
         else:
             place.add(_unknown("step", name, transforms(), place))
         return None
-    later = [(k, what) for k, v in given.items() if (what := reserved_value(k, v)) is not None]
-    for key, what in later:
-        here.at(key).add(_not_yet(what, here.at(key), key=False))
-    if later:
+    if issubclass(cls, Selection) and not _inner_steps(cls, given.get("steps"), here.at("steps")):
         return None
     result: Transform | None = check(cls, given, here)
     return result
+
+
+def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
+    """Report what is wrong with the steps inside a step; whether nothing is."""
+    right = True
+    for i, item in enumerate(value if isinstance(value, list) else []):
+        step = build_step(item, place.at(i))
+        problem = cls.refuses(step) if step is not None else None
+        if problem is not None:
+            here = place.at(i, step.op) if step is not None else place
+            place.add(make("PG226", problem[0], here.label(key=True), help=(problem[1],)))
+        right = right and step is not None and problem is None
+    return right
 
 
 def build_source(value: Any, place: Place) -> Source | None:
@@ -80,8 +91,28 @@ def build_source(value: Any, place: Place) -> Source | None:
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), "with tables"))
+    if _features_not_yet(given.get("features"), here.at("features")):
+        return None
     result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
     return None if later else result
+
+
+def _features_not_yet(features: Any, place: Place) -> bool:
+    """Report features of a kind that is to come; the result is whether there are any."""
+    before = len(place.out)
+    kinds: list[str] = []
+    for name, feature in features.items() if isinstance(features, dict) else ():
+        if not isinstance(feature, dict):
+            continue
+        here, kind = place.at(name), feature.get("kind")
+        if "of" in feature:
+            here.at("of").add(_not_yet("`of`, which lets a feature live on an image,", here.at("of"), "with tables"))
+        elif isinstance(kind, str) and kind in KINDS:
+            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "with tables", key=False))
+        elif kind in kinds:
+            here.at("kind").add(_not_yet(f"a second {kind}", here.at("kind"), "with tables", key=False))
+        kinds.append(str(kind))
+    return len(place.out) > before
 
 
 def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | None:

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
 
+from pipegen.ops.base import Transform
+from pipegen.ops.schedules import Schedule
 from pipegen.spec.units import parse_bytes
 from pipegen.spec.words import join, one_of
 
@@ -77,6 +79,11 @@ def describe(annotation: Any) -> str:
     return words.get(s.kind, "something else") + _range(s)
 
 
+def describe_argument(annotation: Any) -> str:
+    """The values that an argument accepts, in words, schedules included: for documentation."""
+    return describe(annotation) + (", or a schedule over the epochs" if schedules_of(annotation) else "")
+
+
 def accepts(annotation: Any, *kinds: str) -> bool:
     """Whether a type, or a member of a union, is of one of the kinds."""
     s = shape(annotation)
@@ -142,9 +149,19 @@ def _union(s: Shape) -> str:
     words = [f"`{w}`" for w in words_of(s.annotation)]
     rest: list[str] = []
     for member in s.items:
-        if shape(member).kind != "literal" and (text := describe(member)) not in rest:
+        if shape(member).kind != "literal" and not _is_schedule(member) and (text := describe(member)) not in rest:
             rest.append(text)
     return join(words + rest)
+
+
+def _is_schedule(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Schedule)
+
+
+def schedules_of(annotation: Any) -> list[str]:
+    """The schedules that a type accepts, as words; descriptions leave them out, since most strengths have none."""
+    members = shape(annotation).items if shape(annotation).kind == "union" else ()
+    return [name for member in members if _is_schedule(member) for name in member.model_fields]
 
 
 def with_arguments(annotation: Any, word: str) -> str | None:
@@ -172,6 +189,8 @@ def _placeholder(name: str, annotation: Any) -> str:
 
 def _plural(annotation: Any) -> str:
     s = shape(annotation)
+    if s.annotation is Transform:
+        return "steps"
     named = s.kind == "str" and any(
         getattr(part, "pattern", None) for m in _bare(annotation)[1] for part in (m, *getattr(m, "metadata", ()))
     )

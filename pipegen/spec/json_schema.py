@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from pipegen.ops.base import Model, Transform
 from pipegen.ops.docs import field_docs
+from pipegen.ops.policies import STEP_SCHEMA
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.models import Param, PipelineSpec
@@ -23,7 +24,8 @@ _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 def json_schema() -> dict[str, Any]:
     """The schema, of draft 2020-12. A param is accepted wherever a scalar is."""
-    models: list[type[Model]] = [*_parts(Model), *_ops(), PipelineSpec]
+    ops = [*_ops()]  # first, since finding them imports the models that they are made of
+    models: list[type[Model]] = [*_parts(Model), *ops, PipelineSpec]
     refs, generated = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
     defs: dict[str, Any] = generated["$defs"]
     used = {refs[m, "validation"]["$ref"].rpartition("/")[2]: m for m in models}
@@ -54,7 +56,8 @@ def _parts(base: type[Model]) -> Iterator[type[Model]]:
     for model in base.__subclasses__():
         if issubclass(model, (Transform, Source, PipelineSpec)) or not model.__module__.startswith("pipegen."):
             continue
-        yield model
+        if model.model_fields:
+            yield model
         yield from _parts(model)
 
 
@@ -77,6 +80,8 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
     """A schema without generated titles and repeated defaults; unless `literal`, a param may stand for any scalar."""
     if not isinstance(schema, dict):
         return schema
+    if STEP_SCHEMA in schema:
+        return {"$ref": "#/$defs/Step"}
     result = {k: v for k, v in schema.items() if k != "title" and not (k == "default" and isinstance(v, dict))}
     for key in ("items", "additionalProperties"):
         if key in result:

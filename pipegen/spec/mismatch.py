@@ -13,7 +13,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.sources.base import Source
-from pipegen.spec.expect import accepts, describe, field_type, shape, with_arguments, words_of
+from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
 from pipegen.spec.traps import bool_trap, number_trap, quoted_number
@@ -63,9 +63,21 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
         help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)))
     elif (form := _as_first(annotation, value)) is not None:
         help_ = [f"write `{place.path[-1]}: {form}`"]
-    elif isinstance(value, dict) and list(value) == ["a map"]:
-        help_ = ["a param is written `$name`"]
+    elif isinstance(value, dict):
+        help_ = _meant_by_map(annotation, value)
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
+
+
+def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
+    """What a map was probably meant to be, where none is due: a param, or a schedule of another name."""
+    if list(value) == ["a map"]:
+        return ["a param is written `$name`"]
+    schedules = schedules_of(annotation)
+    if not schedules:
+        return []
+    near = closest(next(iter(value), ""), schedules)
+    form = f"a schedule over the epochs is {one_of(schedules)} with its arguments: `{{linear: {{from, to, epochs: [0, 20]}}}}`"
+    return [f"did you mean `{near}`?", form] if near else [form]
 
 
 def _as_first(annotation: Any, value: Any) -> str | None:
@@ -112,8 +124,10 @@ def unknown_key(key: str, near: str | None, message: str, listed: str, place: Pl
     return make("PG102", message, here.label(key=True), help=(*help_, listed), fix=fix)
 
 
-def bad_key(place: Place) -> Diagnostic:
-    """The finding for a key that is no name."""
+def bad_key(place: Place, keys: Any = str) -> Diagnostic:
+    """The finding for a key that is no name, or not what the keys of this map are."""
+    if accepts(keys, "int"):
+        return make("PG105", f"`{place.path[-1]}` in {name_of(place.path[:-1])} is not {describe(keys)}", place.label(key=True))
     help_ = ("a name has letters, digits and `_`, and begins with no digit",)
     return make("PG105", f"`{place.path[-1]}` cannot be a name in `{format_path(place.path[:-1])}`", place.label(key=True), help=help_)
 

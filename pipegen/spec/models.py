@@ -171,10 +171,11 @@ class Errors(Model):
 
 
 class DiskCache(Model):
-    """A cache in a folder."""
+    """A cache in a folder, which outlives the run."""
 
     disk: str
-    """The folder."""
+    """The folder; it is made when it is not there, and may hold the caches of many specs. `pipegen cache` lists, checks and
+    deletes them."""
 
 
 class ShardIndex(Model):
@@ -203,8 +204,8 @@ class Runtime(Model):
     """How fast, where, and which host does which share. Nothing here changes what the model sees."""
 
     cache: Literal["auto", "memory", "none"] | DiskCache = "auto"
-    """Where decoded examples are kept between epochs: `memory`, `none`, or `auto`, which caches in memory what fits
-    into half of the RAM budget."""
+    """Where what the deterministic steps give is kept between epochs: `memory`, `{disk: FOLDER}`, `none`, or `auto`, which
+    caches in memory what saves time and fits into half of the RAM budget, and never writes to a disk."""
     shard: Literal["auto", "none"] | ShardIndex = "auto"
     """Which share of each global batch this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
     prefetch: Literal["auto", "none"] | DevicePrefetch = "auto"

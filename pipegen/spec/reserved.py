@@ -5,7 +5,7 @@ To bring something in, add it to the models or the ops and remove it here; what 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
@@ -17,7 +17,6 @@ KEYS: dict[KeyPath, str] = {
     ("tests",): "assertions on shapes, ranges and counts",
     ("stages",): "progressive resizing",
     ("runtime", "service"): "the tf.data service",
-    ("runtime", "cache", "disk"): "a cache in a folder",
     ("splits", "method", "column"): "splits named by a column of a table",
 }
 """Keys, with what they will hold."""
@@ -26,7 +25,6 @@ SOURCES: dict[str, str] = {
     "csv": _TABLES,
     "parquet": _TABLES,
     "dataframe": _TABLES,
-    "arrays": _TABLES,
     "files": _TABLES,
     "tfrecord": _LATER,
     "tfds": _LATER,
@@ -43,57 +41,10 @@ SOURCE_KEYS = frozenset({"features", "of", "bits"})
 
 STEPS = frozenset(
     {
-        "rotation",
-        "translation",
-        "zoom",
-        "random_affine",
-        "random_perspective",
-        "random_color_jitter",
-        "random_channel_shift",
-        "random_gamma",
-        "random_grayscale",
-        "solarization",
-        "random_solarization",
-        "posterization",
-        "random_posterization",
-        "inversion",
-        "random_inversion",
-        "random_invert",
-        "auto_contrast",
-        "random_auto_contrast",
-        "equalization",
-        "random_equalization",
-        "gaussian_blur",
-        "random_gaussian_blur",
-        "sharpness",
-        "random_sharpness",
-        "gaussian_noise",
-        "random_gaussian_noise",
-        "random_erasing",
-        "random_elastic",
-        "mixup",
-        "cutmix",
         "mosaic",
-        "rand_augment",
-        "trivial_augment",
-        "auto_augment",
-        "one_of",
-        "some_of",
         "python",
     }
 )
 
-SCHEDULES = frozenset({"linear", "cosine", "step", "table"})
-"""A magnitude that changes over the epochs: `{linear: {from, to, epochs}}`."""
-
-VALUES: dict[tuple[str, str], str] = {
-    ("interpolation", "bicubic"): "bicubic resampling of geometric steps",
-}
-"""Arguments of steps with values that are to come."""
-
-
-def reserved_value(key: str, value: Any) -> str | None:
-    """What a reserved value of a step's argument is, else `None`."""
-    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in SCHEDULES:
-        return "a magnitude that changes over the epochs"
-    return VALUES.get((key, value)) if isinstance(value, str) else None
+KINDS = frozenset({"mask", "tensor", "weight", "text", "boxes", "keypoints", "audio"})
+"""What a feature of a source is to be, beside what sources know."""

@@ -16,7 +16,7 @@ from pipegen.spec.mismatch import name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
-from pipegen.spec.steps import collisions, ids_of
+from pipegen.spec.steps import collisions, every_id
 from pipegen.spec.traps import number_trap
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
@@ -175,9 +175,9 @@ def _endless(raw: dict[str, Any], place: Place) -> None:
 
 
 def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
-    ids = ids_of(steps)
+    places, ids = zip(*every_id(steps), strict=True) if steps else ((), ())
     for first, second in collisions(ids):
-        a, b = (place.at("transforms", i, steps[i].op, "id") for i in (first, second))
+        a, b = (place.at("transforms", *places[i], "id") for i in (first, second))
         same = ids[first] == ids[second]
         message = f"two steps have the id `{ids[first]}`"
         if not same:

@@ -7,10 +7,15 @@ from typing import Any, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.curves import CurveTransform
+from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.policies import Policy
 from pipegen.ops.registry import transforms
 from pipegen.spec.expect import field_type
 from pipegen.spec.validate import valid
 
+_FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, CurveTransform, NeighbourhoodTransform)
 _TELLING = ("when", "feature", "fill")
 """The arguments that decide which values leave a step of a family that keeps the shape: where it acts, and what it puts in."""
 
@@ -23,18 +28,22 @@ class UnknownStep(Transform):
 
 def keeps_shape(step: type[Transform]) -> bool:
     """Whether a step's family alone says that images leave it with the shape that they entered with."""
-    own = step.infer in (GeometricTransform.infer, ColourTransform.infer)
-    return own or issubclass(step, PointwiseTransform)
+    return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, MixingTransform, Policy))
+
+
+def _same_values(step: type[Transform]) -> bool:
+    """Whether a step's family alone says which values leave."""
+    return step.infer in (f.infer for f in _FAMILIES)
 
 
 def stand_in(raw: Any) -> Transform | None:
     """A right step in place of a wrong one, as plain values; `None` where the shape that leaves it cannot be told."""
     name, given = next(iter(raw.items())) if isinstance(raw, dict) and len(raw) == 1 else (raw, {})
     cls = transforms().get(name) if isinstance(name, str) else None
-    if cls is None or not keeps_shape(cls) or cls.kinds != {"image"}:
+    if cls is None or not keeps_shape(cls) or "image" not in cls.kinds:
         return None
     given = {} if given is None else given
-    if issubclass(cls, PointwiseTransform) or not isinstance(given, dict) or not _tells(cls, given):
+    if not _same_values(cls) or not isinstance(given, dict) or not _tells(cls, given):
         return UnknownStep(when="all")
     return _like(cls)(**{key: given[key] for key in ("when", "feature") if key in given})
 
@@ -42,7 +51,7 @@ def stand_in(raw: Any) -> Transform | None:
 @cache
 def _like(cls: type[Transform]) -> type[Transform]:
     """A step of the same name and family that needs no arguments."""
-    family = ColourTransform if issubclass(cls, ColourTransform) else GeometricTransform
+    family = next(f for f in _FAMILIES if issubclass(cls, f))
     same = {key: getattr(cls, key) for key in ("op", "random", "min_channels") if hasattr(cls, key)}
     return cast("type[Transform]", type("StandIn", (family,), {"__module__": __name__, **same}))
 

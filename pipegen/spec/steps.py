@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.base import Transform
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
 
 
 def step_ids(spec: PipelineSpec) -> tuple[str, ...]:
@@ -31,6 +32,27 @@ def ids_of(steps: Iterable[Transform]) -> tuple[str, ...]:
         number = seen[step.op]
         ids.append(step.id or (step.op if number == 1 else f"{step.op}#{number}"))
     return tuple(ids)
+
+
+def inner_ids(step: Transform, step_id: str) -> tuple[str, ...]:
+    """The ids of the steps that stand inside a step: their own, or counted below its id, as `one_of/random_flip#2`."""
+    inner = step.inner_steps()
+    return tuple(s.id or f"{step_id}/{own}" for s, own in zip(inner, ids_of(inner), strict=True))
+
+
+def every_id(steps: Iterable[Transform]) -> list[tuple[KeyPath, str]]:
+    """The id of each step and of those inside it, with the place of the step below `transforms`."""
+    steps = tuple(steps)
+    return _every_id(steps, ids_of(steps), ())
+
+
+def _every_id(steps: tuple[Transform, ...], ids: tuple[str, ...], above: KeyPath) -> list[tuple[KeyPath, str]]:
+    found: list[tuple[KeyPath, str]] = []
+    for index, (step, step_id) in enumerate(zip(steps, ids, strict=True)):
+        here = (*above, index, step.op)
+        found.append((here, step_id))
+        found += _every_id(step.inner_steps(), inner_ids(step, step_id), (*here, "steps"))
+    return found
 
 
 def step_hash(step_id: str) -> int:

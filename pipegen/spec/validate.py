@@ -113,7 +113,7 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
                 _union(shape(at.annotation), _get(value, at.path), here)
         elif at.rest[-1:] == ("[key]",):
             key = here.at(at.rest[0])
-            key.add(bad_key(key))
+            key.add(bad_key(key, shape(at.annotation).items[0] if kind == "map" else str))
         elif error["type"] == "missing" and kind == "model":
             if (*at.path, at.rest[0]) not in meant and not place.partial:
                 here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))

@@ -115,7 +115,10 @@ def test_the_runtime_s_own_shard_is_that_share(photo_folder: Path) -> None:
     mine = pipeline(photo_folder, {"shard": {"index": 1, "count": 2}})
     assert mine.element_spec[0].shape[0] == 4
     whole = epoch_of(shared(photo_folder), 0)
-    same(stream(mine.train), [part.reshape(4, 8, *part.shape[1:])[:, 4:].reshape(16, *part.shape[1:]) for part in whole])
+    share = [part.reshape(4, 8, *part.shape[1:])[:, 4:].reshape(16, *part.shape[1:]) for part in whole]
+    same(stream(mine.train), share)
+    unshared = pipeline(photo_folder, {"shard": "none"})
+    same(stream(unshared.dataset("train", epoch=0, shard=(1, 2))), share)
 
 
 def test_other_splits_are_complete_and_in_source_order(photo_folder: Path) -> None:

@@ -9,12 +9,11 @@ moves a value by up to 2 d / 64 = 1.25 levels, so it may be two levels away, and
 
 from __future__ import annotations
 
-from typing import Any
-
 import cv2
 import numpy as np
 import pytest
 from scipy import ndimage
+from warping import HEIGHT, OPENCV, SCIPY, STEEPEST, WIDTH, Array, matrix_of, smooth, warp
 
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.transforms.random_flip import RandomFlip
@@ -24,14 +23,6 @@ from pipegen.ops.transforms.random_translation import RandomTranslation
 from pipegen.ops.transforms.random_zoom import RandomZoom
 
 pytestmark = pytest.mark.tf
-
-HEIGHT, WIDTH = 45, 70
-STEEPEST = 40
-"""How many levels neighbouring pixels of the smooth images differ by, at most."""
-Array = np.ndarray[Any, Any]
-
-SCIPY = {"reflect": "reflect", "nearest": "nearest", "wrap": "grid-wrap", "constant": "grid-constant"}
-OPENCV = {"reflect": cv2.BORDER_REFLECT, "nearest": cv2.BORDER_REPLICATE, "wrap": cv2.BORDER_WRAP, "constant": cv2.BORDER_CONSTANT}
 
 STEPS: dict[str, tuple[GeometricTransform, ...]] = {
     "rotation": (RandomRotation(degrees=(33, 33)),),
@@ -51,53 +42,6 @@ STEPS: dict[str, tuple[GeometricTransform, ...]] = {
 }
 
 
-def smooth(height: int = HEIGHT, width: int = WIDTH, seed: int = 0) -> Array:
-    """A uint8 image whose neighbours differ by at most `STEEPEST` levels, also across its wrapped-around edges."""
-    rng = np.random.default_rng(seed)
-    image = ndimage.gaussian_filter(rng.uniform(0, 255, (height, width, 3)), (2.5, 2.5, 0), mode="wrap")
-    low, high = image.min(), image.max()
-    image = np.rint((image - low) / (high - low) * 200 + 20)
-    steps = [np.abs(np.diff(image, axis=a, append=np.take(image, [0], axis=a))).max() for a in (0, 1)]
-    assert max(steps) <= STEEPEST
-    return image.astype(np.uint8)
-
-
-def product(steps: tuple[GeometricTransform, ...], height: int = HEIGHT, width: int = WIDTH) -> Array:
-    """The matrix of a segment, from output to input: the last step's output is read through all of them."""
-    import tensorflow as tf
-
-    matrix = np.eye(3)
-    for step in steps:
-        u = tf.constant([0.5] * step.num_draws(), tf.float64)
-        matrix = matrix @ step.matrix(u, tf.constant(height, tf.float64), tf.constant(width, tf.float64)).numpy()
-    return matrix
-
-
-def warp(
-    images: Array,
-    matrices: Array,
-    *,
-    fill: str = "reflect",
-    constant: float = 0.0,
-    interpolation: str = "bilinear",
-    narrow: bool = True,
-    size: tuple[int, int] | None = None,
-    xla: bool = False,
-) -> Array:
-    """The warp of the backend on `(n, h, w, c)` and `(n, 3, 3)`."""
-    import tensorflow as tf
-
-    from pipegen.backend.warp import fixed_matrix
-    from pipegen.backend.warp import warp as backend
-
-    def run(image: tf.Tensor, fixed: tf.Tensor) -> tf.Tensor:
-        out = size or (int(image.shape[1]), int(image.shape[2]))
-        return backend(image, fixed, size=out, fill=fill, constant=constant, interpolation=interpolation, narrow=narrow)
-
-    function = tf.function(run, jit_compile=True) if xla else run
-    return function(tf.constant(images), fixed_matrix(tf.constant(matrices), interpolation)).numpy()
-
-
 def scipy_warp(image: Array, matrix: Array, *, fill: str, constant: float = 0.0, order: int = 1) -> Array:
     """`ndimage.affine_transform` on (row, column) for a matrix on (x, y)."""
     swap = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]])
@@ -114,7 +58,7 @@ def scipy_warp(image: Array, matrix: Array, *, fill: str, constant: float = 0.0,
 @pytest.mark.parametrize("fill", list(SCIPY))
 @pytest.mark.parametrize("name", list(STEPS))
 def test_bilinear_is_scipy_s(name: str, fill: str) -> None:
-    image, matrix = smooth(), product(STEPS[name])
+    image, matrix = smooth(), matrix_of(STEPS[name])
     ours = warp(image[None], matrix[None], fill=fill, constant=128.0)[0]
     theirs = scipy_warp(image, matrix, fill=fill, constant=128.0)
     difference = np.abs(ours - theirs)
@@ -129,7 +73,7 @@ def test_bilinear_is_scipy_s(name: str, fill: str) -> None:
 @pytest.mark.parametrize("fill", list(OPENCV))
 @pytest.mark.parametrize("name", list(STEPS))
 def test_bilinear_is_opencv_s(name: str, fill: str) -> None:
-    image, matrix = smooth(seed=1), product(STEPS[name])
+    image, matrix = smooth(seed=1), matrix_of(STEPS[name])
     ours = warp(image[None], matrix[None], fill=fill, constant=128.0)[0]
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     theirs = cv2.warpAffine(image, matrix[:2], (WIDTH, HEIGHT), flags=flags, borderMode=OPENCV[fill], borderValue=(128, 128, 128))
@@ -143,7 +87,7 @@ def test_bilinear_is_opencv_s(name: str, fill: str) -> None:
 @pytest.mark.parametrize("name", ["rotation", "zoom out", "all at once"])
 def test_nearest_is_scipy_s(name: str, fill: str) -> None:
     """On noise: another pixel is another value. Only positions within 1/512 pixel of a tie may differ."""
-    matrix = product(STEPS[name])
+    matrix = matrix_of(STEPS[name])
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     positions = matrix[:2] @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
     ties = (np.abs(positions - np.floor(positions) - 0.5) < 1 / 512).any(0).reshape(HEIGHT, WIDTH)
@@ -158,7 +102,7 @@ def test_nearest_is_scipy_s(name: str, fill: str) -> None:
 @pytest.mark.parametrize("fill", list(SCIPY))
 def test_identity_and_flips_are_exact(interpolation: str, fill: str) -> None:
     image = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
-    flip = product((RandomFlip(axis="both", probability=1),))
+    flip = matrix_of((RandomFlip(axis="both", probability=1),))
     ours = warp(np.stack([image, image]), np.stack([np.eye(3), flip]), fill=fill, interpolation=interpolation)
     np.testing.assert_array_equal(ours[0], image)
     np.testing.assert_array_equal(ours[1], image[::-1, ::-1])
@@ -223,7 +167,7 @@ def test_narrow_and_wide_agree(fill: str) -> None:
 def test_strong_zoom_out_stays_right(fill: str, xla: bool) -> None:
     """Coefficients beyond what 32 bits hold are computed in 64, also beside moderate ones."""
     image = np.random.default_rng(9).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
-    matrices = np.stack([product((RandomZoom(factor=(f, f)),)) for f in (1 / 32.0, 1 / 400.0, 0.8)])
+    matrices = np.stack([matrix_of((RandomZoom(factor=(f, f)),)) for f in (1 / 32.0, 1 / 400.0, 0.8)])
     matrices[:, :2, 2] = np.rint(matrices[:, :2, 2])
     ours = warp(np.stack([image] * 3), matrices, fill=fill, constant=3.0, interpolation="nearest", xla=xla)
     for i in (0, 1):
@@ -232,7 +176,7 @@ def test_strong_zoom_out_stays_right(fill: str, xla: bool) -> None:
 
 def test_a_steep_shear_stays_right() -> None:
     image = smooth()
-    matrix = product((RandomShear(degrees=(88, 88)),))
+    matrix = matrix_of((RandomShear(degrees=(88, 88)),))
     assert abs(matrix[0, 1]) > 16
     ours = warp(image[None], matrix[None])[0]
     assert np.abs(ours - scipy_warp(image, matrix, fill="reflect")).max() <= 2
@@ -240,7 +184,7 @@ def test_a_steep_shear_stays_right() -> None:
 
 def test_floats_of_any_range() -> None:
     image = smooth().astype(np.float32) / 127.5 - 1
-    matrix = product(STEPS["all at once"])
+    matrix = matrix_of(STEPS["all at once"])
     ours = warp(image[None], matrix[None], fill="constant", constant=-1.0)[0]
     theirs = scipy_warp(image, matrix, fill="constant", constant=-1.0)
     assert ours.dtype == np.float32
@@ -253,7 +197,7 @@ def test_another_size_is_a_crop() -> None:
     """A crop in a segment: the output is smaller than the canvas, and shows the same pixels."""
     image = smooth()
     crop = np.array([[1.0, 0, 9], [0, 1, 4], [0, 0, 1]])
-    rotation = product(STEPS["rotation"])
+    rotation = matrix_of(STEPS["rotation"])
     whole = warp(image[None], rotation[None])[0]
     cut = warp(image[None], (rotation @ crop)[None], size=(30, 40))[0]
     assert np.abs(cut.astype(int) - whole[4:34, 9:49]).max() <= 1
@@ -264,14 +208,14 @@ def test_one_resampling_is_sharper_than_five() -> None:
     """What a segment is for: resampled step by step, the image loses contrast that one resampling keeps."""
     image = np.random.default_rng(10).integers(0, 256, (1, HEIGHT, WIDTH, 3), dtype=np.uint8)
     steps = STEPS["all at once"]
-    once = warp(image, product(steps)[None])
+    once = warp(image, matrix_of(steps)[None])
     stepwise = image
     for step in steps:
-        stepwise = warp(stepwise, product((step,))[None])
+        stepwise = warp(stepwise, matrix_of((step,))[None])
     assert stepwise.std() < 0.8 * once.std()
     soft = smooth(seed=11)[None]
     gentle = soft
     for step in steps:
-        gentle = warp(gentle, product((step,))[None])
+        gentle = warp(gentle, matrix_of((step,))[None])
     inner = (slice(None), slice(15, 30), slice(25, 45))
-    assert np.abs(gentle[inner].astype(int) - warp(soft, product(steps)[None])[inner]).max() <= 12, "the same picture, in the same order"
+    assert np.abs(gentle[inner].astype(int) - warp(soft, matrix_of(steps)[None])[inner]).max() <= 12, "the same picture, in the same order"

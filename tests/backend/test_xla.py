@@ -7,8 +7,10 @@ from pipes import COLOUR, close, epoch_of, pipeline, shared
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from processes import in_process
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.tf, pytest.mark.smoke]
@@ -17,11 +19,11 @@ KEEP = {"size": 8, "remainder": "keep"}
 
 
 @pytest.fixture
-def no_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_xla(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Functions that XLA is to compile fail when they are called, as without a compiler for the device."""
     import tensorflow as tf
 
-    from pipegen.backend import kernels
+    from pipegen.backend import kernels, xla
 
     plain = tf.function
 
@@ -33,9 +35,14 @@ def no_xla(monkeypatch: pytest.MonkeyPatch) -> None:
             def get_concrete_function(self, *_: Any) -> Any:
                 raise tf.errors.UnimplementedError(None, None, "no XLA here\nand more")
 
+            __call__ = get_concrete_function
+
         return Broken()
 
     monkeypatch.setattr(kernels.tf, "function", function)
+    xla.available.cache_clear()
+    yield
+    xla.available.cache_clear()
 
 
 def test_auto_falls_back_with_a_warning(photo_folder: Path, no_xla: None, caplog: pytest.LogCaptureFixture) -> None:
@@ -60,3 +67,27 @@ def test_the_fallback_equals_xla(photo_folder: Path) -> None:
     auto = shared(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP)
     close(epoch_of(auto, 2), epoch_of(shared(photo_folder, {"jit": "never"}, transforms=COLOUR, batch=KEEP), 2))
     assert auto._engine.executor("train")._kernels
+
+
+def test_each_kernel_is_compiled_once(photo_folder: Path, tmp_path: Path) -> None:
+    """Over three epochs of two splits with a smaller last batch: warming up, every iterator and every batch share one program."""
+    programs = in_process(
+        photo_folder,
+        f"""
+        pipe = pipeline(folder, {{"jit": "always"}}, transforms=[*STEPS, {{"random_rotation": {{"degrees": 9}}}}], batch={KEEP!r},
+                        splits={{"parts": {{"train": 0.7, "validation": 0.3}}}})
+        for _ in range(3):
+            for split in (pipe.train, pipe.validation):
+                for _ in split:
+                    pass
+        made = [p.name.split(".", 1)[1] for p in Path({str(tmp_path)!r}).glob("*before_optimizations.txt")]
+        print(json.dumps(made))
+        """,
+        XLA_FLAGS=f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text",
+    )
+    kernels = [name for name in programs if "_flat_" in name]
+    assert len(kernels) >= 3
+    assert len(set(kernels)) == len(kernels), "a kernel was compiled again"
+    assert not [name for name in kernels if "config_proto" in name], "a kernel was compiled where no dataset can use it"
+    index = [name for name in programs if "_flat_" not in name and "config_proto" not in name]
+    assert len(index) == 4, "the order and the draws, for full batches and for the last one"

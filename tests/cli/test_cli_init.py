@@ -162,7 +162,14 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("x.npz", "arrays yet"), ("x.csv", "tables yet"), ("x.txt", "is no folder"), ("nowhere", "there is no folder")]
+    ("name", "says"),
+    [
+        ("x.npz", "is no `.npz` file"),
+        ("x.npy", "single arrays yet"),
+        ("x.csv", "tables yet"),
+        ("x.txt", "is no folder"),
+        ("nowhere", "there is no folder"),
+    ],
 )
 def test_what_it_cannot_look_at(cli: Cli, tmp_path: Path, name: str, says: str) -> None:
     if "." in name:
@@ -171,6 +178,29 @@ def test_what_it_cannot_look_at(cli: Cli, tmp_path: Path, name: str, says: str) 
     assert result.exit_code == 2
     assert says in result.stderr
     assert not list(tmp_path.glob("*.pipegen.yaml"))
+
+
+def test_a_file_of_arrays(cli: Cli, tmp_path: Path) -> None:
+    import numpy as np
+
+    x: np.ndarray[Any, Any] = np.arange(120 * 6 * 5, dtype=np.uint32).reshape(120, 6, 5).astype(np.uint8)
+    y: np.ndarray[Any, Any] = np.arange(120)[:, None] % 3
+    np.savez(tmp_path / "digits.npz", x_test=x[90:], x_train=x[:90], y_train=y[:90], y_test=y[90:], names=np.array(["a", "b"]))
+    text, (spec, manifest) = written(cli, "digits.npz")
+    assert (tmp_path / "digits.pipegen.yaml").exists()
+    assert "found 120 images of 6×5×1, uint8, in 3 classes." in text
+    assert [manifest.num_examples(split) for split in spec.model.split_names()] == [90, 30]
+    assert spec.model.split_names() == ("train", "test")
+    assert "rescale: {to: [0, 1]}" in text
+    np.savez(tmp_path / "floats.npz", images=x / 255)
+    text, (spec, manifest) = written(cli, "floats.npz", "-o", "other.pipegen.yaml")
+    assert not spec.model.source.has_labels()
+    assert "transforms" not in text
+    assert manifest.num_examples("predict") == 120
+    np.savez(tmp_path / "labels.npz", y=y)
+    result = cli("init", "labels.npz")
+    assert result.exit_code == 2
+    assert "labels.npz holds no images: y int64[120, 1]" in result.stderr
 
 
 def test_nothing_found(cli: Cli, tmp_path: Path) -> None:

@@ -221,3 +221,9 @@ def test_version_names_what_a_report_needs(cli: Cli) -> None:
     assert lines["pipegen"] == pipegen.__version__
     assert lines["Python"].startswith(".".join(map(str, sys.version_info[:3])))
     assert {"TensorFlow", "Keras", "platform"} <= set(lines)
+
+
+def test_every_step_has_a_picture() -> None:
+    """What the op reference shows; `python -m docs.make_pictures STEP` draws one."""
+    pictures = Path(__file__).parents[2] / "docs" / "pictures"
+    assert {p.stem for p in pictures.glob("*.jpg")} == set(transforms())

@@ -55,10 +55,6 @@ def test_a_missing_spec_has_no_bytes() -> None:
     assert page("PG005").bad_bytes is None
 
 
-def test_only_what_waits_for_tables_cannot_be_shown_yet() -> None:
-    assert [c for c in CODES if page(c).needs] == ["PG204"]
-
-
 _PAGE = """# PG999 a-problem
 
 ## What it finds

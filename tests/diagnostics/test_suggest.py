@@ -75,7 +75,7 @@ MEANT = {
 TABLE = [(place, *pair.split(":")) for place, pairs in MEANT.items() for pair in pairs.split()]
 
 FAR_WORDS = """
-    banana xyz qwerty foo bar hello spaghetti z 42 kubernetes learning_rate optimizer model_name random random_banana random_erasing
+    banana xyz qwerty foo bar hello spaghetti z 42 kubernetes learning_rate optimizer model_name random random_banana random_snow
     loss metrics callbacks mosaic
 """
 FAR = FAR_WORDS.split()

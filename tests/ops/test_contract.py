@@ -21,7 +21,11 @@ from pipegen.ops.base import (
     Transform,
     step_kwargs,
 )
+from pipegen.ops.curves import CurveTransform
 from pipegen.ops.docs import field_docs
+from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.neighbourhood import DisplacementTransform, NeighbourhoodTransform
+from pipegen.ops.policies import Policy
 from pipegen.ops.registry import default_decoder, transforms
 
 if TYPE_CHECKING:
@@ -32,6 +36,12 @@ EXPECTED = {
     "cast", "center_crop", "decode", "grayscale", "normalize", "random_brightness", "random_contrast", "random_crop", "random_flip",
     "random_hue", "random_resized_crop", "random_rotation", "random_saturation", "random_shear", "random_translation", "random_zoom",
     "rescale", "resize",
+    "auto_contrast", "brightness", "contrast", "equalization", "gamma", "hue", "invert", "posterization", "random_auto_contrast",
+    "random_channel_shift", "random_color_jitter", "random_equalization", "random_gamma", "random_grayscale", "random_invert",
+    "random_posterization", "random_solarization", "saturation", "solarization",
+    "cutmix", "mixup",
+    "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
+    "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
 }  # fmt: skip
 
 OPS = sorted(transforms().items())
@@ -92,8 +102,10 @@ def test_traits_agree_with_the_class(name: str, op: type[Transform]) -> None:
     example = op.examples[0]
     step = build(op, example)
     traits = step.traits(example.given)
-    assert traits.random == op.random == (step.num_draws() > 0)
-    assert op.random == name.startswith("random_")
+    draws = step.num_draws() > 0 or getattr(step, "probability", 1.0) < 1  # what draws nothing of its own may still draw whether it acts
+    assert traits.random == op.random == draws
+    by_name = traits.family not in (Family.MIXING, Family.POLICY)
+    assert op.random == (name.startswith("random_") or not by_name)
     if isinstance(step, GeometricTransform):
         assert traits.family is Family.GEOMETRIC
 
@@ -133,6 +145,13 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
     """The step's output on one image, the plainest way."""
     import tensorflow as tf
 
+    step = step.at(tf.constant(0))
+    if isinstance(step, Policy):
+        image = image_of(x, rng)
+        for part in step.parts():
+            x = part.step.infer(x)
+            image = run(part.step, x, rng)
+        return image.astype(x.dtype)
     u = tf.constant(rng.random(step.num_draws()))
     if isinstance(step, DecodeTransform):
         png = tf.io.encode_png(rng.integers(0, 256, (20, 30, 3), dtype=np.uint8))
@@ -154,6 +173,18 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         mean = (image @ np.array([0.299, 0.587, 0.114])).mean()
         assert x.interval is not None
         return np.clip(image @ a.T + b + m * mean, x.interval.low, x.interval.high).astype(np.float32)
+    if isinstance(step, CurveTransform):
+        from pipegen.backend.curves import histogram, look_up
+
+        one = tf.constant(image)[None]
+        return look_up(one, step.table(u[None], histogram(one) if step.needs_histogram else None)).numpy()[0]
+    if isinstance(step, MixingTransform):
+        return step.mix(image[None], image[None, ::-1], step.choose(u[None], height, width)).numpy()[0]
+    if isinstance(step, NeighbourhoodTransform):
+        parameters = step.parameters(u[None], height, width)
+        assert all(p.shape[0] == 1 for p in parameters)
+        displaces = isinstance(step, DisplacementTransform)  # the backend reads where it says
+        return image if displaces else step.apply(tf.constant(image)[None], *parameters, clip=step.clip_of(x)).numpy()[0]
     assert isinstance(step, PointwiseTransform)
     arithmetic = step.arithmetic(x)
     ordered = image[..., list(arithmetic.order)] if arithmetic.order else image

@@ -14,8 +14,13 @@ import pytest
 import yaml
 
 from pipegen.ops.base import CropTransform, DecodeTransform, Family, PointwiseTransform, Transform
+from pipegen.ops.curves import CurveTransform
+from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.registry import transforms
 from pipegen.plan import stages as s
+from pipegen.plan.recipe import recipe
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -26,19 +31,76 @@ pytestmark = pytest.mark.tf
 Array = np.ndarray[Any, Any]
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "affine": [{"degrees": 170, "factor": 0.3, "fill": "nearest"}, {"shear_x": 60, "shear_y": -50, "fill": {"constant": 255}}, {"x": 0}],
+    "auto_augment": [{"policy": "svhn", "probability": 0.5}],
+    "auto_contrast": [{}],
+    "brightness": [{"factor": 0}, {"factor": 3}, {"factor": 1}],
     "cast": [{"dtype": "float16"}, {"dtype": "bfloat16"}],
     "center_crop": [{"size": 1}, {"size": [24, 20]}],
+    "contrast": [{"factor": 0}, {"factor": 4}, {"factor": 1}],
+    "cutmix": [{"alpha": 0.1}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "decode": [{"channels": 1, "scaled": "never"}, {"exif": "ignore"}],
+    "equalization": [{}],
+    "gamma": [{"gamma": 0.01}, {"gamma": 30}, {"gamma": 1}],
+    "gaussian_blur": [{"sigma": 0}, {"sigma": 0.4}, {"sigma": 4}],
+    "flip": [{"axis": "both", "interpolation": "bicubic"}, {"fill": {"constant": 9}}],
     "grayscale": [{}],
+    "hue": [{"degrees": 180}, {"degrees": 0}],
+    "invert": [{}],
+    "mixup": [{"alpha": 0.01}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "normalize": [
         {"mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}, {"std": 7.3}, {"preset": "torch"}, {"preset": "tf"}, {"preset": "caffe"},
         {"preset": "convnext"},
     ],
+    "one_of": [
+        {"steps": [{"random_equalization": {}}, {"random_hue": {"degrees": 50, "probability": 0.5}}, "random_flip"], "weights": [0, 1, 0]},
+        {"steps": [{"random_rotation": {"degrees": 90, "fill": {"constant": 200}}}, {"random_sharpness": {"factor": 0.5}}]},
+        {"steps": [{"random_shear": {"degrees": 9}}, {"one_of": {"steps": ["random_flip", "random_invert"]}}], "probability": 0},
+    ],
+    "rand_augment": [{"magnitude": 30, "fill": {"constant": 200}}, {"num_ops": 1, "magnitude": {"step": {0: 30, 2: 0}}, "probability": 0}],
+    "some_of": [
+        {"count": 3, "steps": ["random_invert", {"random_zoom": {"factor": 0.5}}, {"random_contrast": {"factor": 0.9}}]},
+        {"count": [0, 1], "steps": ["random_flip", "random_equalization"], "probability": 0.5},
+    ],
+    "trivial_augment": [{"fill": "wrap", "probability": 0.5}],
+    "perspective": [
+        {"top_left": [0.45, 0.4], "fill": {"constant": 3}}, {"bottom_right": [-0.3, 0.8], "fill": "wrap", "interpolation": "bicubic"},
+        {"top_right": [0, 0]},
+    ],
+    "posterization": [{"bits": 1}, {"bits": 8}],
+    "random_affine": [
+        {"degrees": 180, "x": 0.5, "shear_x": 60, "factor": [0.1, 4]}, {"shear_y": 80, "interpolation": "nearest", "fill": "wrap"},
+        {"degrees": 30, "interpolation": "bicubic", "fill": {"constant": 0}}, {"degrees": 30, "probability": 0.5}, {"factor": 0},
+    ],
+    "random_auto_contrast": [{"probability": 1}, {"probability": 0}],
     "random_brightness": [{"factor": 0}, {"factor": [0, 3]}, {"factor": 0.9, "probability": 0.5}, {"factor": 0.5, "probability": 0}],
+    "random_channel_shift": [
+        {"delta": [-300, 300]}, {"delta": [0.1, 0.4], "per_channel": True}, {"delta": 50, "probability": 0.5}, {"delta": 0},
+    ],
+    "random_color_jitter": [
+        {"brightness_factor": [0, 3], "hue_degrees": 180}, {"contrast_factor": [0, 4], "saturation_factor": [0, 4], "probability": 0.5},
+        {"brightness_factor": 0},
+    ],
     "random_contrast": [{"factor": [0, 4]}, {"factor": 0.9, "probability": 0.5}, {"factor": 0}],
     "random_crop": [{"size": [24, 20]}, {"size": 3}],
+    "random_equalization": [{"probability": 1}, {"probability": 0}],
+    "random_elastic": [
+        {"alpha": 300, "sigma": 3}, {"alpha": 0, "sigma": 4}, {"alpha": 90, "sigma": 4, "fill": {"constant": 0}, "probability": 0.5},
+        {"alpha": [20, 50], "sigma": 2, "interpolation": "bicubic", "fill": "wrap"}, {"alpha": 50, "sigma": 4, "interpolation": "nearest"},
+    ],
+    "random_erasing": [{"area": [0, 1], "aspect_ratio": [0.01, 100]}, {"fill": {"constant": 200}}, {"probability": 0}],
     "random_flip": [{"axis": "vertical"}, {"probability": 0}, {"axis": "both", "probability": 1}],
+    "random_gamma": [{"gamma": [0.01, 30]}, {"gamma": 0.5, "probability": 0.5}, {"gamma": 0}],
+    "random_grayscale": [{"probability": 1}, {"probability": 0}],
+    "random_gaussian_blur": [{"sigma": [1, 3]}, {"sigma": 0}, {"sigma": 1, "probability": 0.5}, {"sigma": 1, "probability": 0}],
+    "random_gaussian_noise": [{"std": [200, 255]}, {"std": 0}, {"std": 0.2, "probability": 0.5}],
     "random_hue": [{"degrees": 180}, {"degrees": 0}],
+    "random_invert": [{"probability": 1}, {"probability": 0}],
+    "random_perspective": [
+        {"x": 0.3, "y": 0.19, "fill": {"constant": 7}}, {"y": [-0.5, 0.4], "fill": "nearest", "interpolation": "nearest"},
+        {"x": 0.2, "interpolation": "bicubic", "probability": 0.5}, {"x": 0, "y": 0},
+    ],
+    "random_posterization": [{"bits": [1, 8]}, {"bits": [8, 8]}, {"bits": [2, 3], "probability": 0.5}],
     "random_resized_crop": [{"size": 9, "area": [0.01, 0.05]}, {"size": [8, 30], "method": "lanczos3"}, {"size": 12, "method": "area"}],
     "random_rotation": [
         {"degrees": 180, "fill": {"constant": 200}}, {"degrees": 90, "interpolation": "nearest"}, {"degrees": 0},
@@ -46,6 +108,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "random_saturation": [{"factor": [0, 5]}, {"factor": 0}],
     "random_shear": [{"degrees": 60, "axis": "both", "fill": "wrap"}, {"degrees": 0}],
+    "random_sharpness": [{"factor": [0, 20]}, {"factor": 0}, {"factor": 1, "probability": 0.5}],
+    "random_solarization": [{"threshold": [0, 0]}, {"threshold": [256, 256]}, {"threshold": [9, 200.5], "probability": 0.5}],
     "random_translation": [{"x": 0.9, "fill": "nearest"}, {"x": 0, "y": 0}],
     "random_zoom": [{"factor": [0.1, 4]}, {"x": 0.5, "fill": {"constant": 0}}, {"factor": 0}],
     "rescale": [{"to": [-3, 0.1]}, {"scale": -1}, {"offset": 0.3}, {"scale": 1, "offset": 0}],
@@ -54,6 +118,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"size": 7, "method": "area"}, {"size": [20, 9], "mode": "crop"}, {"size": [20, 9], "mode": "pad", "fill": {"constant": 255}},
         {"shorter_side": 11, "method": "nearest"}, {"size": [24, 32]},
     ],
+    "rotation": [{"degrees": 33, "interpolation": "bicubic"}, {"degrees": -170, "fill": {"constant": 1}}, {"degrees": 0}],
+    "saturation": [{"factor": 0}, {"factor": 5}, {"factor": 1}],
+    "solarization": [{"threshold": 0}, {"threshold": 256}, {"threshold": 99.5}],
+    "shear": [{"degrees": 80, "axis": "both"}, {"degrees": 0}],
+    "translation": [{"x": 1.5, "fill": "wrap"}, {"y": 0.33, "interpolation": "bicubic"}, {"x": 0}],
+    "zoom": [{"x": 0.2, "y": 7}, {"factor": 0.3, "interpolation": "bicubic", "fill": "nearest"}, {"factor": 1}],
+    "sharpness": [{"factor": 0}, {"factor": 1}, {"factor": 20}],
 }  # fmt: skip
 
 INPUTS = [
@@ -114,21 +185,43 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     return features["image"]
 
 
+def uses_of(step: Transform) -> tuple[s.StepRef, ...]:
+    """A step that stands alone as a plan uses it; a policy as its parts."""
+    return recipe(PipelineSpec.model_construct(transforms=(step.model_copy(update={"when": "all"}),)), "train").steps
+
+
 def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
     """The stages that a plan as built has for a step that stands alone."""
-    gated = not step.handles_probability and getattr(step, "probability", 1.0) < 1
-    ref = s.StepRef(step, step.op, (), 0, gated)
+    found: list[s.Stage] = []
+    for ref in uses_of(step):
+        y = ref.step.infer(x)
+        found += stages_of_use(ref, x, y)
+        x = y
+    return tuple(found)
+
+
+def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
+    """The stages of one use of a step, each segment on its own."""
+    step = ref.step
     family = step.traits(x).family
     if isinstance(step, DecodeTransform):
         return (s.Decode("image", ref, None),)
+    if isinstance(step, CurveTransform):
+        return (s.Curve("image", (ref,), step.needs_histogram),)
     if isinstance(step, PointwiseTransform):
         return (s.Pointwise("image", step.arithmetic(x), (ref,)),)
     if family is Family.GEOMETRIC and not isinstance(step, CropTransform):
         fill, interpolation = step.fill, step.interpolation  # type: ignore[attr-defined]
-        return (s.Compose("image", ref, (x.height, x.width), True), s.Resample("image", fill, interpolation, (y.height, y.width)))
+        projective = step.traits(x).projective
+        end = s.Resample("image", fill, interpolation, (y.height, y.width), projective)
+        return (s.Compose("image", ref, (x.height, x.width), True), end)
     if family is Family.COLOUR:
         uses_mean = step.uses_mean()  # type: ignore[attr-defined]
         return (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, uses_mean))
+    if isinstance(step, MixingTransform):
+        return (s.Mix("image", ref, (x.height, x.width), label=False),)
+    if isinstance(step, NeighbourhoodTransform):
+        return (s.Neighbourhood("image", ref, step.clip_of(x), step.starts_kernel),)
     return ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)
 
 
@@ -148,7 +241,7 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
 def draws(step: Transform) -> Array:
     """Rows of numbers to try: the ends of [0, 1), and some between, with one for the gate."""
     rng = np.random.default_rng(1)
-    n = step.num_draws() + 1
+    n = max(ref.end for ref in uses_of(step)) + 1
     return np.stack([np.zeros(n), np.full(n, 1 - 2.0**-53), rng.random(n), rng.random(n)] if step.random else [np.zeros(n)])
 
 

@@ -31,7 +31,8 @@ def compile_case(case: Case, block: Block) -> Compiled:
     spec = load_spec(case.source.body)
     plan = built(case.source.body, split=split, classes=int(settings.get("classes", 3)))
     ram = parse_bytes(settings["ram"]) if "ram" in settings else None
-    return compiled(plan, spec, num_examples=int(settings["examples"]) if "examples" in settings else None, ram_budget=ram)
+    known = {name: int(settings[key]) for key, name in (("examples", "num_examples"), ("file", "file_bytes")) if key in settings}
+    return compiled(plan, spec, ram_budget=ram, **known)
 
 
 @pytest.mark.parametrize("name", [p.name for p in PASSES])

@@ -127,6 +127,22 @@ def test_a_crop_at_the_end_reads_through_the_same_product() -> None:
     assert np.abs(given - expected_of(plan, draws, (20, 31))).max() <= 1
 
 
+def test_perspective_joins_the_run() -> None:
+    """The whole segment divides, once; SciPy reads at the quotients of the same product."""
+    plan, given, draws = run(
+        "{rotation: {degrees: 20}}", "{random_perspective: {x: 0.15, y: 0.1}}", *GEOMETRY, "{random_crop: {size: [20, 31]}}"
+    )
+    (segment,) = composed(plan)
+    assert [stage.projective for stage in plan.stages() if isinstance(stage, s.Resample)] == [True]
+    y, x = np.mgrid[:20, :31]
+    for image, u, ours in zip(images(), draws, given, strict=True):
+        matrix = np.linalg.multi_dot([matrix_of(stage.ref, u, (HEIGHT, WIDTH)) for stage in segment])
+        right, down, depth = np.tensordot(matrix, np.stack([x, y, np.ones(x.shape)]).astype(float), 1)
+        at = [down / depth, right / depth]
+        theirs = np.stack([ndimage.map_coordinates(image[..., c].astype(float), at, order=1, mode="reflect") for c in range(3)], -1)
+        assert np.abs(ours - theirs).max() <= 1
+
+
 def test_exact_stands_alone() -> None:
     """Two resamplings, which blur: the numbers are those of two, and not those of one."""
     plan, given, draws = run("{random_rotation: {degrees: 25}}", "{random_shear: {degrees: 12, exact: true}}")

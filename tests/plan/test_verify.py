@@ -119,9 +119,19 @@ def decode_in_a_kernel(p: Plan) -> Plan:
     return swap(p, p.batch, p.batch, Kernel(p.batch.out, decode.stages))
 
 
+def histogram_inside_a_kernel(p: Plan) -> Plan:
+    return swap(p, p.batch, p.batch, Kernel(p.batch.out, (s.Curve("image", (), False), s.Curve("image", (), True))))
+
+
 def element_after_the_batch(p: Plan) -> Plan:
     resize = nodes_with(p, s.Apply)[0]
     return swap(p, p.batch, p.batch, replace(resize, out=p.batch.out))
+
+
+def mixed_before_the_batch(p: Plan) -> Plan:
+    use = nodes_with(p, s.Apply)[0].stages[0]
+    assert isinstance(use, s.Apply)
+    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (s.Mix("image", use.ref, (24, 24), label=False),)), p.batch)
 
 
 def empty_node(p: Plan) -> Plan:
@@ -132,6 +142,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "no index": (lambda p: p.with_nodes(p.nodes[1:]), "_starts_and_ends"),
     "nothing read": (lambda p: without(p, *(n for n in p.nodes if isinstance(n, Read))), "_starts_and_ends"),
     "two batches": (lambda p: swap(p, p.batch, p.batch, p.batch), "_starts_and_ends"),
+    "examples mixed one by one": (mixed_before_the_batch, "_stages_stand_where_they_work"),
     "no emit": (lambda p: p.with_nodes(p.nodes[:-1]), "_starts_and_ends"),
     "prefetch twice": (lambda p: p.with_nodes([*p.nodes, Prefetch(p.out, None), Prefetch(p.out, None)]), "_starts_and_ends"),
     "work after emit": (lambda p: moved(p, Emit, 3), "_starts_and_ends"),
@@ -141,6 +152,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "an element after the batch": (element_after_the_batch, "_stages_stand_where_they_work"),
     "a kernel before the batch": (kernel_before_the_batch, "_stages_stand_where_they_work"),
     "decode in a kernel": (decode_in_a_kernel, "_stages_stand_where_they_work"),
+    "a histogram of what a kernel has just made": (histogram_inside_a_kernel, "_whole_images_come_first"),
     "a node of nothing": (empty_node, "_stages_stand_where_they_work"),
     "a ragged batch": (ragged_batch, "_batch_is_static"),
     "a segment left open": (unclosed, "_segments_are_closed"),

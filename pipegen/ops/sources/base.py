@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pipegen.ops.base import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from pipegen.ops.sources.rows import Rows
     from pipegen.types import ElementType
 
 
@@ -57,21 +58,40 @@ class Listing:
     parts: tuple[str, ...] | None = None
     paths: tuple[str, ...] | None = None
     """Absolute paths where they are not `root/key` (several roots); else `None`."""
+    rows: Mapping[str, Rows] | None = None
+    """For records that are no files: the arrays whose rows they are, by split, or under the empty name for every split. A key is
+    the number of a row, behind the split where there are several."""
 
     def path(self, i: int) -> str:
-        """The absolute path of record `i`."""
-        return self.paths[i] if self.paths is not None else f"{self.root}/{self.keys[i]}"
+        """The absolute path of record `i`; the number of the row where it is one."""
+        if self.paths is not None:
+            return self.paths[i]
+        return self.keys[i] if self.rows is not None else f"{self.root}/{self.keys[i]}"
 
 
 class Source(Model):
     """Where records come from. Subclasses are found by the registry by their `op`."""
 
     op: ClassVar[str]
-    layout: ClassVar[Literal["files"]] = "files"
 
     def infer(self) -> ElementType:
         """The type of one record before any step, from the arguments alone."""
         raise NotImplementedError
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """The types that records can turn out to have, as far as the arguments leave that open; `infer()` comes first.
+
+        What is wrong for one of them and right for another is found out when the data is there.
+        """
+        return (self.infer(),)
+
+    def has_rows(self) -> bool:
+        """Whether a record is a row of arrays, and no file of its own."""
+        return False
+
+    def needs_data(self) -> bool:
+        """Whether the records come from `build(data=)` and from nowhere else."""
+        return False
 
     def has_labels(self) -> bool:
         """Whether records carry a class label."""
@@ -81,12 +101,13 @@ class Source(Model):
         """The splits, when the source itself says which record is in which; else `None`."""
         return None
 
-    def list(self, base: Path, progress: Callable[[int], None] | None = None) -> Listing:
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the records.
 
         Args:
             base: What relative paths are relative to.
             progress: Called with the number of files seen so far, now and then.
+            data: What `build(data=)` was given, for a source that `needs_data`.
 
         Raises:
             OpError: `PG401` when a path does not exist, `PG402` when nothing was found.

@@ -74,6 +74,9 @@ class BySplit(Source):
         for split, source in parts.items():
             if source.split_names() is not None:
                 raise ValueError(f"`{split}` holds a `{source.op}` again; give it a plain source such as `image_folder`")
+        kinds = {source.has_rows(): split for split, source in parts.items()}
+        if len(kinds) > 1:
+            raise ValueError(f"`{kinds[True]}` has arrays and `{kinds[False]}` has files; every split must have the same features")
         labelled = [split for split, source in parts.items() if source.has_labels()]
         if labelled and len(labelled) < len(parts):
             bare = next(split for split in parts if split not in labelled)
@@ -93,18 +96,33 @@ class BySplit(Source):
         """Whether the reference split has labels, and so all."""
         return self.parts[self.reference].has_labels()
 
+    def has_rows(self) -> bool:
+        """Whether the parts are arrays."""
+        return self.parts[self.reference].has_rows()
+
+    def needs_data(self) -> bool:
+        """Whether one of the parts does."""
+        return any(source.needs_data() for source in self.parts.values())
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """What the reference split may give."""
+        return self.parts[self.reference].possible()
+
     def split_names(self) -> tuple[str, ...]:
         """The keys of the map."""
         return tuple(self.parts)
 
-    def list(self, base: Path, progress: Callable[[int], None] | None = None) -> Listing:
-        """List every split. One that cannot be listed is an error note when another could; see `Source.list`."""
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """List every split, each with its own part of `data`; see `Source.list`.
+
+        One that cannot be listed is an error note when another could.
+        """
         listings: dict[str, Listing] = {}
         errors: dict[str, OpError] = {}
         seen = 0
         for split, source in self.parts.items():
             try:
-                listing = source.list(base, _after(seen, progress))
+                listing = source.list(base, _after(seen, progress), _part(split, source, data))
             except OpError as problem:
                 errors[split] = problem
                 continue
@@ -125,6 +143,16 @@ class BySplit(Source):
 def _after(seen: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
     """Progress that goes on from what other splits had."""
     return None if progress is None else lambda n: progress(seen + n)
+
+
+def _part(split: str, source: Source, data: object) -> Any:
+    """The arrays of one split: `data` holds a map for each split that needs one."""
+    if not source.needs_data() or data is None:
+        return None
+    if not isinstance(data, Mapping) or not isinstance(data.get(split), Mapping):
+        help_ = 'with `by_split`, `data` has a map for each split: `data={"train": {"image": x, "label": y}, …}`'
+        raise OpError("PG418", "the arrays of this split are not in `data`", help=help_)
+    return data[split]
 
 
 def _all_sources(value: object) -> bool:

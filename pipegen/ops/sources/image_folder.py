@@ -85,7 +85,7 @@ class ImageFolder(Source):
         """Whether the sub-folders are classes."""
         return self.labels == "folder"
 
-    def list(self, base: Path, progress: Callable[[int], None] | None = None) -> Listing:
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images; see `Source.list`."""
         return self._list_below(self._scan(base, progress), "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.sources.base import Listing, Note
+from pipegen.ops.sources.rows import Rows, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +43,8 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sizes += [listing.sizes[i] for i in kept]
         parts += [split] * len(kept)
         paths += [listing.path(i) for i in kept] if root is None else []
+    rows, wrong = _rows(listings, first)
+    all_notes += wrong
     return Listing(
         root=root if root is not None else first.root if first is not None else "",
         keys=tuple(keys),
@@ -51,7 +54,22 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         notes=tuple(all_notes),
         parts=tuple(parts),
         paths=tuple(paths) if root is None else None,
+        rows=rows,
     )
+
+
+def _rows(listings: Mapping[str, Listing], first: Listing | None) -> tuple[dict[str, Rows] | None, list[Note]]:
+    """The arrays of each split, with one type for all, and a `PG210` note for each split whose rows have another."""
+    if first is None or first.rows is None:
+        return None, []
+    reference = first.rows[""]
+    parts = {split: listing.rows[""] for split, listing in listings.items() if listing.rows is not None}
+    found = {split: reference.mismatch(rows) for split, rows in parts.items()}
+    notes = [Note("PG210", f"`{split}`: {what}", field=split, severity="error") for split, what in found.items() if what is not None]
+    if notes:
+        return None, notes
+    type_ = common_type(parts, reference)
+    return {split: Rows(rows.arrays, type_) for split, rows in parts.items()}, []
 
 
 def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...], prefix: str) -> list[Note]:
@@ -62,6 +80,10 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
         example = next((listing.path(j) for j, label in enumerate(listing.labels or ()) if label == i), None)
         if example is not None:
             name = listing.class_names[i]
+            if listing.rows is not None:
+                message = f"`{split}` has the class {name!r}, in row {example}, and `{reference}` has no such class"
+                found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
+                continue
             folder = example[: example.index(f"/{name}/", len(listing.root)) + len(name) + 1]
             message = f"`{split}` has the class {name!r}, in {folder!r}, and `{reference}` has no such class"
             found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))

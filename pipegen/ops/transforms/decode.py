@@ -11,6 +11,8 @@ from pipegen.types import BYTE_RANGE, FeatureType
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.decoding import WindowOf
+
 FILE = FeatureType("encoded", "string", ())
 
 
@@ -57,16 +59,8 @@ class Decode(DecodeTransform):
 
         return decode(contents, self.channels, exif=self.exif, need=self._need(need))
 
-    def image_size(self, contents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.decoding import image_size
-
-        height, width = tf.unstack(image_size(contents, exif=self.exif))
-        return height, width
-
     def decode_window(
-        self, contents: tf.Tensor, window: tf.Tensor, need: tuple[int, int] | None = None, *, whole: bool = False
+        self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:
         from pipegen.ops.decoding import decode_window
 

@@ -99,7 +99,7 @@ class Normalize(PointwiseTransform):
         if given.low < 0:
             raise OpError("PG213", f"{what}, but gets standardised ones in {given}", field="preset", help="normalise once")
         if given.high <= 1:
-            help_ = "leave out the `rescale` before it; the preset scales by itself"
+            help_ = "give it those, without a `rescale` before it; the preset scales by itself"
             raise OpError("PG213", f"{what}, but gets {given}", field="preset", help=help_)
 
     def _check_units(self, given: Interval) -> None:

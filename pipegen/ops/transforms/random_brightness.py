@@ -28,7 +28,6 @@ class RandomBrightness(FactorTransform):
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.linear import scaled_identity, zeros
+        from pipegen.ops.colours import brightness
 
-        factor = self.drawn(u)
-        return scaled_identity(factor, channels), zeros(channels, factor), zeros(channels, factor)
+        return brightness(self.drawn(u), channels)

@@ -32,7 +32,6 @@ class RandomContrast(FactorTransform):
         return True
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.linear import scaled_identity, vector, zeros
+        from pipegen.ops.colours import contrast
 
-        factor = self.drawn(u)
-        return scaled_identity(factor, channels), zeros(channels, factor), vector([1.0 - factor] * channels, factor)
+        return contrast(self.drawn(u), channels)

@@ -49,11 +49,10 @@ class RandomFlip(GeometricTransform):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.linear import stack
+        from pipegen.ops.affine import mirrored
 
         flips = tf.cast(u < self.probability, tf.float64)
         none = tf.zeros_like(flips[..., 0])
         across = none if self.axis == "vertical" else flips[..., 0]
         down = none if self.axis == "horizontal" else flips[..., -1]
-        rows = [[1.0 - 2.0 * across, 0.0, across * (width - 1.0)], [0.0, 1.0 - 2.0 * down, down * (height - 1.0)], [0.0, 0.0, 1.0]]
-        return stack(rows, none)
+        return mirrored(across, down, none, height, width)

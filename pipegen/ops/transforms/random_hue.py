@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from pipegen.errors import OpError
     from pipegen.types import FeatureType
 
-U_SCALE, V_SCALE = 0.492111, 0.877283
-"""The scales of the colour differences blue minus luma and red minus luma in YUV."""
-
 
 class RandomHue(ColourTransform):
     """Turns colours about the gray axis by an angle drawn uniformly; luma and grays stay as they are.
@@ -57,27 +54,7 @@ class RandomHue(ColourTransform):
         return 1
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        import tensorflow as tf
+        from pipegen.ops.colours import hue
+        from pipegen.ops.linear import radians, uniform
 
-        from pipegen.ops.linear import LUMA, radians, stack, uniform, zeros
-
-        angle = radians(uniform(u[..., 0], symmetric_range(self.degrees)))
-        cos, sin = tf.cos(angle), tf.sin(angle)
-        quarter = quarter_turn()
-        rows = [
-            [weight + ((1.0 if i == j else 0.0) - weight) * cos + quarter[i][j] * sin for j, weight in enumerate(LUMA)] for i in range(3)
-        ]
-        return stack(rows, angle), zeros(channels, angle), zeros(channels, angle)
-
-
-def quarter_turn() -> tuple[tuple[float, float, float], ...]:
-    """The 3x3 matrix on RGB that turns the chroma by 90 degrees and drops luma: U' = -V, V' = U."""
-    from pipegen.ops.linear import LUMA
-
-    red_y = [(1.0 if j == 0 else 0.0) - weight for j, weight in enumerate(LUMA)]
-    blue_y = [(1.0 if j == 2 else 0.0) - weight for j, weight in enumerate(LUMA)]
-    ratio = V_SCALE / U_SCALE
-    red = [b / ratio for b in blue_y]
-    blue = [-r * ratio for r in red_y]
-    green = [-(LUMA[0] * r + LUMA[2] * b) / LUMA[1] for r, b in zip(red, blue, strict=True)]
-    return (red[0], red[1], red[2]), (green[0], green[1], green[2]), (blue[0], blue[1], blue[2])
+        return hue(radians(uniform(u[..., 0], symmetric_range(self.degrees))))

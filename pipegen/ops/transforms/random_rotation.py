@@ -49,10 +49,7 @@ class RandomRotation(GeometricTransform):
         return 1
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
+        from pipegen.ops.affine import turned
+        from pipegen.ops.linear import radians, uniform
 
-        from pipegen.ops.linear import about_centre, radians, uniform
-
-        angle = radians(uniform(u[..., 0], symmetric_range(self.degrees)))
-        cos, sin = tf.cos(angle), tf.sin(angle)
-        return about_centre(((cos, -sin), (sin, cos)), angle, height, width)
+        return turned(radians(uniform(u[..., 0], symmetric_range(self.degrees))), height, width)

@@ -31,8 +31,6 @@ class RandomSaturation(FactorTransform):
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.linear import LUMA, stack, zeros
+        from pipegen.ops.colours import saturation
 
-        factor = self.drawn(u)
-        rows = [[(1.0 - factor) * weight + (factor if i == j else 0.0) for j, weight in enumerate(LUMA)] for i in range(3)]
-        return stack(rows, factor), zeros(channels, factor), zeros(channels, factor)
+        return saturation(self.drawn(u))

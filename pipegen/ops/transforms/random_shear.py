@@ -54,13 +54,9 @@ class RandomShear(GeometricTransform):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.linear import about_centre, radians, uniform
+        from pipegen.ops.affine import slanted
+        from pipegen.ops.linear import radians, uniform
 
         slope = tf.tan(radians(uniform(u, symmetric_range(self.degrees))))
         first, last = slope[..., 0], slope[..., -1]
-        if self.axis == "x":
-            return about_centre(((1.0, -first), (0.0, 1.0)), first, height, width)
-        if self.axis == "y":
-            return about_centre(((1.0, 0.0), (-last, 1.0)), last, height, width)
-        # Content: x' = x + a y, then y' = y + b x'; solved for (x, y).
-        return about_centre(((1.0 + first * last, -first), (-last, 1.0)), first, height, width)
+        return slanted(first if self.axis != "y" else 0.0, last if self.axis != "x" else 0.0, first, height, width)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator, model_validator
 
-from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
+from pipegen.ops.magnitudes import Magnitude, check_magnitude, shift_lints, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.errors import OpError
     from pipegen.types import FeatureType
 
 
@@ -57,20 +57,15 @@ class RandomTranslation(GeometricTransform):
         return self.probability == 0 or (symmetric_range(self.x), symmetric_range(self.y)) == ((0, 0), (0, 0))
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        found = []
-        for name, value in (("x", self.x), ("y", self.y)):
-            furthest = max(abs(v) for v in symmetric_range(value))
-            if furthest >= 1:
-                message = f"`{name}` is a fraction of the side, and {furthest:g} moves the whole picture out of view"
-                found.append(OpError("PG510", message, field=name, help="for pixels, divide by the image's side"))
-        return tuple(found)
+        return (*shift_lints("x", self.x), *shift_lints("y", self.y))
 
     def num_draws(self) -> int:
         return 2
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.linear import stack, uniform
+        from pipegen.ops.affine import moved
+        from pipegen.ops.linear import uniform
 
         right = uniform(u[..., 0], symmetric_range(self.x)) * width
         down = uniform(u[..., 1], symmetric_range(self.y)) * height
-        return stack([[1.0, 0.0, -right], [0.0, 1.0, -down], [0.0, 0.0, 1.0]], right)
+        return moved(right, down)

@@ -87,8 +87,8 @@ class RandomZoom(GeometricTransform):
         return len(self._ranges())
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.linear import about_centre, uniform
+        from pipegen.ops.affine import magnified
+        from pipegen.ops.linear import uniform
 
         factors = [uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges())]
-        across, down = factors[0], factors[-1]
-        return about_centre(((1.0 / across, 0.0), (0.0, 1.0 / down)), across, height, width)
+        return magnified(factors[0], factors[-1], height, width)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 
+_ANTIALIAS_WEIGHT = 4.0
+"""What antialiasing costs, of a resize without."""
+
 
 class Resize(ElementTransform):
     """Resizes an image, to a fixed size or so that its shorter side has a given length.
@@ -66,7 +69,7 @@ class Resize(ElementTransform):
         return self
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, resizes=True)
+        return Traits(Family.ELEMENT, resizes=True, weight=_ANTIALIAS_WEIGHT if self.antialias else 1.0)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)

@@ -10,11 +10,18 @@ from PIL import Image, ImageEnhance
 
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, ColourTransform
+from pipegen.ops.transforms.brightness import Brightness
+from pipegen.ops.transforms.contrast import Contrast
 from pipegen.ops.transforms.grayscale import Grayscale
+from pipegen.ops.transforms.hue import Hue
 from pipegen.ops.transforms.random_brightness import RandomBrightness
+from pipegen.ops.transforms.random_channel_shift import RandomChannelShift
+from pipegen.ops.transforms.random_color_jitter import RandomColorJitter
 from pipegen.ops.transforms.random_contrast import RandomContrast
+from pipegen.ops.transforms.random_grayscale import RandomGrayscale
 from pipegen.ops.transforms.random_hue import RandomHue
 from pipegen.ops.transforms.random_saturation import RandomSaturation
+from pipegen.ops.transforms.saturation import Saturation
 from pipegen.types import FeatureType, Interval
 
 LUMA = np.array([0.299, 0.587, 0.114])
@@ -104,9 +111,69 @@ def test_grayscale() -> None:
 
 
 @pytest.mark.tf
+def test_random_grayscale_is_grayscale_of_three_channels() -> None:
+    np.testing.assert_array_equal(apply(RandomGrayscale(), photo()), apply(Grayscale(), photo()))
+    assert RandomGrayscale().infer(IMAGE_224).shape == IMAGE_224.shape
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("step", "random"), [
+    (Brightness(factor=1.7), RandomBrightness(factor=(1.7, 1.7))), (Contrast(factor=0.3), RandomContrast(factor=(0.3, 0.3))),
+    (Saturation(factor=2), RandomSaturation(factor=(2, 2))), (Hue(degrees=-40), RandomHue(degrees=(-40, -40))),
+], ids=str)  # fmt: skip
+def test_a_deterministic_form_is_the_random_one_without_the_draw(step: ColourTransform, random: ColourTransform) -> None:
+    np.testing.assert_array_equal(apply(step, photo()), apply(random, photo(), 0.5))
+    assert step.uses_mean() == random.uses_mean()
+    assert step.infer(IMAGE_224) == random.infer(IMAGE_224)
+
+
+@pytest.mark.tf
+def test_color_jitter_is_the_run_of_its_parts() -> None:
+    """Brightness, contrast about the mean of what entered, saturation, hue; clipped once at the end."""
+    image = photo()
+    step = RandomColorJitter(brightness_factor=0.4, contrast_factor=(0.5, 2), saturation_factor=0.8, hue_degrees=40)
+    bright, contrasting, saturated, angle = 0.6 + 0.8 * 0.9, 0.5 + 1.5 * 0.7, 0.2 + 1.6 * 0.4, np.radians(-40 + 80 * 0.3)
+    x = image * bright
+    x = x * contrasting + (1 - contrasting) * (image @ LUMA).mean()
+    gray = (x @ LUMA)[..., None]
+    x = x * saturated + (1 - saturated) * gray
+    turn = np.array([[1, 0, 0], [0, np.cos(angle), np.sin(angle)], [0, -np.sin(angle), np.cos(angle)]])
+    x = x @ (np.linalg.inv(YIQ) @ turn @ YIQ).T
+    np.testing.assert_allclose(apply(step, image, 0.9, 0.7, 0.4, 0.3), np.clip(x, 0, 255), atol=0.2)
+    alone = apply(RandomColorJitter(brightness_factor=0.4), image[..., :1], 0.9, 0.7, 0.4, 0.3)
+    np.testing.assert_allclose(alone, np.clip(image[..., :1] * bright, 0, 255), atol=1e-9)
+
+
+@pytest.mark.tf
+def test_channel_shift_is_the_one_of_image_data_generator() -> None:
+    """On an image with a 0 and a 255 in it; Keras clips others to their own extremes."""
+    from keras.src.legacy.preprocessing.image import apply_channel_shift
+
+    image = photo()
+    image[0, 0], image[0, 1] = 0, 255
+    expected = apply_channel_shift(image.astype(float), -30 + 60 * 0.8, channel_axis=2)
+    np.testing.assert_allclose(apply(RandomChannelShift(delta=30), image, 0.8), expected, atol=1e-9)
+    each = apply(RandomChannelShift(delta=30, per_channel=True), image, 0.8, 0.1, 0.5)
+    np.testing.assert_allclose(each, np.clip(image + np.array([18.0, -24.0, 0.0]), 0, 255), atol=1e-9)
+
+
+@pytest.mark.tf
 @pytest.mark.parametrize(
     "step",
-    [RandomBrightness(factor=0.2), RandomContrast(factor=0.2), RandomSaturation(factor=0.2), RandomHue(degrees=9), Grayscale()],
+    [
+        RandomBrightness(factor=0.2),
+        RandomContrast(factor=0.2),
+        RandomSaturation(factor=0.2),
+        RandomHue(degrees=9),
+        Grayscale(),
+        RandomGrayscale(),
+        RandomColorJitter(contrast_factor=0.5, hue_degrees=9),
+        RandomChannelShift(delta=9, per_channel=True),
+        Brightness(factor=2),
+        Contrast(factor=2),
+        Saturation(factor=2),
+        Hue(degrees=9),
+    ],
     ids=str,
 )
 def test_any_leading_axes(step: ColourTransform) -> None:
@@ -123,7 +190,9 @@ def test_any_leading_axes(step: ColourTransform) -> None:
 def test_one_channel_has_brightness_and_no_hue() -> None:
     gray = FeatureType("image", "uint8", (8, 8, 1), Interval(0, 255))
     assert RandomBrightness(factor=0.2).infer(gray).channels == 1
-    for step in (RandomHue(degrees=10), RandomSaturation(factor=0.2)):
+    assert RandomColorJitter(contrast_factor=0.2).infer(gray).channels == 1
+    colourful = (RandomColorJitter(brightness_factor=0.2, hue_degrees=3), RandomColorJitter(saturation_factor=0.2), RandomGrayscale())
+    for step in (RandomHue(degrees=10), RandomSaturation(factor=0.2), Hue(degrees=10), Saturation(factor=2), *colourful):
         with pytest.raises(OpError, match="needs 3 channels") as caught:
             step.infer(gray)
         assert caught.value.code == "PG205"
@@ -147,6 +216,10 @@ def test_grayscale_has_no_probability() -> None:
     (lambda: RandomContrast(factor=1.5), r"means the range \[-0.5, 2.5\]"),
     (lambda: RandomSaturation(factor=-0.5), r"write `factor: \[0.5, 1.5\]`"),
     (lambda: RandomHue(degrees=(5, -5)), "is above"),
+    (lambda: RandomColorJitter(), "give at least one of"),
+    (lambda: RandomColorJitter(contrast_factor=1.2), r"`contrast_factor: 1.2` means the range \[-0.2, 2.2\]"),
+    (lambda: RandomChannelShift(delta=-3), r"write `delta: \[-3, 3\]`"),
+    (lambda: Brightness(factor=-1), "at least 0"),
 ])  # fmt: skip
 def test_wrong_arguments_are_rejected(step: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
@@ -155,6 +228,9 @@ def test_wrong_arguments_are_rejected(step: Any, text: str) -> None:
 
 @pytest.mark.parametrize(("step", "codes"), [
     (RandomBrightness(factor=1), ["PG510"]), (RandomContrast(factor=(0.5, 9)), ["PG510"]), (RandomSaturation(factor=1), []),
+    (RandomColorJitter(brightness_factor=1, hue_degrees=0.3), ["PG510", "PG503"]), (Contrast(factor=0), ["PG510"]),
+    (Hue(degrees=400), ["PG510"]), (RandomChannelShift(delta=300), ["PG510"]), (RandomChannelShift(delta=0.2), ["PG510"]),
+    (RandomChannelShift(delta=9), []), (Saturation(factor=0), []),
     (RandomHue(degrees=0.1), ["PG503"]), (RandomHue(degrees=200), ["PG510"]), (RandomHue(degrees=0), []),
 ])  # fmt: skip
 def test_lints(step: ColourTransform, codes: list[str]) -> None:
@@ -163,6 +239,9 @@ def test_lints(step: ColourTransform, codes: list[str]) -> None:
 
 def test_an_identity_keeps_the_dtype() -> None:
     floats = IMAGE_224.with_(dtype="float32")
-    for step in (RandomBrightness(factor=0), RandomContrast(factor=0.5, probability=0), RandomSaturation(factor=0), RandomHue(degrees=0)):
+    jitter, shift = RandomColorJitter(hue_degrees=0), RandomChannelShift(delta=0)
+    fixed = (Brightness(factor=1), Contrast(factor=1), Saturation(factor=1), Hue(degrees=0))
+    random = (RandomBrightness(factor=0), RandomContrast(factor=0.5, probability=0), RandomSaturation(factor=0), RandomHue(degrees=0))
+    for step in (*random, *fixed, jitter, shift, RandomGrayscale(probability=0)):
         assert step.is_identity(floats)
         assert not step.is_identity(IMAGE_224), "it makes floats"

@@ -45,23 +45,27 @@ def pillow(contents: bytes, mode: str = "RGB") -> Array:
 
 @cache
 def traced(step: Decode) -> Any:
-    """The graph that decodes and announces the size, as a pipeline has it: nothing is known of the file."""
+    """The graph that decodes, whole and as a window of everything, as a pipeline has it: nothing is known of the file."""
     import tensorflow as tf
 
     signature = [tf.TensorSpec([], tf.string)]
-    graph = tf.function(lambda c: (step.decode(c), tf.stack(step.image_size(c))), input_signature=signature, autograph=False)
+
+    def everything(height: Any, width: Any) -> Any:
+        return tf.stack([0, 0, height, width])
+
+    graph = tf.function(lambda c: (step.decode(c), step.decode_window(c, everything)), input_signature=signature, autograph=False)
     concrete = graph.get_concrete_function()
     assert concrete.outputs[0].shape.as_list() == [None, None, step.channels]
     return concrete
 
 
 def decode(contents: bytes, step: Decode | None = None) -> Array:
-    """The whole image; the size announced must be the size that comes."""
+    """The whole image; a window is chosen in an image of just that size."""
     import tensorflow as tf
 
-    image, size = traced(step or Decode())(tf.constant(contents))
+    image, window = traced(step or Decode())(tf.constant(contents))
     assert image.dtype == tf.uint8
-    assert tuple(size.numpy()) == tuple(image.shape[:2])
+    np.testing.assert_array_equal(window.numpy(), image.numpy())
     return image.numpy().astype(int)
 
 
@@ -249,8 +253,8 @@ def test_a_window_alone_is_the_window_cut_out(name: str, need: tuple[int, int] |
         h, w = (int(rng.integers(1, side + 1)) for side in full.shape[:2])
         top, left = int(rng.integers(0, full.shape[0] - h + 1)), int(rng.integers(0, full.shape[1] - w + 1))
         window = tf.constant([top, left, h, w])
-        y = step.decode_window(tf.constant(contents), window, need).numpy()
-        np.testing.assert_array_equal(y, step.decode_window(tf.constant(contents), window, need, whole=True).numpy())
+        y = step.decode_window(tf.constant(contents), lambda *_, w=window: w, need).numpy()
+        np.testing.assert_array_equal(y, step.decode_window(tf.constant(contents), lambda *_, w=window: w, need, whole=True).numpy())
         ratio = 1
         while name != "png" and need and ratio < 8 and h >= 2 * ratio * need[0] and w >= 2 * ratio * need[1]:
             ratio *= 2
@@ -270,11 +274,12 @@ def test_a_window_in_a_graph() -> None:
 
     signature = [tf.TensorSpec([], tf.string), tf.TensorSpec([4], tf.int32)]
     step = Decode()
-    graph = tf.function(lambda c, w: step.decode_window(c, w, (20, 20)), input_signature=signature, autograph=False)
+    graph = tf.function(lambda c, w: step.decode_window(c, lambda *_: w, (20, 20)), input_signature=signature, autograph=False)
     assert graph.get_concrete_function().outputs[0].shape.as_list() == [None, None, 3]
     window = tf.constant([11, 3, 70, 81])
     for contents in WINDOWED.values():
-        np.testing.assert_array_equal(graph(contents, window).numpy(), step.decode_window(tf.constant(contents), window, (20, 20)).numpy())
+        eager = step.decode_window(tf.constant(contents), lambda *_: window, (20, 20))
+        np.testing.assert_array_equal(graph(contents, window).numpy(), eager.numpy())
 
 
 @pytest.mark.parametrize(("need", "ratio"), [

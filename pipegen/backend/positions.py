@@ -1,0 +1,188 @@
+"""Where each pixel of a warped image is read, in fixed point.
+
+Positions are 16.16 fixed-point integers, of which a fraction of 8 bits stays, so they are the same bits with and without
+XLA, at every batch size and on every TensorFlow; and they are faster than floats. In perspective a position is a quotient
+of two whole numbers, divided in float64, which IEEE 754 rounds the same way everywhere.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+ONE = 1 << 16
+"""1.0 in 16.16 fixed point."""
+
+_GRID = 32
+"""Bits behind the point of the numerators in perspective."""
+_DEPTH_GRID = 44
+"""Bits behind the point of the denominators in perspective, which are at most 1."""
+_FARTHEST = 1 << 22
+"""How far from the image a position in perspective can be, in pixels."""
+
+Size = tuple[int | tf.Tensor, int | tf.Tensor]
+
+
+def fixed_matrix(matrix: tf.Tensor, interpolation: str) -> tf.Tensor:
+    """The first two rows of output-to-input matrices in fixed point, with the rounding of the read position folded in.
+
+    Args:
+        matrix: float64 `(n, 3, 3)`, affine.
+        interpolation: `bilinear` and `bicubic` round positions to 1/256 pixel, `nearest` to whole pixels.
+
+    Returns:
+        int64 `(n, 6)`: x by x, x by y, x offset, y by x, y by y, y offset.
+    """
+    rows = tf.reshape(matrix[:, :2, :], [-1, 6])
+    limit = tf.constant(float(1 << 40), tf.float64)
+    fixed = tf.cast(tf.round(tf.clip_by_value(rows * float(ONE), -limit, limit)), tf.int64)
+    half = 1 << 15 if interpolation == "nearest" else 1 << 7
+    return fixed + tf.constant([0, 0, half, 0, 0, half], tf.int64)
+
+
+def fixed_homography(matrix: tf.Tensor, size: Size) -> tf.Tensor:
+    """Projective output-to-input matrices in fixed point.
+
+    A matrix means the same at every positive scale, so each is scaled until its third coordinate is at most 1 on the output.
+
+    Args:
+        matrix: float64 `(n, 3, 3)`, whose third coordinate is positive on what is to be seen.
+        size: Height and width of the output, in pixels.
+
+    Returns:
+        int64 `(n, 9)`, by rows: the numerators of x and of y in 2^-32, their denominator in 2^-44.
+    """
+    height, width = (tf.cast(side, tf.float64) for side in size)
+    depth = tf.abs(matrix[:, 2])
+    most = depth[:, 0] * (width - 1.0) + depth[:, 1] * (height - 1.0) + depth[:, 2]
+    entries = tf.reshape(matrix / most[:, None, None], [-1, 9])
+    coefficient, offset = float(1 << 44), float(1 << 60)  # their sums over 32767 pixels stay below 2^63
+    limits = tf.constant([coefficient, coefficient, offset] * 3, tf.float64)
+    grid = tf.constant([float(1 << _GRID)] * 6 + [float(1 << _DEPTH_GRID)] * 3, tf.float64)
+    return tf.cast(tf.round(tf.clip_by_value(entries * grid, -limits, limits)), tf.int64)
+
+
+def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, int | None]) -> bool:
+    """Whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
+    sides = [*canvas, *size]
+    return all(s is not None and s <= 512 for s in sides)
+
+
+Located = tuple[tf.Tensor, ...]
+"""Where each output pixel reads, `(n, height, width)` each: rows and columns inside the image, -1 for a constant fill's
+outside. `nearest`: row and column. `bilinear`: two rows, two columns, and the position between the rows and between the
+columns in 1/256. `bicubic`: the same with four rows and four columns, between whose middle two the position lies."""
+
+
+def locate(
+    fixed: tf.Tensor,
+    *,
+    canvas: Size,
+    size: Size,
+    fill: str,
+    interpolation: str,
+    narrow: bool,
+) -> Located:
+    """Where each output pixel reads.
+
+    It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,
+    which costs twice as much as reading. In perspective it is `project` and then `around`, which are best compiled apart.
+
+    Args:
+        fixed: int64 `(n, 6)` from `fixed_matrix`, or `(n, 9)` from `fixed_homography`.
+        canvas: Height and width of the input, in pixels.
+        size: Height and width of the output, in pixels.
+        fill: `reflect`, `nearest`, `wrap` or `constant`: what lies outside.
+        interpolation: `nearest`, `bilinear` or `bicubic`.
+        narrow: Keep rows and columns in 16 bits, and compute affine positions in 32 where this batch's matrices allow it, as
+            `fits_int32` says of the sizes.
+    """
+    index = tf.int16 if narrow else tf.int32
+
+    def positions(dtype: tf.DType) -> Located:
+        m = tf.cast(fixed, dtype)
+        eight = tf.constant(8, dtype)
+        x, y = (tf.bitwise.right_shift(_row(m, first, size), eight) for first in (0, 3))
+        return around(x, y, canvas, fill, interpolation, index)
+
+    if fixed.shape[-1] == 9:
+        return around(*project(fixed, size=size, fill=fill, interpolation=interpolation), canvas, fill, interpolation, index)
+    if not narrow:
+        return positions(tf.int64)
+    coefficient, offset = (1 << 20) - 1, 1 << 30  # their sums over 512 pixels stay below 2^31
+    bound = tf.constant([coefficient, coefficient, offset, coefficient, coefficient, offset], tf.int64)
+    fits = tf.reduce_all(tf.abs(fixed) <= bound)
+    return tf.cond(fits, lambda: positions(tf.int32), lambda: positions(tf.int64))
+
+
+def _row(m: tf.Tensor, first: int, size: Size) -> tf.Tensor:
+    """One row of the matrices at every output pixel, `(n, height, width)`."""
+    xs = tf.range(tf.cast(size[1], m.dtype))[None, None, :]
+    ys = tf.range(tf.cast(size[0], m.dtype))[None, :, None]
+    a, b, c = (m[:, i, None, None] for i in range(first, first + 3))
+    return a * xs + b * ys + c
+
+
+def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> tuple[tf.Tensor, tf.Tensor]:
+    """Positions in perspective.
+
+    Products and sums are those of integers, since XLA contracts a float product and a sum into one rounding; dividing and scaling by
+    a power of two round the same way everywhere.
+
+    What lies at or behind the horizon (a third coordinate of 0 or less) is outside: a constant fill shows there, and the
+    other fills read it as a point as far away as can be, in the direction in which it would lie.
+
+    Args:
+        fixed: int64 `(n, 9)` from `fixed_homography`.
+        size: Height and width of the output, in pixels.
+        fill: As for `locate`.
+        interpolation: As for `locate`.
+
+    Returns:
+        x and y in 1/256 pixel, int32 `(n, height, width)`; whole pixels for `nearest`.
+    """
+    depth = _row(fixed, 6, size)
+    unit = 1 if interpolation == "nearest" else 256
+    scale, farthest = float(unit << (_DEPTH_GRID - _GRID)), float(unit * _FARTHEST)
+    divisor = tf.cast(tf.maximum(depth, tf.ones_like(depth)), tf.float64)
+
+    def quotient(first: int) -> tf.Tensor:
+        real = tf.cast(_row(fixed, first, size), tf.float64) * scale / divisor
+        return tf.cast(tf.floor(tf.clip_by_value(real + 0.5, -farthest, farthest)), tf.int32) * (256 // unit)
+
+    x, y = quotient(0), quotient(3)
+    return x, tf.where(depth > 0, y, -256 * _FARTHEST) if fill == "constant" else y
+
+
+def around(x: tf.Tensor, y: tf.Tensor, canvas: Size, fill: str, interpolation: str, index: tf.DType) -> Located:
+    """What positions in 1/256 pixel read, with what rounds them to whole pixels added where that is to be; rows and columns as `index`."""
+    eight, mask = tf.constant(8, x.dtype), tf.constant(255, x.dtype)
+    steps = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}[interpolation]
+    places = []
+    for position, side in ((y, canvas[0]), (x, canvas[1])):
+        whole = tf.bitwise.right_shift(position, eight)
+        places += [tf.cast(_inside(whole + tf.constant(i, x.dtype), tf.cast(side, x.dtype), fill), index) for i in steps]
+    if interpolation == "nearest":
+        return tuple(places)
+    return (*places, *(tf.cast(tf.bitwise.bitwise_and(position, mask), tf.uint8) for position in (y, x)))
+
+
+def _inside(i: tf.Tensor, n: tf.Tensor, fill: str) -> tf.Tensor:
+    """The position inside 0..n-1 that a position stands for; -1 where a constant does."""
+    one = tf.constant(1, i.dtype)
+    if fill == "reflect":
+        r = _modulo(i, n + n)
+        return tf.minimum(r, n + n - one - r)
+    if fill == "wrap":
+        return _modulo(i, n)
+    if fill == "constant":
+        return tf.where(tf.logical_or(i < 0, i >= n), -tf.ones_like(i), i)
+    return tf.clip_by_value(i, tf.zeros_like(n), n - one)
+
+
+def _modulo(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """`i mod n` in [0, n), through a float quotient and a correction, which is much faster than integer division."""
+    real = tf.float32 if i.dtype == tf.int32 else tf.float64
+    quotient = tf.cast(tf.floor(tf.cast(i, real) / tf.cast(n, real)), i.dtype)
+    r = i - quotient * n
+    r = tf.where(r < 0, r + n, r)
+    return tf.where(r >= n, r - n, r)

@@ -1,0 +1,55 @@
+"""Reads rows of arrays, one or a whole batch at a time.
+
+An array is held once, whatever number of splits and datasets read it: as one tensor, or, where it is mapped from a file that
+is large beside the RAM budget, in that file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.rows import Rows
+
+Reader = Callable[[tf.Tensor], tf.Tensor]
+"""From row numbers, int64 of any shape `(...)`, to rows `(..., height, width, channels)`."""
+
+_readers: WeakKeyDictionary[Rows, dict[str, Reader]] = WeakKeyDictionary()
+
+
+def readers(rows: Rows, ram_budget: int) -> dict[str, Reader]:
+    """What reads each array, made once.
+
+    Args:
+        rows: The arrays.
+        ram_budget: In bytes; a mapped file that takes more than half of it is read from the disk as rows are asked for.
+    """
+    if rows not in _readers:
+        _readers[rows] = {name: _reader(array, ram_budget) for name, array in rows.arrays.items()}
+    return _readers[rows]
+
+
+def _reader(array: np.ndarray[Any, Any], ram_budget: int) -> Reader:
+    if isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget:
+        return _mapped(array)
+    # An eager tensor that a dataset's function captures is handed over as it is, and never becomes a constant of the graph.
+    with tf.device("CPU:0"):
+        tensor = tf.constant(array)
+    return lambda row: tf.gather(tensor, row)
+
+
+def _mapped(array: np.ndarray[Any, Any]) -> Reader:
+    def take(row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.ascontiguousarray(array[row])
+
+    def read(row: tf.Tensor) -> tf.Tensor:
+        taken = tf.numpy_function(take, [row], tf.as_dtype(array.dtype), stateful=False)
+        taken.set_shape([*row.shape, *array.shape[1:]])
+        return taken
+
+    return read

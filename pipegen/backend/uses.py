@@ -1,0 +1,42 @@
+"""What a use of a step comes to for each example: its own draws, its schedules, and whether it acts at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Transform
+    from pipegen.plan.stages import StepRef
+
+
+def own_draws(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
+    """The numbers of one step, without its gate: `(..., num_draws)`."""
+    return draws[..., ref.start : ref.start + ref.step.num_draws()]
+
+
+def step_of(ref: StepRef, draws: tf.Tensor) -> Transform:
+    """The step, its schedules read at the epoch, which is the last number of every example's vector where there are any.
+
+    A batch is of one epoch, so the first example speaks for all.
+    """
+    return ref.step.at(tf.reshape(draws[..., -1], [-1])[0]) if ref.step.schedules() else ref.step
+
+
+def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
+    """Whether a conditional step acts on each example: bool `(...)`."""
+    reasons = []
+    if ref.gated:
+        probability: float = ref.step.probability  # type: ignore[attr-defined]
+        reasons.append(draws[..., ref.start + ref.step.num_draws()] < probability)
+    if ref.choice is not None:
+        policy = ref.choice.policy
+        if policy.conditional:
+            reasons.append(acts(policy, draws))
+        if ref.choice.number is not None:
+            reasons.append(step_of(policy, draws).chosen(own_draws(policy, draws), ref.choice.number))  # type: ignore[attr-defined]
+    result = reasons[0]
+    for reason in reasons[1:]:
+        result = tf.logical_and(result, reason)
+    return result

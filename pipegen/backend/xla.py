@@ -1,0 +1,36 @@
+"""Functions of vectors that XLA compiles, apart from the kernels: small integer arithmetic that runs once a batch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import tensorflow as tf
+
+log = logging.getLogger("pipegen")
+
+
+def compiled(function: Callable[..., Any], *dtypes: tf.DType) -> Callable[..., Any]:
+    """The function compiled by XLA, traced once for vectors of any length and compiled once for each length.
+
+    A graph that calls it has one node for it, which TensorFlow does not take apart whenever an iterator is made.
+
+    Args:
+        function: Takes vectors `(n,)`.
+        dtypes: Theirs.
+    """
+    signature = [tf.TensorSpec([None], dtype) for dtype in dtypes]
+    return tf.function(function, jit_compile=True, autograph=False, input_signature=signature)
+
+
+@cache
+def available() -> bool:
+    """Whether XLA can compile at all on this machine; asked once."""
+    try:
+        compiled(lambda x: x + tf.constant(1, tf.uint32), tf.uint32)(tf.zeros([2], tf.uint32))
+    except (tf.errors.OpError, ValueError, TypeError) as error:
+        log.warning("XLA is not available, so everything runs as plain TensorFlow: %s", str(error).splitlines()[0])
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""A folder of caches: which there are, what each takes, and how one is removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipegen.cache.store import About, read_about, read_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A cache as it lies in its folder.
+
+    Attributes:
+        path: Its own folder.
+        about: What it says of itself.
+        filled: Records that have an entry, or `None` where a file of it is missing.
+        bytes: What it takes on the disk.
+        used: When it was last written, in seconds since the epoch.
+    """
+
+    path: Path
+    about: About
+    filled: int | None
+    bytes: int
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What checking a cache's checksums gave.
+
+    Attributes:
+        checked: Records that have an entry.
+        damaged: Those whose bytes do not fit it, in order.
+        problem: Why nothing could be checked; empty when it could.
+    """
+
+    checked: int
+    damaged: tuple[int, ...]
+    problem: str = ""
+
+
+def caches_in(folder: Path) -> list[Held]:
+    """The caches of a folder, the one written last first.
+
+    Raises:
+        OSError: When the folder cannot be read.
+    """
+    found = []
+    for path in sorted(p for p in folder.iterdir() if p.is_dir()):
+        about = read_about(path)
+        if about is not None and about.key == path.name:
+            found.append(Held(path, about, _filled(path, about), allocated(path), _last_written(path)))
+    return sorted(found, key=lambda held: -held.used)
+
+
+def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
+    """Compare every filled record with its checksum; nothing is decoded.
+
+    Args:
+        held: The cache.
+        progress: Called with how many are done, now and then.
+    """
+    try:
+        store = read_store(held.path, held.about)
+    except OSError as error:
+        return Verdict(0, (), f"{error.strerror or error}: {Path(str(error.filename or held.path)).name}")
+    checked, damaged = 0, []
+    for row, good in store.check():
+        checked += 1
+        if not good:
+            damaged.append(row)
+        if progress is not None and checked % 256 == 0:
+            progress(checked)
+    return Verdict(checked, tuple(damaged))
+
+
+def remove(held: Held) -> None:
+    """Delete a cache. A process that uses it keeps its open files and runs on.
+
+    Raises:
+        OSError: When that does not work.
+    """
+    shutil.rmtree(held.path)
+
+
+def allocated(path: Path) -> int:
+    """Bytes that the files of a folder take on the disk; holes of sparse files take none."""
+    total = 0
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            total += entry.stat(follow_symlinks=False).st_blocks * 512
+    return total
+
+
+def free_bytes(folder: Path) -> int | None:
+    """What the disk under a folder, which need not exist yet, has left for this user; `None` where that is not known."""
+    try:
+        disk = os.statvfs(nearest(folder))
+    except (OSError, AttributeError):
+        return None
+    return disk.f_bavail * disk.f_frsize
+
+
+def nearest(folder: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    return next((p for p in (folder, *folder.parents) if p.exists()), Path.cwd())
+
+
+def _filled(path: Path, about: About) -> int | None:
+    try:
+        return sum(1 for _ in read_store(path, about).filled())
+    except OSError:
+        return None
+
+
+def _last_written(path: Path) -> float:
+    times = []
+    with suppress(OSError), os.scandir(path) as entries:
+        times = [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
+    return max(times, default=0.0)

@@ -1,0 +1,105 @@
+"""What identifies a cache on disk: everything that decides the bytes at the cache point, and nothing that comes after it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+import pipegen
+from pipegen.cache.store import About, Column
+from pipegen.errors import InternalError
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Cache, Element
+from pipegen.spec.spec_hash import canonical
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
+    from pipegen.plan.nodes import Plan
+    from pipegen.plan.stages import Stage
+    from pipegen.spec.models import PipelineSpec
+
+_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
+_PLACE = frozenset({"when", "probability"})
+"""Arguments that say where a step acts, not what it does: a cache holds steps that act on every example of its split."""
+
+
+def upstream(plan: Plan) -> tuple[Stage, ...]:
+    """The stages whose result a plan caches, in order; none without a cache."""
+    found: list[Stage] = []
+    for node in plan.nodes:
+        if isinstance(node, Cache):
+            return tuple(found)
+        if isinstance(node, Element):
+            found.extend(node.stages)
+    return ()
+
+
+def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
+    """32 hexadecimal digits that name a cache.
+
+    They cover the source, the stages before the cache point, the type there, the data's fingerprint, and the versions of
+    pipegen and TensorFlow, since bits are promised within one version. Splits with the same stages share one cache, and so
+    do specs that differ in what comes later: other steps, the batch, the seed, the splits themselves.
+
+    Args:
+        spec: The spec.
+        plan: The optimised plan of a split.
+        fingerprint: The manifest's.
+    """
+    node = next(n for n in plan.nodes if isinstance(n, Cache))
+    covered = {
+        "pipegen": pipegen.__version__,
+        "tensorflow": tensorflow_version(),
+        "source": canonical(spec)["source"],
+        "data": fingerprint,
+        "stages": [_plain(stage) for stage in upstream(plan)],
+        "type": [[name, t.dtype, t.shape] for name, t in node.out.items() if t.kind != "label"],
+    }
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
+    """What the cache of a plan holds: a row for each record of the data, whichever split it is in."""
+    node = next(n for n in plan.nodes if isinstance(n, Cache))
+    columns = []
+    for name, t in node.out.items():
+        if t.kind != "label":
+            if t.num_bytes is None:
+                raise InternalError(f"a cache was placed where `{name}` is {t}")
+            columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))
+    key = cache_key(spec, plan, manifest.fingerprint)
+    return About(key, spec.name or "", steps_in_words(plan), len(manifest.listing.keys), tuple(columns))
+
+
+def steps_in_words(plan: Plan) -> str:
+    """The steps that a cache stands behind: `decode → resize`."""
+    return " → ".join(dict.fromkeys(ref.step.op for stage in upstream(plan) for ref in s.refs(stage)))
+
+
+def tensorflow_version() -> str:
+    """The installed version, found without importing it; empty where no distribution of a known name is installed."""
+    for name in _DISTRIBUTIONS:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return ""
+
+
+def _plain(value: Any) -> Any:
+    """A stage as plain values: which step it is and its arguments, less its place in the spec and among the draws."""
+    if isinstance(value, s.StepRef):
+        return [value.step.op, {k: v for k, v in value.step.meaning().items() if k not in _PLACE}]
+    if is_dataclass(value):
+        return [type(value).__name__, {f.name: _plain(getattr(value, f.name)) for f in fields(value)}]
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value

@@ -1,0 +1,299 @@
+"""One cache on disk: a file for each feature with a row for each record, and an index that says which rows are whole.
+
+A row counts only when the checksum in its index entry fits its bytes. That alone makes it safe:
+
+- A process that is killed while it writes leaves a row without an entry, or with one that does not fit; after a loss of
+  power the same holds for whatever order the system wrote in. Such a row is computed again.
+- Two processes that fill one cache write the same bytes to the same places, so they need no lock.
+- A row that was damaged later is found the first time that a process wants it, and computed again.
+
+Rows are written and read by system calls, which report a full or a failing disk as an error; a memory map would end the
+process. The files are sparse: a row takes room on the disk when it is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import weakref
+import zlib
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+State = Literal["empty", "whole", "damaged"]
+
+FORMAT = 1
+ABOUT = "about.json"
+INDEX = "index"
+_ENTRY = struct.Struct("<IIq")
+"""A row's entry in the index: checksum, mark, stamp. A hole in the file reads as a mark of 0."""
+_FILLED = 0x70670001
+_PAGES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a cache holds of each record for one feature.
+
+    Attributes:
+        name: The feature.
+        dtype: Its dtype.
+        shape: Its shape, in elements.
+        row: Bytes of a row.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a cache says of itself.
+
+    Attributes:
+        key: Its name, which stands for everything that decides its bytes.
+        spec: The name of the spec that made it.
+        steps: The steps that it stands behind, in words.
+        records: Rows in all.
+        columns: The features of a row, in order.
+        created: When it was made, ISO 8601 in UTC.
+    """
+
+    key: str
+    spec: str
+    steps: str
+    records: int
+    columns: tuple[Column, ...]
+    created: str = ""
+
+    @property
+    def row(self) -> int:
+        """Bytes of a record over all features."""
+        return sum(c.row for c in self.columns)
+
+
+class Store:
+    """An open cache. `open_store` makes one, `read_store` looks at one.
+
+    Args:
+        folder: The cache's own folder.
+        about: What is in it.
+        files: Open files: the index, then one for each feature.
+
+    Attributes:
+        refused: Why nothing more is written, once that is so.
+        told: What users have been warned of.
+    """
+
+    def __init__(self, folder: Path, about: About, files: list[int]) -> None:
+        self.folder = folder
+        self.about = about
+        self.refused: OSError | None = None
+        self.told: set[str] = set()
+        self._files = files
+        weakref.finalize(self, _close, files)
+
+    def state(self, row: int, stamp: int = 0) -> State:
+        """What is in a row.
+
+        Args:
+            row: Which record.
+            stamp: Tells versions of the record apart: the time its file was last changed. A row of another stamp is as
+                good as empty.
+        """
+        entry = self._entry(row)
+        if entry is None or entry[1] != stamp:
+            return "empty"
+        return "whole" if entry[0] == self._checksum_on_disk(row, stamp) else "damaged"
+
+    def read(self, row: int, into: Sequence[memoryview]) -> None:
+        """Copy a row that is whole into writable buffers, one for each feature.
+
+        Raises:
+            OSError: When the disk fails, or a file has been cut short since.
+        """
+        for number, column, buffer in zip(self._files[1:], self.about.columns, into, strict=True):
+            if os.preadv(number, [buffer], row * column.row) != column.row:
+                raise OSError(errno.EIO, "the cache has been cut short", str(self.folder))
+
+    def write(self, row: int, values: Sequence[bytes | memoryview], stamp: int = 0) -> bool:
+        """Fill a row.
+
+        Returns:
+            Whether it could be written; `refused` then says why not, and nothing more is written.
+        """
+        if self.refused is not None:
+            return False
+        try:
+            checksum = _seed(row, stamp)
+            for number, column, value in zip(self._files[1:], self.about.columns, values, strict=True):
+                checksum = zlib.crc32(value, checksum)
+                _write_all(number, value, row * column.row)
+            _write_all(self._files[0], _ENTRY.pack(checksum, _FILLED, stamp), row * _ENTRY.size)
+        except OSError as error:
+            self.refused = error
+            return False
+        return True
+
+    def filled(self) -> Iterator[int]:
+        """The rows that have an entry, in order; whether they are whole is not looked at."""
+        for first in range(0, self.about.records, _PAGES):
+            entries = os.pread(self._files[0], _PAGES * _ENTRY.size, first * _ENTRY.size)
+            for i in range(min(len(entries) // _ENTRY.size, self.about.records - first)):
+                if _ENTRY.unpack_from(entries, i * _ENTRY.size)[1] == _FILLED:
+                    yield first + i
+
+    def check(self) -> Iterator[tuple[int, bool]]:
+        """Every row that has an entry, and whether its bytes fit it."""
+        for row in self.filled():
+            entry = self._entry(row)
+            yield row, entry is not None and entry[0] == self._checksum_on_disk(row, entry[1])
+
+    def _entry(self, row: int) -> tuple[int, int] | None:
+        data = _read(self._files[0], _ENTRY.size, row * _ENTRY.size)
+        if data is None:
+            return None
+        checksum, mark, stamp = _ENTRY.unpack(data)
+        return (checksum, stamp) if mark == _FILLED else None
+
+    def _checksum_on_disk(self, row: int, stamp: int) -> int | None:
+        checksum = _seed(row, stamp)
+        for number, column in zip(self._files[1:], self.about.columns, strict=True):
+            data = _read(number, column.row, row * column.row)
+            if data is None:
+                return None
+            checksum = zlib.crc32(data, checksum)
+        return checksum
+
+
+def open_store(folder: Path, about: About) -> Store:
+    """Open a cache to use it; it is made where there is none.
+
+    Several processes may do so at once: each step can be done twice.
+
+    Args:
+        folder: The folder that holds caches.
+        about: Which one.
+
+    Raises:
+        OSError: When it can be neither made nor read.
+    """
+    own, files = folder / about.key, list[int]()
+    try:
+        own.mkdir(parents=True, exist_ok=True)
+        for name, size in _sizes(about).items():
+            files.append(os.open(own / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+            if os.fstat(files[-1]).st_size < size:
+                os.truncate(files[-1], size)
+        _describe(own, about)
+    except OSError as error:
+        _close(files)
+        store = _open_as_it_is(own, about, error)
+        store.refused = error
+        return store
+    return Store(own, about, files)
+
+
+def _open_as_it_is(own: Path, about: About, error: OSError) -> Store:
+    """A cache that may only be read serves what it holds."""
+    try:
+        whole = all((own / name).stat().st_size >= size for name, size in _sizes(about).items())
+    except OSError:
+        raise error from None
+    if not whole:
+        raise error
+    return read_store(own, about)
+
+
+def read_store(own: Path, about: About) -> Store:
+    """Open a cache to look at it, damaged or not.
+
+    Args:
+        own: The cache's own folder.
+        about: What is in it.
+
+    Raises:
+        OSError: When a file is missing or may not be read.
+    """
+    files = list[int]()
+    try:
+        for name in _sizes(about):
+            files.append(os.open(own / name, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        _close(files)
+        raise
+    return Store(own, about, files)
+
+
+def _describe(own: Path, about: About) -> None:
+    """Write what a cache says of itself, unless it does already."""
+    if read_about(own) is None:
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        fresh = own / f"{ABOUT}.{os.getpid()}"
+        fresh.write_text(json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2), encoding="utf-8")
+        fresh.replace(own / ABOUT)
+
+
+def read_about(folder: Path) -> About | None:
+    """What the cache in a folder says of itself, or `None` when there is none that this version can read."""
+    try:
+        values: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        if values.pop("pipegen_cache") != FORMAT:
+            return None
+        columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
+        return About(columns=columns, **values)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def file_stamp(path: str) -> int:
+    """When a file was last changed, in ns; 0 for what is no file."""
+    with suppress(OSError, ValueError):
+        return os.stat(path).st_mtime_ns
+    return 0
+
+
+def _sizes(about: About) -> dict[str, int]:
+    """The files of a cache and their full sizes, the index first."""
+    columns = {_column_file(i): about.records * c.row for i, c in enumerate(about.columns)}
+    return {INDEX: about.records * _ENTRY.size, **columns}
+
+
+def _column_file(column: int) -> str:
+    return f"{column}.rows"
+
+
+def _seed(row: int, stamp: int) -> int:
+    """What a checksum starts from, so that a row in another's place does not fit."""
+    return zlib.crc32(struct.pack("<qq", row, stamp))
+
+
+def _read(number: int, size: int, offset: int) -> bytes | None:
+    """Bytes of a file, or `None` where they are not there or cannot be read."""
+    try:
+        data = os.pread(number, size, offset)
+    except OSError:  # a bad block
+        return None
+    return data if len(data) == size else None
+
+
+def _write_all(number: int, data: bytes | memoryview, offset: int) -> None:
+    view = memoryview(data).cast("B")
+    while view:
+        written = os.pwrite(number, view, offset)
+        view, offset = view[written:], offset + written
+
+
+def _close(files: list[int]) -> None:
+    while files:
+        os.close(files.pop())

@@ -1,0 +1,185 @@
+"""`pipegen cache`: what lies in the folders of `runtime: {cache: {disk: FOLDER}}`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pipegen.cli.cache_report import as_json, table, verdict_line
+from pipegen.cli.common import Sets, is_terminal, load_spec, progress, say
+from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.files import SUFFIX, spec_files
+from pipegen.cli.options import OptionalValues, help_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipegen.cache.folder import Held
+
+Where = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FOLDER|SPEC", help="Folders of caches, or specs that name one; by default the specs found here."),
+]
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")]
+Only = Annotated[str | None, typer.Option("--only", metavar="KEY", help="Only the caches whose key starts like this.")]
+
+
+def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> None:  # noqa: B006 - Typer makes a list of its own
+    """List the caches on disk, with what is in them.
+
+    A cache holds what comes out of the steps that are the same in every epoch. Its key stands for those steps and for the
+    data, so that a changed size or file makes another cache, and a changed batch, seed or later step goes on with this one.
+    Size is what it takes on the disk; it grows as records are filled in.
+
+    Examples:
+      pipegen cache ls                           of every spec in or below this folder
+      pipegen cache ls flowers.pipegen.yaml
+      pipegen cache ls /ssd/cache --format json
+    """
+    found = _held(where, sets)
+    if output_format == "json":
+        say(json.dumps(as_json(found), indent=2, ensure_ascii=False))
+        return
+    for folder, caches in found.items():
+        say(table(folder, caches))
+
+
+def clear(
+    where: Where = None,
+    only: Only = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Delete caches, and nothing else that lies in their folder.
+
+    They fill again when they are wanted. A run that uses one keeps its open files and goes on; the disk gets the room back
+    when it ends.
+
+    Examples:
+      pipegen cache clear flowers.pipegen.yaml
+      pipegen cache clear /ssd/cache --only 3f2a --yes
+    """
+    from pipegen.cache.folder import remove
+    from pipegen.spec.units import format_bytes
+
+    found = _chosen(_held(where, sets), only)
+    caches = [held for several in found.values() for held in several]
+    if not caches:
+        say("there is nothing to delete")
+        return
+    size = format_bytes(sum(held.bytes for held in caches))
+    if not yes:
+        if not is_terminal(sys.stdin):
+            raise CannotRun("deleting needs a yes, and nobody is here to ask", "add --yes")
+        for folder, several in found.items():
+            say(table(folder, several))
+        typer.confirm(f"delete {_count(len(caches))}, {size}?", abort=True)
+    for held in caches:
+        remove(held)
+    say(f"deleted {_count(len(caches))}, {size}")
+
+
+def verify(
+    where: Where = None,
+    only: Only = None,
+    output_format: Format = "text",
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Compare the records in caches with their checksums.
+
+    Nothing is decoded. The exit code is 1 when a record is damaged. A run does the same with each record before it uses it,
+    and computes a damaged one again: this finds a failing disk early.
+
+    Examples:
+      pipegen cache verify flowers.pipegen.yaml
+      pipegen cache verify /ssd/cache --format json
+    """
+    from pipegen.cache import folder as caches
+
+    found = _chosen(_held(where, sets), only)
+    verdicts = {}
+    for held in (h for several in found.values() for h in several):
+        with progress(held.about.key[:8], held.filled) as tick:
+            verdicts[held.about.key] = caches.verify(held, tick)
+        if output_format == "text":
+            say(verdict_line(held, verdicts[held.about.key]))
+    if output_format == "json":
+        say(json.dumps(as_json(found, verdicts), indent=2, ensure_ascii=False))
+    elif not verdicts:
+        say("there is no cache")
+    if any(v.damaged or v.problem for v in verdicts.values()):
+        raise typer.Exit(FOUND)
+
+
+def _count(n: int) -> str:
+    return f"{n} cache{'s' if n != 1 else ''}"
+
+
+def _held(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Held]]:
+    """The caches of each folder, in the order asked for.
+
+    Raises:
+        CannotRun: When there is no such folder, or a spec names none.
+    """
+    from pipegen.cache.folder import caches_in
+
+    found: dict[Path, list[Held]] = {}
+    for folder in _folders(list(where or ()), sets):
+        try:
+            found[folder] = caches_in(folder)
+        except OSError as error:
+            raise CannotRun(f"cannot read {folder}: {(error.strerror or str(error)).lower()}") from error
+    return found
+
+
+def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
+    folders: dict[Path, None] = {}
+    for name in where or spec_files([]):
+        if os.path.isdir(name):
+            folders[Path(name)] = None
+            continue
+        if not os.path.exists(name) and name != "-":
+            raise CannotRun(f"there is no {name}", "name a folder of caches, or a spec that has `runtime: {cache: {disk: FOLDER}}`")
+        folder = _folder_of(name, sets)
+        if folder is not None and folder.is_dir():
+            folders[folder] = None
+        elif where and folder is None:
+            raise CannotRun(f"{name} has no cache on disk", "write `runtime: {cache: {disk: FOLDER}}`, or name the folder itself")
+    return list(folders)
+
+
+def _folder_of(spec: str, sets: Iterable[str]) -> Path | None:
+    """The folder that a spec names, or `None`."""
+    from pipegen.spec.models import DiskCache
+
+    wanted = load_spec(spec, sets).model.runtime.cache
+    return Path(wanted.disk) if isinstance(wanted, DiskCache) else None
+
+
+def _chosen(found: dict[Path, list[Held]], only: str | None) -> dict[Path, list[Held]]:
+    """The caches whose key starts with `only`.
+
+    Raises:
+        CannotRun: When none does.
+    """
+    if only is None:
+        return found
+    chosen = {folder: [h for h in several if h.about.key.startswith(only)] for folder, several in found.items()}
+    if not any(chosen.values()):
+        raise CannotRun(f"no cache has a key that starts with {only}", "`pipegen cache ls` shows them")
+    return {folder: several for folder, several in chosen.items() if several}
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    help=f"Look after caches on disk.\n\nSpecs (*{SUFFIX}) ask for them with `runtime: {{cache: {{disk: FOLDER}}}}`.",
+)
+for command in (ls, clear, verify):
+    app.command(cls=OptionalValues, help=help_text(command))(command)

@@ -1,0 +1,150 @@
+"""A first spec for a `.npz` file: which of its arrays are images, which are their labels, and whether they come in splits."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.cli.failures import CannotRun
+from pipegen.errors import OpError
+from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.classes import read_labels
+from pipegen.ops.sources.npz import read_arrays
+from pipegen.ops.sources.rows import read_image
+from pipegen.spec.scalars import needs_quotes, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pipegen.types import FeatureType
+
+_SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation", "dev": "validation", "test": "test"}
+_BATCH = 128
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An array of images, and its labels where it has any.
+
+    Attributes:
+        image: Its name in the file.
+        label: The name of the labels, or `None`.
+        split: The split that its name says, or an empty text.
+        count: How many rows it has.
+        type: The type of an image.
+        classes: How many classes there are, 0 without labels.
+    """
+
+    image: str
+    label: str | None
+    split: str
+    count: int
+    type: FeatureType
+    classes: int
+
+
+def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
+    """Write a spec for a `.npz` file.
+
+    Args:
+        file: The file.
+        spec_folder: Where the spec will stand; its path is relative to that.
+
+    Returns:
+        The text of the spec, and what was found in a few words.
+
+    Raises:
+        CannotRun: When the file cannot be read, or holds no images.
+    """
+    try:
+        arrays = read_arrays(file)
+    except OpError as error:
+        raise CannotRun(error.message, error.help or "") from None
+    pairs = _pairs(arrays)
+    if not pairs:
+        shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
+        raise CannotRun(f"{file} holds no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
+    path = _text(os.path.relpath(os.path.abspath(file), os.path.abspath(spec_folder)).replace(os.sep, "/"))
+    first = pairs[0]
+    summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
+    summary += f", in {first.classes} classes" if first.label else ""
+    lines = ["# yaml-language-server: $schema=pipegen.schema.json", f"# `pipegen init` found {summary}."]
+    lines += [f"# {p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
+    lines += ["pipegen: 1", *_source(pairs, path), *_steps(first)]
+    lines.append(f"batch: {{size: {min(_BATCH, max(1, first.count // 4))}}}")
+    return "\n".join(lines) + "\n", summary
+
+
+def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
+    """Images with their labels: of several, those whose names say a split, training first; else the first alone."""
+    found = []
+    for name, array in arrays.items():
+        try:
+            rows, type_ = read_image(name, ArrayFeature(kind="image"), array)
+        except OpError:
+            continue
+        label, classes = _label(name, len(rows), arrays)
+        found.append(Pair(name, label, _split(name), len(rows), type_, classes))
+    by_split = {pair.split: pair for pair in reversed(found) if pair.split}
+    order = [s for s in ("train", "validation", "test") if s in by_split]
+    alike = [by_split[s] for s in order if _alike(by_split[s], by_split[order[0]])]
+    return alike if order[:1] == ["train"] else found[:1]
+
+
+def _alike(pair: Pair, other: Pair) -> bool:
+    same = (pair.type.dtype, pair.type.shape) == (other.type.dtype, other.type.shape)
+    return same and (pair.label is None) == (other.label is None) and pair.classes <= other.classes
+
+
+def _label(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str | None, int]:
+    """The labels of an array of images: as many, of the same split, with names of classes or few numbers."""
+    for name, array in arrays.items():
+        if name == image or len(array.shape) not in (1, 2) or len(array) != count or _split(name) != _split(image):
+            continue
+        try:
+            return name, len(read_labels(name, None, 0, array)[1])
+        except OpError:
+            continue
+    return None, 0
+
+
+def _split(name: str) -> str:
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
+
+
+def _source(pairs: list[Pair], path: str) -> list[str]:
+    if len(pairs) == 1:
+        splits = f"splits: {{parts: {{train: 0.8, validation: 0.2}}{', stratify: label' if pairs[0].label else ''}}}"
+        return [f"source: {_arrays(pairs[0], path)}", *([splits] if pairs[0].label else [])]
+    return ["source:", "  by_split:", *(f"    {pair.split}: {_arrays(pair, path)}" for pair in pairs)]
+
+
+def _arrays(pair: Pair, path: str) -> str:
+    label = f", label: {{kind: label, key: {_text(pair.label)}}}" if pair.label else ""
+    height, width, channels = pair.type.shape
+    size = height if height == width else f"[{height}, {width}]"
+    image = f"image: {{kind: image, key: {_text(pair.image)}, size: {size}, channels: {channels}}}"
+    return f"{{arrays: {{path: {path}, features: {{{image}{label}}}}}}}"
+
+
+def _steps(pair: Pair) -> list[str]:
+    steps = (
+        [
+            "  - random_flip  # left and right; take it out where that matters, as in text",
+            "  - random_rotation: {degrees: 10}",
+        ]
+        if pair.label
+        else []
+    )
+    if pair.type.interval is not None and pair.type.interval.high > 1:
+        steps.append("  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}")
+    return ["transforms:", *steps] if steps else []
+
+
+def _text(text: str) -> str:
+    text = text.replace("$", "$$")
+    return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text

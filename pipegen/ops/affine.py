@@ -1,0 +1,107 @@
+"""3x3 matrices from output to input pixel coordinates, by what happens to the picture: what the geometric steps are made of.
+
+Every function takes float64 scalars or tensors of the batch's shape `(...)` and gives float64 `(..., 3, 3)`. What is said of the picture
+(it turns, it moves) is the inverse of the matrix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.linear import about_centre, multiply, stack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    import tensorflow as tf
+
+    Scalar: TypeAlias = float | tf.Tensor
+    Point: TypeAlias = tuple[Scalar, Scalar]
+
+
+def mirrored(across: Scalar, down: Scalar, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The picture with left and right swapped where `across` is 1 and not 0, and top and bottom where `down` is."""
+    rows = [[1.0 - 2.0 * across, 0.0, across * (width - 1.0)], [0.0, 1.0 - 2.0 * down, down * (height - 1.0)], [0.0, 0.0, 1.0]]
+    return stack(rows, like)
+
+
+def turned(angle: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The picture turned about the centre, counter-clockwise as seen, by an angle in radians."""
+    import tensorflow as tf
+
+    cos, sin = tf.cos(angle), tf.sin(angle)
+    return about_centre(((cos, -sin), (sin, cos)), angle, height, width)
+
+
+def slanted(x: Scalar, y: Scalar, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The picture slanted about the centre by slopes: content goes to x' = x + `x` y, and then to y' = y + `y` x'."""
+    return about_centre(((1.0 + x * y, -x), (-y, 1.0)), like, height, width)
+
+
+def magnified(across: tf.Tensor, down: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The picture magnified about the centre by a factor for each side."""
+    return about_centre(((1.0 / across, 0.0), (0.0, 1.0 / down)), across, height, width)
+
+
+def moved(right: tf.Tensor, down: tf.Tensor) -> tf.Tensor:
+    """The picture moved by distances in pixels."""
+    return stack([[1.0, 0.0, -right], [0.0, 1.0, -down], [0.0, 0.0, 1.0]], right)
+
+
+def affine(
+    *, degrees: tf.Tensor, x: tf.Tensor, y: tf.Tensor, shear: Point, factor: tf.Tensor, height: tf.Tensor, width: tf.Tensor
+) -> tf.Tensor:
+    """The picture magnified, slanted and turned about the centre, and then moved.
+
+    Args:
+        degrees: The angle, counter-clockwise, in degrees.
+        x: The distance to the right, as a fraction of the width.
+        y: The distance down, as a fraction of the height.
+        shear: Angles along x and along y, in degrees.
+        factor: Above 1 magnifies.
+        height: float64 scalar: the height of the canvas, in pixels.
+        width: float64 scalar: its width.
+    """
+    import tensorflow as tf
+
+    from pipegen.ops.linear import radians
+
+    along_x, along_y = (tf.tan(radians(angle)) for angle in shear)
+    matrix = multiply(magnified(factor, factor, height, width), slanted(along_x, along_y, degrees, height, width))
+    return multiply(multiply(matrix, turned(radians(degrees), height, width)), moved(x * width, y * height))
+
+
+def cornered(corners: Sequence[Point], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The picture in perspective, its corners moved.
+
+    It is the inverse, by the adjugate, of the map from the unit square to a quadrilateral in closed form (P. Heckbert, Fundamentals
+    of Texture Mapping and Image Warping, 1989, section 2.2.3), so that the third coordinate is positive on the picture.
+
+    Args:
+        corners: How far the top left, top right, bottom left and bottom right corner go to the right and down, as fractions of
+            the width and the height. They must stay the corners of a convex quadrilateral that is not turned over.
+        like: A float64 tensor of the batch's shape.
+        height: float64 scalar: the height of the canvas, in pixels; its corners are those of its outermost pixels.
+        width: float64 scalar: its width.
+    """
+    unit = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    (x0, y0), (x1, y1), (x3, y3), (x2, y2) = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(unit, corners, strict=True)]
+    sx, sy = x0 - x1 + x2 - x3, y0 - y1 + y2 - y3
+    ax, ay, bx, by = x1 - x2, y1 - y2, x3 - x2, y3 - y2
+    area = ax * by - bx * ay
+    g, h = (sx * by - bx * sy) / area, (ax * sy - sx * ay) / area
+    a, b, c = x1 - x0 + g * x1, x3 - x0 + h * x3, x0
+    d, e, f = y1 - y0 + g * y1, y3 - y0 + h * y3, y0
+    inverse = [
+        [e - f * h, c * h - b, b * f - c * e],
+        [f * g - d, a - c * g, c * d - a * f],
+        [d * h - e * g, b * g - a * h, a * e - b * d],
+    ]
+    determinant = a * inverse[0][0] + b * inverse[1][0] + c * inverse[2][0]
+    sides = (width, height, 1.0)
+    rows = [[inverse[i][j] / determinant * (sides[i] / sides[j]) for j in range(3)] for i in range(3)]
+    # From the corner of the first pixel, where fractions are measured from, to its centre, and back.
+    across, down, w = ((p, q, (p + q) * 0.5 + r) for p, q, r in rows)
+    back = [[v - 0.5 * o for v, o in zip(row, w, strict=True)] for row in (across, down)]
+    return stack([*back, list(w)], like)

@@ -1,0 +1,238 @@
+"""The operations that RandAugment and its kin choose from, and the steps that do them for a whole batch.
+
+Each layer of such a policy does one operation to each example. Their strengths are computed for all layers at once, and
+each family's part turns them into what its family composes: an example that got something else gets the identity.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from pipegen.ops.base import ColourTransform, Fill, GeometricTransform, Interpolation, Part, Transform
+from pipegen.ops.policies import Policy
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.ops.schedules import Schedule
+
+OPERATIONS = (
+    "identity", "shear_x", "shear_y", "translate_x", "translate_y", "rotate", "brightness", "color", "contrast",
+    "sharpness", "posterize", "solarize", "invert", "auto_contrast", "equalize",
+)  # fmt: skip
+"""The operations by number, named as the papers name them."""
+
+NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
+GEOMETRY = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
+COLOUR = ("brightness", "color", "contrast")
+PLAIN_TABLES = ("posterize", "solarize", "invert")
+HISTOGRAM_TABLES = ("auto_contrast", "equalize")
+FILTERS = ("sharpness",)
+
+
+class Limits(NamedTuple):
+    """What each operation does at full strength.
+
+    Attributes:
+        shear: The slope, about the top left corner.
+        translation: The distance, as a fraction of the side or in pixels.
+        in_pixels: Whether it is in pixels.
+        degrees: The angle of a rotation about the centre.
+        enhancement: How far the factor of brightness, colour, contrast and sharpness lies from 1.
+        bits: How many of the 8 bits of a value `posterize` drops.
+    """
+
+    shear: float
+    translation: float
+    in_pixels: bool
+    degrees: float
+    enhancement: float
+    bits: float
+
+
+class Chosen(NamedTuple):
+    """What the layers of a policy do to each example.
+
+    Attributes:
+        operation: int32 `(..., layers)`: by number.
+        strength: float64 `(..., layers)` from 0 to 1.
+        sign: float64 `(..., layers)`: -1 or 1, the direction of what has two.
+    """
+
+    operation: tf.Tensor
+    strength: tf.Tensor
+    sign: tf.Tensor
+
+    def signed(self, name: str, limit: float) -> tf.Tensor:
+        """Of one operation, the strength times its limit, with its sign; 0 where a layer does something else."""
+        import tensorflow as tf
+
+        amount = self.sign * self.strength * limit
+        return tf.where(self.operation == NUMBER[name], amount, tf.zeros_like(amount))
+
+
+def uniform_operation(u: tf.Tensor, names: tuple[str, ...]) -> tf.Tensor:
+    """Operations by number, each as likely as another: int32 of the shape of `u`."""
+    import tensorflow as tf
+
+    return tf.gather(tf.constant([NUMBER[name] for name in names]), tf.cast(u * len(names), tf.int32))
+
+
+def signs(u: tf.Tensor) -> tf.Tensor:
+    """-1 or 1, each as likely: float64 of the shape of `u`."""
+    import tensorflow as tf
+
+    return tf.where(u < 0.5, -tf.ones_like(u), tf.ones_like(u))
+
+
+class Augmentation(Policy):
+    """A policy of layers, each of which does one of `OPERATIONS`.
+
+    Class attributes:
+        limits: What each operation does at full strength.
+    """
+
+    limits: ClassVar[Limits]
+
+    fill: Fill = "reflect"
+    """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
+    interpolation: Interpolation = "bilinear"
+    """How a position between pixels is read."""
+
+    def shares(self) -> tuple[dict[str, float], ...]:
+        """For each layer, the expected share of the examples that get each operation; `identity` may be left out."""
+        raise NotImplementedError
+
+    def operations(self, u: tf.Tensor) -> tf.Tensor:
+        """What each layer does, by number: int32 `(..., layers)` from `u`, float64 `(..., num_draws)`. No schedule has a say in it."""
+        raise NotImplementedError
+
+    def layers(self, u: tf.Tensor) -> Chosen:
+        """What each layer does, and how strongly."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[Part, ...]:
+        from pipegen.ops.augmentation_tables import LayerFilter, LayerHistogramTable, LayerTable
+
+        kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))
+        shares, found = self.shares(), []
+        for layer, own in enumerate(shares):
+            for kind, (names, part) in enumerate(kinds):
+                if any(own.get(name, 0) for name in names):
+                    step = part(policy=self, layer=layer, feature=self.feature)
+                    found.append(Part(step, layer * len(KINDS) + kind))
+        used = {name for own in shares for name, share in own.items() if share}
+        if used & set(GEOMETRY):
+            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
+        if used & set(COLOUR):
+            found.append(Part(AllColour(policy=self, feature=self.feature)))
+        return tuple(found)
+
+    def share(self, number: int) -> float:
+        layer, kind = divmod(number, len(KINDS))
+        return sum(self.shares()[layer].get(name, 0.0) for name in KINDS[kind])
+
+    def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
+        import tensorflow as tf
+
+        layer, kind = divmod(number, len(KINDS))
+        members = tf.constant([name in KINDS[kind] for name in OPERATIONS])
+        return tf.gather(members, self.operations(u)[..., layer])
+
+
+KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
+"""What a layer does under a choice, in the order of the parts."""
+
+
+class AugmentationPart(Transform):
+    """What every part has from its policy: its draws, its schedules, and how a message calls it.
+
+    Class attributes:
+        name: What the part is, in a plan.
+    """
+
+    random = True
+    name: ClassVar[str]
+
+    policy: Augmentation
+    """Whose."""
+
+    @property
+    def op(self) -> str:  # type: ignore[override]
+        return self.policy.op
+
+    def written(self) -> Transform:
+        return self.policy
+
+    def num_draws(self) -> int:
+        return self.policy.num_draws()
+
+    def schedules(self) -> dict[str, Schedule]:
+        return self.policy.schedules()
+
+    def at(self, epoch: tf.Tensor) -> Transform:
+        return self.model_copy(update={"policy": self.policy.at(epoch)})
+
+
+class LayerPart(AugmentationPart):
+    """The part of one layer."""
+
+    layer: int
+    """Which layer, from 0."""
+
+
+class AllGeometry(AugmentationPart, GeometricTransform):
+    """The geometry of every layer of a policy, as one matrix."""
+
+    name = "geometry"
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.linear import multiply, radians, stack
+
+        chosen, limits = self.policy.layers(u), self.policy.limits
+        slant_x, slant_y = chosen.signed("shear_x", limits.shear), chosen.signed("shear_y", limits.shear)
+        right, down = chosen.signed("translate_x", limits.translation), chosen.signed("translate_y", limits.translation)
+        if not limits.in_pixels:
+            right, down = right * width, down * height
+        angle = radians(chosen.signed("rotate", limits.degrees))
+        cos, sin = tf.cos(angle), tf.sin(angle)
+        cx, cy = (width - 1.0) / 2.0, (height - 1.0) / 2.0
+        # A layer does one of these, so the others are 0 and their terms add up; the corner lies half a pixel outside.
+        across = cx - (cos * cx - sin * cy) - 0.5 * slant_x - right
+        along = cy - (sin * cx + cos * cy) - 0.5 * slant_y - down
+        matrices = stack([[cos, -sin - slant_x, across], [sin - slant_y, cos, along], [0.0, 0.0, 1.0]], angle)
+        product = matrices[..., 0, :, :]
+        for layer in range(1, len(self.policy.shares())):
+            product = multiply(product, matrices[..., layer, :, :])
+        return product
+
+
+class AllColour(AugmentationPart, ColourTransform):
+    """The colour of every layer of a policy, as one matrix."""
+
+    name = "colour"
+
+    def uses_mean(self) -> bool:
+        return any(own.get("contrast", 0) for own in self.policy.shares())
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        import tensorflow as tf
+
+        from pipegen.ops.linear import LUMA, multiply, stack
+
+        chosen, limit = self.policy.layers(u), self.policy.limits.enhancement
+        brightness, colour, contrast = (1.0 + chosen.signed(name, limit) for name in COLOUR)
+        luma = LUMA if channels == 3 else (1.0,)
+        gain = brightness * contrast
+        own, gray = gain * colour, gain * (1.0 - colour)
+        rows = [[gray * luma[j] + (own if i == j else 0.0) for j in range(channels)] for i in range(channels)]
+        matrices, pivots = stack(rows, gain), tf.stack([1.0 - contrast] * channels, -1)
+        a, m = matrices[..., 0, :, :], pivots[..., 0, :]
+        for layer in range(1, len(self.policy.shares())):
+            a, m = (
+                multiply(matrices[..., layer, :, :], a),
+                tf.reduce_sum(matrices[..., layer, :, :] * m[..., None, :], -1) + pivots[..., layer, :],
+            )
+        return a, tf.zeros_like(m), m

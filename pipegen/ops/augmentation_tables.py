@@ -1,0 +1,61 @@
+"""What RandAugment and its kin do by a table or a filter: the parts that only some examples get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.augmentation import NUMBER, LayerPart
+from pipegen.ops.curves import CurveTransform
+from pipegen.ops.sharpening import SharpenTransform
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class LayerTable(LayerPart, CurveTransform):
+    """Posterize, solarize or invert: what one layer of a policy says."""
+
+    name = "tables"
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.tables import posterized, solarized
+
+        chosen = self.policy.layers(u)
+        operation, strength = chosen.operation[..., self.layer], chosen.strength[..., self.layer]
+        bits = 8 - tf.cast(tf.round(strength * self.policy.limits.bits), tf.int32)
+        reduced, turned = posterized(bits), solarized(255.0 * (1.0 - strength))
+        inverted = 255 - tf.range(256)
+        return tf.where(_is(operation, "posterize"), reduced, tf.where(_is(operation, "solarize"), turned, inverted))
+
+
+class LayerHistogramTable(LayerPart, CurveTransform):
+    """Auto-contrast or equalization: what one layer of a policy says."""
+
+    name = "histogram tables"
+    needs_histogram = True
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.tables import auto_contrasted, equalized
+
+        stretches = _is(self.policy.operations(u)[..., self.layer], "auto_contrast")
+        return tf.where(stretches, auto_contrasted(histogram), equalized(histogram))
+
+
+class LayerFilter(LayerPart, SharpenTransform):
+    """Sharpness: what one layer of a policy says."""
+
+    name = "filter"
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        from pipegen.ops.sharpening import gains
+
+        return gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
+
+
+def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
+    """Where a layer does this: bool `(n, 1, 1)`."""
+    return (operation == NUMBER[name])[:, None, None]

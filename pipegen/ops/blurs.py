@@ -1,0 +1,51 @@
+"""Gaussian blur: what the random and the deterministic form share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import tensorflow as tf
+
+LARGEST = 10.0
+"""The largest sigma, in pixels. A wider filter costs more than the rest of a recipe; a smaller image shows the same."""
+
+
+class BlurTransform(NeighbourhoodTransform):
+    """A separable Gaussian filter of one radius for all examples."""
+
+    symmetric = True
+
+    def radius(self) -> int:
+        """How many pixels to each side are read."""
+        raise NotImplementedError
+
+    def weight(self) -> float:
+        return 0.4 + 0.1 * self.radius()
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        from pipegen.ops.filters import filter_columns, filter_rows, widen
+
+        def first(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            return widen(images, int(real.shape[-1]) - 1), whole, real
+
+        def rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            return filter_rows(images, wide, whole, real), whole, real
+
+        def columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            return (filter_columns(images, wide, whole, real),)
+
+        return first, rows, columns
+
+
+def sigma_lints(op: str, largest: float) -> tuple[OpError, ...]:
+    """What is odd about a blur that reaches this sigma."""
+    if 0 < largest < 0.3:
+        message = f"`{op}` blurs by less than a third of a pixel, which nobody sees"
+        return (OpError("PG510", message, field="sigma", help="`sigma` is in pixels, and not a fraction of the image"),)
+    return ()

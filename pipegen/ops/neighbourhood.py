@@ -1,0 +1,138 @@
+"""The neighbourhood family: filters, noise and whatever else is a function of whole images, in order and on batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+from pipegen.ops.base import Fill, Interpolation, Transform, require_image
+from pipegen.ops.fills import filled, interpolated
+from pipegen.ops.traits import Family, Traits
+from pipegen.types import FLOATING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType, Interval
+
+
+class NeighbourhoodTransform(Transform):
+    """A function of a batch of images of one size, where it is written: nothing about it composes.
+
+    Draws become `parameters` outside XLA; `apply` is a pure function of the images and those. It consists of `phases` and
+    `finish`, since XLA on a CPU computes what is read more than once again for each reader: the backend compiles each of
+    them apart.
+
+    Class attributes:
+        starts_kernel: Whether what computes the input has to be done with before the step starts: it reads a pixel
+            more than once, or has phases.
+        overshoots: Whether values can leave the range that enters. Bytes are clipped by `finish` itself; floats are
+            clipped after it to what `infer` says.
+        symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
+    """
+
+    starts_kernel: ClassVar[bool] = True
+    overshoots: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False
+
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The share of examples that the step changes."""
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """What the draws say, computed in float64 and rounded once. `probability` has no part in it.
+
+        Args:
+            u: float64 `(n, num_draws)`, uniform in [0, 1).
+            height: The height of the images, in pixels; an int32 scalar where it is not known before.
+            width: Their width, likewise.
+
+        Returns:
+            Tensors whose first axis is the example: `(n, ...)`.
+        """
+        raise NotImplementedError
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        """Pure functions that run one after another before `finish`.
+
+        Each takes the images `(n, height, width, channels)` and what the one before gave, the first the parameters; and
+        gives what the next one reads more than once, or at another place than it writes, `(n, ...)` each.
+        """
+        return ()
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        """The images that leave: a pure function. By default, what the last of the `phases` gave, in the images' shape.
+
+        Args:
+            images: `(n, height, width, channels)`.
+            *given: From the last of the `phases`, or the parameters where there are none.
+
+        Returns:
+            Images of the dtype and shape that `infer` says; uint8 is rounded half to even and clipped.
+        """
+        import tensorflow as tf
+
+        from pipegen.ops.filters import sides
+
+        (values,) = given
+        return tf.reshape(values, [-1, *sides(images)])
+
+    def apply(self, images: tf.Tensor, *parameters: tf.Tensor, clip: Interval | None = None) -> tf.Tensor:
+        """Transform every image, whatever `probability` is: the phases, `finish` and the clip of floats.
+
+        Args:
+            images: `(n, height, width, channels)`.
+            *parameters: From `parameters`.
+            clip: What `clip_of` says.
+
+        Returns:
+            Images of the dtype and shape that `infer` says.
+        """
+        import tensorflow as tf
+
+        for phase in self.phases():
+            parameters = phase(images, *parameters)
+        done = self.finish(images, *parameters)
+        return done if clip is None else tf.clip_by_value(done, clip.low, clip.high)
+
+    def clip_of(self, x: FeatureType) -> Interval | None:
+        """The values that may leave on an input of type `x`, or `None` where nothing need be clipped."""
+        return self.infer(x).interval if self.overshoots and x.dtype != "uint8" else None
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.probability == 0
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.NEIGHBOURHOOD, random=self.random, starts_kernel=self.starts_kernel, weight=self.weight())
+
+    def weight(self) -> float:
+        """How many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
+        return 1.0
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The same type: images of uint8 and of floats stay what they are."""
+        require_image(self, x)
+        if x.dtype != "uint8" and x.dtype not in FLOATING:
+            help_ = "put `cast: {dtype: float32}` before it"
+            raise OpError("PG208", f"`{self.op}` works on uint8 and on floats, and gets {x.dtype}", help=help_)
+        return x
+
+
+class DisplacementTransform(NeighbourhoodTransform):
+    """Reads every pixel at another place. The last of the phases says where; the backend reads, once.
+
+    That phase gives how far to the right and how far down of itself each output pixel is read: int32
+    `(n, height, width)`, in 1/256 pixel.
+    """
+
+    fill: Fill = "reflect"
+    """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
+    interpolation: Interpolation = "bilinear"
+    """How a position between pixels is read: `nearest`, `bilinear` or `bicubic`."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""
+        return filled(interpolated(super().infer(x), self.interpolation), self.fill)

@@ -1,0 +1,93 @@
+"""Sharpness as Pillow defines it: what the random and the deterministic form share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import tensorflow as tf
+
+LARGEST = 20.0
+"""The largest factor; with it, sums of bytes still fit 32 bits."""
+_BITS = 18
+_SMOOTH = 13.0
+"""The sum of the weights of Pillow's `SMOOTH`: 5 in the middle and 1 for each of the 8 neighbours."""
+
+
+class SharpenTransform(NeighbourhoodTransform):
+    """Blends an image with its smoothed self: y = s + factor · (x - s).
+
+    `s` is the mean of each 3 by 3 pixels with five times the weight in the middle, and `x` itself at the border.
+    """
+
+    overshoots = True
+    symmetric = True
+
+    def weight(self) -> float:
+        return 0.5
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return _pad, _sharpen
+
+
+def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """How much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
+    import tensorflow as tf
+
+    gain = (1.0 - factor) / _SMOOTH
+    return tf.cast(tf.round(gain * float(1 << _BITS)), tf.int32), tf.cast(gain, tf.float32)
+
+
+def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The images as lines of values, with a row and a pixel of zeros before and after: neighbours are then slices, which are
+    right but at the border."""
+    import tensorflow as tf
+
+    from pipegen.ops.filters import sides
+
+    height, width, channels = sides(images)
+    margin = (width + 1) * channels
+    flat = tf.reshape(images, [-1, height * width * channels])
+    zeros = tf.zeros([tf.shape(flat)[0] if flat.shape[0] is None else flat.shape[0], margin], images.dtype)
+    return tf.concat([zeros, flat, zeros], 1), whole, real
+
+
+def _inside(length: int | tf.Tensor, repeat: int) -> tf.Tensor:
+    """Whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
+    import tensorflow as tf
+
+    i = tf.range(length * repeat)
+    return tf.logical_and(i >= repeat, i < (length - 1) * repeat)
+
+
+def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The blend y = s + factor · (x - s), as lines `(n, height, width · channels)`."""
+    import tensorflow as tf
+
+    from pipegen.ops.filters import rounded_shift, sides
+
+    height, width, channels = sides(images)
+    row, size = width * channels, height * width * channels
+    margin = row + channels
+    dtype = tf.int32 if images.dtype.is_integer else tf.float32
+
+    def read(values: tf.Tensor, start: int | tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.reshape(values[:, start : start + size], [-1, height, row]), dtype)
+
+    offsets = [dy * row + dx * channels for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
+    x = read(padded, margin)
+    total = read(padded, margin + offsets[0])
+    for offset in offsets[1:]:
+        total = total + read(padded, margin + offset)
+    inside = tf.logical_and(_inside(height, 1)[:, None], _inside(width, channels)[None, :])
+    rougher = tf.where(inside, total - 8 * x, tf.zeros_like(x))  # 13 (s - x)
+    if images.dtype.is_integer:
+        total = tf.bitwise.left_shift(x, _BITS) + rougher * whole[:, None, None]
+        y = tf.clip_by_value(rounded_shift(total, _BITS), 0, 255)
+    else:
+        y = x + rougher * real[:, None, None]
+    return (tf.cast(y, images.dtype),)

@@ -1,0 +1,65 @@
+"""Threefry-2x32 with 20 rounds, in integer ops that give the same bits in and out of XLA.
+
+Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); constants and known-answer
+vectors from the authors' Random123 library.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import tensorflow as tf
+
+    Word: TypeAlias = tf.Tensor
+    """A uint32 tensor."""
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+
+
+def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Word, Word]:
+    """Encrypt a counter: two uint32 words of random bits for each pair of key and counter words (broadcast together)."""
+    import tensorflow as tf
+
+    schedule = (*key, tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(key[0], key[1]), tf.constant(_PARITY, tf.uint32)))
+    x0, x1 = counter[0] + schedule[0], counter[1] + schedule[1]
+    for block in range(5):
+        for bits in _ROTATIONS[block % 2]:
+            x0 = x0 + x1
+            x1 = tf.bitwise.bitwise_xor(_rotate_left(x1, bits), x0)
+        x0 = x0 + schedule[(block + 1) % 3]
+        x1 = x1 + schedule[(block + 2) % 3] + tf.constant(block + 1, tf.uint32)
+    return x0, x1
+
+
+def key_of(u: tf.Tensor) -> tf.Tensor:
+    """A key for each example, uint32 `(n, 2)`, from two draws: float64 `(n, 2)`, uniform in [0, 1)."""
+    import tensorflow as tf
+
+    return tf.cast(tf.cast(tf.floor(u * 4294967296.0), tf.int64), tf.uint32)
+
+
+def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
+    """Random bits by number: uint16 `(n, count)`, where number `i` of an example is a function of its key and `i` alone.
+
+    Args:
+        key: uint32 `(n, 2)`.
+        count: How many numbers for each example.
+    """
+    import tensorflow as tf
+
+    pairs = (count + 1) // 2
+    number = tf.cast(tf.range(pairs), tf.uint32)[None, :]
+    # The second word of each pair would cost as much as another counter: XLA computes both results apart.
+    words, _ = threefry2x32((key[:, :1], key[:, 1:]), (number, tf.zeros_like(number)))
+    return tf.reshape(tf.bitcast(words, tf.uint16), [-1, 2 * pairs])[:, :count]
+
+
+def _rotate_left(x: Word, bits: int) -> Word:
+    import tensorflow as tf
+
+    left = tf.bitwise.left_shift(x, tf.constant(bits, tf.uint32))
+    return tf.bitwise.bitwise_or(left, tf.bitwise.right_shift(x, tf.constant(32 - bits, tf.uint32)))

@@ -1,0 +1,27 @@
+"""Stretch the values of images over the whole range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicCurve
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class AutoContrast(DeterministicCurve):
+    """Stretches each channel in a straight line, so that its least value becomes 0 and its greatest 255.
+
+    It is Pillow's `autocontrast` without a cutoff, bit for bit. A channel of one value stays as it is.
+    """
+
+    op = "auto_contrast"
+    needs_histogram = True
+    examples = (Example("auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        from pipegen.ops.tables import auto_contrasted
+
+        return auto_contrasted(histogram)

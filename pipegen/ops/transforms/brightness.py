@@ -1,0 +1,30 @@
+"""Make images brighter or darker by a factor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicFactor
+from pipegen.ops.magnitudes import Number
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class Brightness(DeterministicFactor):
+    """Multiplies every value by one factor: y = factor · x.
+
+    This is what Pillow's and torchvision's brightness do.
+    """
+
+    op = "brightness"
+    examples = (Example("brightness: {factor: 1.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+
+    factor: Number
+    """What values are multiplied by, at least 0; 1 changes nothing."""
+
+    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.colours import brightness
+
+        return brightness(like + self.factor, channels)

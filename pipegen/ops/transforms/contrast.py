@@ -1,0 +1,34 @@
+"""Raise or lower the contrast of images by a factor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicFactor
+from pipegen.ops.magnitudes import Number
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class Contrast(DeterministicFactor):
+    """Moves every value away from the image's mean gray, or towards it: y = factor · x + (1 - factor) · mean.
+
+    `mean` is the mean luma (0.299 R + 0.587 G + 0.114 B) of the image that enters the run of colour steps, as in
+    Pillow and torchvision.
+    """
+
+    op = "contrast"
+    examples = (Example("contrast: {factor: 1.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+
+    factor: Number
+    """The contrast, at least 0; 0 is a plain gray, 1 changes nothing."""
+
+    def uses_mean(self) -> bool:
+        return True
+
+    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.colours import contrast
+
+        return contrast(like + self.factor, channels)

@@ -1,0 +1,38 @@
+"""Mirror images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
+from pipegen.ops.deterministic import DeterministicGeometric
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class Flip(DeterministicGeometric):
+    """Mirrors every image left to right, upside down, or both, which is half a turn.
+
+    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps, and `fill`
+    and `interpolation` are without effect on a flip that stands alone.
+    """
+
+    op = "flip"
+    examples = (
+        Example("flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("flip: {axis: vertical}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    axis: Literal["horizontal", "vertical", "both"] = "horizontal"
+    """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` does one and the other."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
+
+    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.affine import mirrored
+
+        return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)

@@ -1,0 +1,43 @@
+"""Turn the hue of images by an angle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicColour
+from pipegen.ops.magnitudes import Number, angle_lints
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.errors import OpError
+    from pipegen.types import FeatureType
+
+
+class Hue(DeterministicColour):
+    """Turns colours about the gray axis by one angle; luma and grays stay as they are.
+
+    With Y = 0.299 R + 0.587 G + 0.114 B, U = 0.492 (B - Y) and V = 0.877 (R - Y): U' = U cos - V sin,
+    V' = U sin + V cos, and back to RGB, which is one matrix on (R, G, B). Positive angles turn red towards yellow and
+    green. (`random_hue` says how this relates to YIQ and to HSV.)
+    """
+
+    op = "hue"
+    min_channels = 3
+    examples = (Example("hue: {degrees: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+
+    degrees: Number
+    """The angle in degrees."""
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.dtype == "float32" and self.degrees == 0
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return angle_lints(self.op, self.degrees, most=360, why="a full turn is 360")
+
+    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.colours import hue
+        from pipegen.ops.linear import radians
+
+        return hue(radians(like + self.degrees))

@@ -1,0 +1,34 @@
+"""Keep only the highest bits of each value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicCurve
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class Posterization(DeterministicCurve):
+    """Sets the low bits of every value to 0, as in Pillow: with 4 bits, 0 to 255 become 16 levels from 0 to 240."""
+
+    op = "posterization"
+    examples = (Example("posterization: {bits: 4}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+
+    bits: Annotated[int, Field(ge=1, le=8)]
+    """How many bits stay, from 1 to 8; 8 changes nothing."""
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.bits == 8 and self.keeps_type(x)
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        from pipegen.ops.tables import repeated
+
+        step = 2 ** (8 - self.bits)
+        return repeated([x // step * step for x in range(256)], u)

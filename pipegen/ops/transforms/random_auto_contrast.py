@@ -1,0 +1,30 @@
+"""Stretch the values of some images over the whole range, at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.curves import OccasionalCurve
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class RandomAutoContrast(OccasionalCurve):
+    """Stretches each channel of a share of the images in a straight line, so that its least value becomes 0 and its greatest 255.
+
+    It is Pillow's `autocontrast` without a cutoff, bit for bit. A channel of one value stays as it is.
+    """
+
+    op = "random_auto_contrast"
+    needs_histogram = True
+    examples = (
+        Example("random_auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_auto_contrast: {probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        from pipegen.ops.tables import auto_contrasted
+
+        return auto_contrasted(histogram)

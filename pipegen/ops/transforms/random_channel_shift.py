@@ -1,0 +1,73 @@
+"""Add a random amount to the channels of images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+TINY = 1 / 200
+"""A shift by less than this share of the value range, about one level of 255, cannot be seen."""
+
+
+class RandomChannelShift(ColourTransform):
+    """Adds an amount drawn uniformly to every value of an image: y = x + delta, the same for all channels or one for each.
+
+    By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. That one
+    clips to the least and the greatest value that the image at hand has; here the run of colour steps is clipped to the
+    values that any image can have, so that bright images get brighter too. With `per_channel: true` each channel gets
+    an amount of its own, which tints the image.
+    """
+
+    op = "random_channel_shift"
+    random = True
+    examples = (
+        Example("random_channel_shift: {delta: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_channel_shift: {delta: [0, 20], per_channel: true}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    delta: Magnitude
+    """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
+    per_channel: bool = False
+    """Draw an amount for each channel, instead of one for all."""
+
+    @field_validator("delta")
+    @classmethod
+    def _delta(cls, value: Magnitude) -> Magnitude:
+        check_magnitude(value, "delta")
+        return value
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.dtype == "float32" and (self.probability == 0 or symmetric_range(self.delta) == (0, 0))
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        largest = max(abs(v) for v in symmetric_range(self.delta))
+        if x.interval is None or largest == 0:
+            return ()
+        if largest >= x.interval.width:
+            message = f"the `delta` of `{self.op}` reaches {largest:g}, but the values are in {x.interval}"
+            return (OpError("PG510", message, field="delta", help="`delta` is in the units of the incoming values"),)
+        if largest < TINY * x.interval.width:
+            message = f"the `delta` of `{self.op}` is at most {largest:g}, which nobody sees in values in {x.interval}"
+            help_ = f"for a fraction of the range write `delta: {largest * x.interval.width:.3g}`"
+            return (OpError("PG510", message, field="delta", help=help_),)
+        return ()
+
+    def num_draws(self) -> int:
+        return 3 if self.per_channel else 1
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.colours import shift
+        from pipegen.ops.linear import uniform
+
+        bounds = symmetric_range(self.delta)
+        return shift([uniform(u[..., c if self.per_channel else 0], bounds) for c in range(channels)])

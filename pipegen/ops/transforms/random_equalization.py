@@ -1,0 +1,31 @@
+"""Spread the values of some images evenly over the whole range, at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.curves import OccasionalCurve
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class RandomEqualization(OccasionalCurve):
+    """Spreads the values of each channel of a share of the images evenly: afterwards each range of values has about as many pixels.
+
+    It is Pillow's `equalize`, bit for bit. With s = (pixels - pixels of the greatest value) // 255, x becomes
+    (s // 2 + pixels below x) // s, at most 255. A channel with s = 0, such as one of a single value, stays as it is.
+    """
+
+    op = "random_equalization"
+    needs_histogram = True
+    examples = (
+        Example("random_equalization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_equalization: {probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        from pipegen.ops.tables import equalized
+
+        return equalized(histogram)

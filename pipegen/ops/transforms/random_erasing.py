@@ -1,0 +1,92 @@
+"""Erase a random rectangle of images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator
+
+from pipegen.ops.base import IMAGE_224, ConstantFill, Example
+from pipegen.ops.fills import filled
+from pipegen.ops.magnitudes import Range, check_range
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class RandomErasing(NeighbourhoodTransform):
+    """Replaces a random rectangle of an image by one value: random erasing (Zhong et al. 2017), or Cutout.
+
+    It draws an area, uniform in `area` as a fraction of the image's, and an aspect ratio (width / height), uniform in
+    the logarithm of `aspect_ratio`; the rectangle is √(area · ratio) wide and √(area / ratio) high, rounded half to even
+    and at least one pixel, and is placed uniformly inside the image. A side longer than the image's is cut to it.
+    """
+
+    op = "random_erasing"
+    random = True
+    starts_kernel = False
+    examples = (
+        Example("random_erasing: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    area: Range = (0.02, 0.33)
+    """The range of the rectangle's area, as a fraction of the image's."""
+    aspect_ratio: Range = (0.3, 3.3)
+    """The range of the rectangle's width divided by its height."""
+    fill: ConstantFill = ConstantFill()
+    """What is put there: `{constant: VALUE}`, in the units of the values that enter."""
+
+    @field_validator("area")
+    @classmethod
+    def _area(cls, value: tuple[float, float]) -> tuple[float, float]:
+        check_range(value, "area", 0, 1)
+        return value
+
+    @field_validator("aspect_ratio")
+    @classmethod
+    def _aspect_ratio(cls, value: tuple[float, float]) -> tuple[float, float]:
+        check_range(value, "aspect_ratio", 0.01, 100)
+        return value
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The same type; the constant widens the interval."""
+        return filled(super().infer(x), self.fill)
+
+    def weight(self) -> float:
+        return 0.3
+
+    def num_draws(self) -> int:
+        return 4
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        import math
+
+        import tensorflow as tf
+
+        from pipegen.ops.linear import uniform
+        from pipegen.ops.windows import pick, place
+
+        rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
+        low, high = self.aspect_ratio
+        area = uniform(u[:, 0], self.area) * (rows * columns)
+        ratio = tf.exp(uniform(u[:, 1], (math.log(low), math.log(high))))
+        w = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32), 1, width)
+        h = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32), 1, height)
+        return (place(pick(u[:, 2], height - h), pick(u[:, 3], width - w), h, w, u),)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.filters import sides
+
+        # In two steps: TensorFlow takes a part of what was just stacked for the part itself, and forgets a new axis.
+        top, left, h, w = (part[:, None] for part in tf.unstack(given[0], num=4, axis=1))
+        height, width, _ = sides(images)
+        y, x = tf.range(height)[None, :], tf.range(width)[None, :]
+        down, across = tf.logical_and(y >= top, y < top + h), tf.logical_and(x >= left, x < left + w)
+        erased = tf.logical_and(down[:, :, None], across[:, None, :])[..., None]
+        return tf.where(erased, tf.cast(self.fill.constant, images.dtype), images)

@@ -1,0 +1,73 @@
+"""Blur images by a random amount."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import PrivateAttr, field_validator
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.blurs import LARGEST, BlurTransform, sigma_lints
+from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.errors import OpError
+    from pipegen.types import FeatureType
+
+
+class RandomGaussianBlur(BlurTransform):
+    """Blurs an image with a Gaussian whose standard deviation is drawn uniformly.
+
+    The filter is separable and reaches 3 sigma of the largest sigma; the image is reflected at its border (abc|cba).
+    Bytes are weighted by integers of 14 bits, exactly the same everywhere, and are within one level of the true sum.
+    (Keras' layer takes a `kernel_size` beside `sigma`; here it follows from `sigma`.)
+    """
+
+    op = "random_gaussian_blur"
+    random = True
+    examples = (
+        Example("random_gaussian_blur: {sigma: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    sigma: Magnitude
+    """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
+
+    _radius: int | None = PrivateAttr(default=None)
+
+    @field_validator("sigma")
+    @classmethod
+    def _sigma(cls, value: Magnitude) -> Magnitude:
+        check_magnitude(value, "sigma", 0, LARGEST)
+        return value
+
+    def at(self, epoch: tf.Tensor) -> RandomGaussianBlur:
+        now = super().at(epoch)
+        assert isinstance(now, RandomGaussianBlur)  # noqa: S101 - `at` gives a copy
+        if now is not self:
+            now._radius = self.radius()  # a schedule changes numbers and no shapes: the filter is as wide in every epoch
+        return now
+
+    def radius(self) -> int:
+        from pipegen.ops.filters import gaussian_radius
+
+        return self._radius if self._radius is not None else gaussian_radius(symmetric_range(self.sigma)[1])
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return super().is_identity(x) or symmetric_range(self.sigma) == (0, 0)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return sigma_lints(self.op, symmetric_range(self.sigma)[1])
+
+    def num_draws(self) -> int:
+        return 1
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        import tensorflow as tf
+
+        from pipegen.ops.filters import gaussian_weights
+        from pipegen.ops.linear import uniform
+
+        return gaussian_weights(tf.abs(uniform(u[:, 0], symmetric_range(self.sigma))), self.radius())

@@ -1,0 +1,127 @@
+"""Add noise to images."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
+from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.types import FeatureType, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import tensorflow as tf
+
+_BITS = 12
+"""Normal numbers are kept in 1/4096."""
+_STD_BITS = 8
+"""Standard deviations for bytes are kept in 1/256 of a level."""
+UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
+
+
+class RandomGaussianNoise(NeighbourhoodTransform):
+    """Adds normal noise of mean 0, drawn for each value by itself, and clips to the range of the values that enter.
+
+    The standard deviation is drawn uniformly for each image. Each value's noise is a function of the image's draws and
+    of its place alone: 16 random bits (Threefry-2x32) choose one of the 65,536 quantiles of the normal distribution,
+    from -4.33 to 4.33. On bytes all of it is whole numbers, and the same bits everywhere.
+    """
+
+    op = "random_gaussian_noise"
+    random = True
+    overshoots = True
+    examples = (
+        Example("random_gaussian_noise: {std: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_gaussian_noise: {std: [0.01, 0.05], probability: 0.5}", UNIT_224, "float32[224×224×3] in [0, 1]"),
+    )
+
+    std: Magnitude
+    """The standard deviation, in the units of the values that enter: 10 means from 0 to 10, a pair is the range."""
+
+    @field_validator("std")
+    @classmethod
+    def _std(cls, value: Magnitude) -> Magnitude:
+        check_magnitude(value, "std", 0)
+        return value
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return super().is_identity(x) or symmetric_range(self.std) == (0, 0)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        y = super().infer(x)
+        largest = symmetric_range(self.std)[1]
+        if x.dtype == "uint8" and largest > 255:
+            raise OpError("PG105", f"noise of `std` {largest:g} leaves nothing of values from 0 to 255", field="std")
+        return y
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        largest = symmetric_range(self.std)[1]
+        if x.dtype == "uint8" and 0 < largest <= 0.5:
+            message = f"`{self.op}` with `std` {largest:g} hardly changes a byte"
+            help_ = f"`std` is in the units of the values; for a fraction of their range write `std: {largest * 255:.3g}`"
+        elif x.interval is not None and largest >= x.interval.width / 2:
+            message = f"the `std` of `{self.op}` reaches {largest:g}, and the values are in {x.interval}"
+            help_ = "`std` is in the units of the values"
+        else:
+            return ()
+        return (OpError("PG510", message, field="std", help=help_),)
+
+    def weight(self) -> float:
+        return 1.2
+
+    def num_draws(self) -> int:
+        return 3
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        import tensorflow as tf
+
+        from pipegen.ops.linear import uniform
+        from pipegen.ops.threefry import key_of
+
+        std = tf.abs(uniform(u[:, 0], symmetric_range(self.std)))
+        # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
+        whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
+        return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-_BITS, tf.float32)
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return _draw, _add
+
+
+def _draw(images: tf.Tensor, key: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """16 random bits for each value of an image, uint16 `(n, values)`."""
+    from pipegen.ops.filters import sides
+    from pipegen.ops.threefry import half_words
+
+    height, width, channels = sides(images)
+    return half_words(key, height * width * channels), whole, real
+
+
+def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The values `(n, values)` with noise, from their places among the quantiles."""
+    import tensorflow as tf
+
+    from pipegen.ops.filters import rounded_shift
+
+    values = tf.reshape(images, tf.shape(places))
+    noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))
+    if images.dtype.is_integer:
+        bits = _BITS + _STD_BITS
+        total = tf.bitwise.left_shift(tf.cast(values, tf.int32), bits) + tf.cast(noise, tf.int32) * whole[:, None]
+        return (tf.cast(tf.clip_by_value(rounded_shift(total, bits), 0, 255), images.dtype),)
+    return (tf.cast(tf.cast(values, tf.float32) + tf.cast(noise, tf.float32) * real[:, None], images.dtype),)
+
+
+@cache
+def _quantiles() -> tuple[int, ...]:
+    """The middle of each of 65,536 equally likely parts of the normal distribution, in 1/4096."""
+    from statistics import NormalDist
+
+    normal = NormalDist()
+    upper = [round(normal.inv_cdf(0.5 + (i + 0.5) / 65536) * (1 << _BITS)) for i in range(32768)]
+    return tuple(-v for v in reversed(upper)) + tuple(upper)

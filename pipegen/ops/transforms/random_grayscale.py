@@ -1,0 +1,42 @@
+"""Drop the colour of some images at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+class RandomGrayscale(ColourTransform):
+    """Replaces every pixel of a share of the images by its luma: y = 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
+
+    Each of the three channels holds the luma, so that all images of a batch keep the shape that a model trained on
+    colour expects. (For one channel, or for every example, use `grayscale`.)
+    """
+
+    op = "random_grayscale"
+    random = True
+    min_channels = 3
+    examples = (
+        Example("random_grayscale", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_grayscale: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The share of examples that loses its colour."""
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.dtype == "float32" and self.probability == 0
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.colours import gray
+        from pipegen.ops.linear import zeros_for
+
+        return gray(zeros_for(u), 3, 3)

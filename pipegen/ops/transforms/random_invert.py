@@ -1,0 +1,26 @@
+"""Invert some images at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.curves import OccasionalCurve
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class RandomInvert(OccasionalCurve):
+    """Makes bright dark and dark bright in a share of the images: x becomes 255 - x."""
+
+    op = "random_invert"
+    examples = (
+        Example("random_invert", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_invert: {probability: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        from pipegen.ops.tables import repeated
+
+        return repeated([255 - x for x in range(256)], u)

@@ -1,0 +1,52 @@
+"""Keep only the highest bits of each value, a random number of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, field_validator
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.curves import CurveTransform
+from pipegen.ops.magnitudes import check_range
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+Bits = Annotated[int, Field(ge=1, le=8)]
+
+
+class RandomPosterization(CurveTransform):
+    """Sets the low bits of every value to 0, as in Pillow; how many bits stay is drawn, each number alike."""
+
+    op = "random_posterization"
+    random = True
+    examples = (
+        Example("random_posterization: {bits: [4, 8]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_posterization: {bits: [3, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    bits: tuple[Bits, Bits]
+    """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
+
+    @field_validator("bits")
+    @classmethod
+    def _bits(cls, value: tuple[int, int]) -> tuple[int, int]:
+        check_range(value, "bits")
+        return value
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return (self.probability == 0 or self.bits[0] == 8) and self.keeps_type(x)
+
+    def num_draws(self) -> int:
+        return 1
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.tables import posterized
+
+        low, high = self.bits
+        return posterized(low + tf.cast(tf.floor(u[:, 0] * (high - low + 1)), tf.int32))

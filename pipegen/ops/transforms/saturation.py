@@ -1,0 +1,33 @@
+"""Make colours stronger or paler by a factor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicFactor
+from pipegen.ops.magnitudes import Number
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class Saturation(DeterministicFactor):
+    """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
+
+    The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. As a matrix on (R, G, B):
+    factor · I + (1 - factor) · L, where every row of L is (0.299, 0.587, 0.114).
+    """
+
+    op = "saturation"
+    min_channels = 3
+    odd_at = None
+    examples = (Example("saturation: {factor: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+
+    factor: Number
+    """The saturation, at least 0; 0 is gray, 1 changes nothing."""
+
+    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.colours import saturation
+
+        return saturation(like + self.factor)

@@ -1,0 +1,52 @@
+"""Slant images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicGeometric
+from pipegen.ops.magnitudes import angle_lints
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.errors import OpError
+    from pipegen.types import FeatureType
+
+
+class Shear(DeterministicGeometric):
+    """Slants every image about its centre by one angle; areas keep their size.
+
+    With (x, y) measured from the centre, x to the right and y down: `axis: x` moves content to
+    x' = x + tan(angle) y, so that a positive angle moves the lower half to the right; `axis: y` moves it to
+    y' = y + tan(angle) x; `axis: both` slants along x first, then along y.
+    """
+
+    op = "shear"
+    examples = (
+        Example("shear: {degrees: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("shear: {degrees: -5, axis: y, fill: wrap}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    degrees: Annotated[float, Field(ge=-89, le=89)]
+    """The angle in degrees; it stays below 90."""
+    axis: Literal["x", "y", "both"] = "x"
+    """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, by the same angle."""
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.degrees == 0
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return angle_lints(self.op, self.degrees, most=60, why="little of the picture is left beyond 60")
+
+    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        from pipegen.ops.affine import slanted
+        from pipegen.ops.linear import radians
+
+        slope = tf.tan(radians(like + self.degrees))
+        return slanted(slope if self.axis != "y" else 0.0, slope if self.axis != "x" else 0.0, like, height, width)

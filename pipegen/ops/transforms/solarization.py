@@ -1,0 +1,49 @@
+"""Invert the bright values of images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicCurve
+from pipegen.ops.magnitudes import Number, check_range
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.errors import OpError
+    from pipegen.types import FeatureType
+
+
+class Solarization(DeterministicCurve):
+    """Inverts every value at or above a threshold: x becomes 255 - x, as in Pillow."""
+
+    op = "solarization"
+    examples = (
+        Example("solarization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("solarization: {threshold: 200}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    threshold: Number = 128.0
+    """The least value that is inverted, from 0, which inverts all, to 256, which inverts none."""
+
+    @field_validator("threshold")
+    @classmethod
+    def _threshold(cls, value: float) -> float:
+        check_range(value, "threshold", 0, 256)
+        return value
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.threshold > 255 and self.keeps_type(x)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        from pipegen.ops.curves import threshold_lints
+
+        return threshold_lints(self.op, self.threshold)
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        from pipegen.ops.tables import repeated
+
+        return repeated([255 - x if x >= self.threshold else x for x in range(256)], u)

@@ -1,0 +1,70 @@
+"""Magnify or shrink images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, model_validator
+
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.deterministic import DeterministicGeometric
+from pipegen.ops.magnitudes import Number, factor_lints
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.errors import OpError
+    from pipegen.types import FeatureType
+
+Factor = Annotated[Number, Field(gt=0)]
+
+
+class Zoom(DeterministicGeometric):
+    """Magnifies or shrinks every image about its centre by one factor; the canvas keeps its size.
+
+    A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
+    its size, with `fill` around it. `factor` keeps the proportions; `x` and `y` give a factor for each side.
+    """
+
+    op = "zoom"
+    examples = (
+        Example("zoom: {factor: 1.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    factor: Factor | None = None
+    """The factor for both sides; above 1 magnifies."""
+    x: Factor | None = None
+    """The factor for the width alone; above 1 widens."""
+    y: Factor | None = None
+    """The factor for the height alone; above 1 heightens."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Zoom:
+        sides = self.x is not None or self.y is not None
+        if (self.factor is not None) == sides:
+            raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
+        return self
+
+    def _factors(self) -> tuple[float, float]:
+        """Across and down."""
+        if self.factor is not None:
+            return self.factor, self.factor
+        return 1.0 if self.x is None else self.x, 1.0 if self.y is None else self.y
+
+    def meaning(self) -> dict[str, Any]:
+        across, down = self._factors()
+        return super().meaning() | ({"factor": across, "x": None, "y": None} if across == down else {"x": across, "y": down})
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self._factors() == (1, 1)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        given = (("factor", self.factor), ("x", self.x), ("y", self.y))
+        return tuple(lint for name, f in given if f is not None for lint in factor_lints(self.op, name, (f, f), 0.2, 5.0))
+
+    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.affine import magnified
+
+        across, down = self._factors()
+        return magnified(like + across, like + down, height, width)

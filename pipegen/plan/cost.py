@@ -1,0 +1,262 @@
+"""What a plan is expected to cost: processor time per image for each stage, and bytes in memory.
+
+The model is small on purpose. A stage costs so many nanoseconds for each value (pixel × channel) that it writes, a decoder
+so many for each stored byte, and a batch so many for each byte of fresh memory that it takes. The constants are times of one
+core; `python -m benchmarks.costs` compares what they give with a clock. Other machines are faster or slower as a whole, so
+shares and ratios say more than the figures. It knows families and traits, never ops; a step that is unlike its family says so
+by its trait `weight`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Prefetch, Read, Shuffle
+
+if TYPE_CHECKING:
+    from pipegen.plan.nodes import Node, Plan
+    from pipegen.plan.stages import Stage
+    from pipegen.types import ElementType, FeatureType
+
+ASSUMED_FILE = 80_000
+"""Bytes of a stored image, and ..."""
+ASSUMED_VALUES = 500 * 375 * 3
+"""... values of a decoded one, where nothing is known of the data: a photograph of 500 × 375 pixels."""
+ASSUMED_CLASSES = 100
+"""Classes of an encoded label, likewise."""
+
+_EXAMPLE_US = 12.0
+"""Taking a batch of records apart and handing them on one by one."""
+_READ_US = 20.0
+"""Opening a file, and a place in the element stage."""
+_STEP_US = 10.0
+"""What a stage on single examples costs whatever it does."""
+_DRAW_US = 0.15
+"""One random number."""
+_MATRIX_US = 4.0
+"""The matrix of one step, and its place in a product."""
+_DECODE_NS = 11.0
+"""A stored byte, decoded."""
+_WINDOW_SHARE = 0.78
+"""What decoding a window alone costs, of the whole image."""
+_WINDOW_US = 60.0
+"""Finding the window."""
+_FRESH_NS = 0.25
+"""A byte of a batch, which the system hands out page by page."""
+_COPY_NS = 0.1
+"""A byte, copied into a batch."""
+_FETCH_US = 15.0
+"""Looking a record up in a cache, and ..."""
+_GATHER_NS = 0.3
+"""... a byte of it, fetched."""
+
+_PER_VALUE_NS: dict[type[object], float] = {
+    s.Apply: 1.5,
+    s.Crop: 0.5,
+    s.Resample: 1.6,
+    s.Warp: 1.6,
+    s.ApplyColour: 1.0,
+    s.Colour: 1.0,
+    s.Curve: 0.35,
+    s.Neighbourhood: 0.8,
+    s.Mix: 0.2,
+    s.Pointwise: 0.11,
+    s.ChannelsFirst: 0.3,
+}
+_OTHER_NS = 0.5
+_MIRROR_NS = 0.13
+_HISTOGRAM_NS = 1.5
+_PER_VALUE_OF_INTERPOLATION = {"nearest": 0.5, "bilinear": 1.0, "bicubic": 4.0}
+_FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
+"""What works on no pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the costs of a plan depend on beside the plan.
+
+    Attributes:
+        file_bytes: The mean size of a stored record.
+        threads: Threads of the pipeline's pool.
+        examples: Examples in the split, or `None` without data.
+        assumed: Whether `file_bytes` is a guess.
+    """
+
+    file_bytes: float = ASSUMED_FILE
+    threads: int = 1
+    examples: int | None = None
+    assumed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCost:
+    """What a node costs.
+
+    Attributes:
+        us: Microseconds of one core per image, stages included.
+        stages: The same of each stage.
+        bytes: What it is expected to hold in memory.
+        cached: Whether a full cache behind it spares this.
+    """
+
+    us: float
+    stages: tuple[float, ...]
+    bytes: int
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCost:
+    """What a plan costs, node by node.
+
+    Attributes:
+        nodes: In the order of the plan's nodes.
+        given: What was assumed.
+    """
+
+    nodes: tuple[NodeCost, ...]
+    given: Circumstances
+
+    @property
+    def first_us(self) -> float:
+        """Microseconds of one core per image while nothing is cached yet."""
+        return sum(n.us for n in self.nodes)
+
+    @property
+    def us(self) -> float:
+        """Microseconds of one core per image, once a cache is full."""
+        return sum(n.us for n in self.nodes if not n.cached)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory that the pipeline is expected to hold, TensorFlow itself not counted."""
+        return sum(n.bytes for n in self.nodes)
+
+
+def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
+    """The expected cost of every node of a plan."""
+    at = next((i for i, n in enumerate(plan.nodes) if isinstance(n, Cache)), 0)
+    done: list[NodeCost] = []
+    entry = plan.nodes[0].out
+    for number, node in enumerate(plan.nodes):
+        parts = node.stages if isinstance(node, (Element, Kernel)) else ()
+        stages = tuple(stage_us(st, entry, node.out, given) for st in parts)
+        cached = number < at and isinstance(node, (Read, Element))
+        done.append(NodeCost(_own_us(node) + sum(stages), stages, _held(node, plan, given), cached))
+        entry = node.out
+    return PlanCost(tuple(done), given)
+
+
+def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumstances) -> float:
+    """Microseconds of one core that a stage takes for an image.
+
+    Args:
+        stage: The stage.
+        entry: The type of what enters its node.
+        out: The type of what leaves its node.
+        given: What is known of the data.
+    """
+    own = _STEP_US if isinstance(stage, s.ElementStage) else sum(r.num_draws > 0 for r in s.refs(stage)) * _MATRIX_US
+    if isinstance(stage, _FREE):
+        return own
+    decoded = _decode_us(stage, given)
+    if isinstance(stage, s.Decode):
+        return own + decoded
+    x = entry[stage.feature] if stage.feature in entry else out[stage.feature]
+    return own + decoded + _ns_per_value(stage, x) * _values(out[stage.feature], x) / 1e3
+
+
+def gather_us(out: ElementType) -> float:
+    """Microseconds that fetching an example from a cache takes."""
+    return _FETCH_US + example_bytes(out) * _GATHER_NS / 1e3
+
+
+def example_bytes(out: ElementType) -> int:
+    """Bytes of one example, labels not counted; a dimension that is not known stands for a photograph's."""
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if t.kind not in ("label", "text"))
+
+
+def reads_rows(node: Read) -> bool:
+    """Whether records are rows of arrays in memory, and no files."""
+    return all(t.kind != "encoded" for _, t in node.out.items())
+
+
+def _decode_us(stage: Stage, given: Circumstances) -> float:
+    if isinstance(stage, s.Decode):
+        return given.file_bytes * _DECODE_NS / 1e3
+    if isinstance(stage, s.DecodeWindow):
+        return _WINDOW_US + given.file_bytes * _DECODE_NS / 1e3 * (1.0 if stage.whole else _WINDOW_SHARE)
+    return 0.0
+
+
+def _ns_per_value(stage: Stage, x: FeatureType) -> float:
+    """Nanoseconds for each value that a stage writes."""
+    if isinstance(stage, s.Branch):
+        return min(1.0, sum(ref.share for ref in s.refs(stage))) * _ns_per_value(stage.stage, x)
+    if isinstance(stage, s.Warp) and stage.mirrors:
+        return _MIRROR_NS
+    if isinstance(stage, (s.Warp, s.Resample)):
+        return _PER_VALUE_NS[type(stage)] * _PER_VALUE_OF_INTERPOLATION.get(stage.interpolation, 1.0)
+    if isinstance(stage, s.DecodeWindow):
+        return _step_ns(stage.crop, s.Crop, x)
+    if isinstance(stage, (s.Apply, s.Crop, s.Neighbourhood)):
+        return _step_ns(stage.ref, type(stage), x)
+    if isinstance(stage, s.Curve) and stage.reads_histogram:
+        return _PER_VALUE_NS[s.Curve] + _HISTOGRAM_NS
+    return _PER_VALUE_NS.get(type(stage), _OTHER_NS)
+
+
+def _step_ns(ref: s.StepRef, kind: type[object], x: FeatureType) -> float:
+    traits = ref.step.traits(x)
+    return _PER_VALUE_NS[s.Apply if traits.resizes else kind] * traits.weight
+
+
+def _values(out: FeatureType, entry: FeatureType) -> int:
+    """Values that a stage writes, as far as that is known."""
+    for t in (out, entry):
+        if t.shape and all(d is not None for d in t.shape):
+            count = 1
+            for d in t.shape:
+                count *= d or 0
+            return count
+    return ASSUMED_CLASSES if out.kind == "label" else ASSUMED_VALUES
+
+
+def _own_us(node: Node) -> float:
+    """What a node costs beside its stages."""
+    size = example_bytes(node.out)
+    match node:
+        case Index():
+            return node.num_draws * _DRAW_US
+        case Read():
+            return _READ_US if node.out.batch is None else size * _GATHER_NS / 1e3
+        case Cache():
+            return gather_us(node.out)
+        case Batch():
+            return _EXAMPLE_US + size * (_COPY_NS + _FRESH_NS) / 1e3 if size else 0.0  # a batch of records not yet read only counts
+        case Kernel():
+            return size * _FRESH_NS / 1e3
+    return 0.0
+
+
+def _held(node: Node, plan: Plan, given: Circumstances) -> int:
+    """Bytes that a node keeps: what a parallel map has ready, a batch being stacked, batches that wait, a cache."""
+    example = example_bytes(node.out)
+    match node:
+        case Shuffle():
+            return int(given.file_bytes) * (given.examples or 0)
+        case Read() if reads_rows(node):
+            return example * (given.examples or 0)
+        case Element():
+            return example * (given.threads if node.parallel else 1)
+        case Cache():
+            return 0 if node.disk else example * (given.examples or 0)
+        case Batch():
+            return example * node.size * (given.threads if any(isinstance(n, Cache) for n in plan.nodes) else 1)
+        case Kernel():
+            return example * plan.batch.size * (given.threads if node.parallel else 1)
+        case Prefetch():
+            return example * plan.batch.size * (2 if node.device is None else 1)
+    return 0

@@ -1,0 +1,117 @@
+"""What a step that mixes examples needs around it: images of one size, labels that can be weighed, nothing left behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.base import Family
+from pipegen.plan import stages as s
+from pipegen.plan.outputs import encode, is_encoded, names, unbatchable
+from pipegen.spec.models import UNENCODED
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.plan.build import Locate
+    from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType, FeatureType
+
+_SOFT = ("one_hot", "binary")
+"""The encodings whose mean says how much of each class there is."""
+
+
+@dataclass
+class MixPlan:
+    """The stages of one use of a mixing step, and what is wrong with it.
+
+    Attributes:
+        encodings: What has to be done to single examples before they are stacked.
+        stages: What works on whole batches.
+        errors: Findings about the step.
+        findings: Findings about something else.
+        poisoned: Features of which no more is said; `mixing` where there is an error that concerns none in particular.
+    """
+
+    encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
+    stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
+    errors: list[OpError] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
+    poisoned: set[str] = field(default_factory=set)
+
+
+def plan_mixing(
+    spec: PipelineSpec,
+    split: str,
+    ref: StepRef,
+    type_: ElementType,
+    taken: dict[str, FeatureType],
+    later: tuple[StepRef, ...],
+    locate: Locate,
+) -> MixPlan:
+    """Work out one use of a mixing step.
+
+    Args:
+        spec: The spec.
+        split: The split.
+        ref: The use.
+        type_: What enters it.
+        taken: What leaves of each feature that it acts on itself; labels follow.
+        later: The steps after it.
+        locate: Finds the place of a key path.
+    """
+    plan = MixPlan()
+    for feature, y in taken.items():
+        if type_[feature].is_static:
+            plan.stages.append((feature, s.Mix(feature, ref, _canvas(y), label=False), y))
+        elif any(_fixes_shape(r, y) for r in later):  # that step is the finding
+            plan.poisoned.add("mixing")
+        else:
+            plan.findings.append(unbatchable(spec, split, type_[feature], locate))
+            plan.poisoned.add(feature)
+    canvas = next(map(_canvas, taken.values()), (None, None))
+    for name in dict.fromkeys((*names(spec.output.x), *names(spec.output.y), *filter(None, [spec.output.sample_weight]))):
+        if name in type_ and name not in taken:
+            _follower(plan, spec, ref, name, type_[name], canvas)
+    if plan.errors:
+        plan.poisoned.add("mixing")
+    return plan
+
+
+def late(mixed: StepRef, ref: StepRef) -> OpError:
+    """What is wrong with a step that works on single examples and comes after the mixing."""
+    message = f"`{ref.step.op}` works on one image at a time, and `{mixed.step.op}` before it has stacked and mixed them"
+    return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
+
+
+def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: FeatureType, canvas: tuple[int | None, int | None]) -> None:
+    """A feature of the output that the step does not act on itself: a label follows, other images stay, the rest has no rule."""
+    op = ref.step.op
+    if x.kind in ref.step.kinds or x.kind == "encoded":
+        return
+    if x.kind != "label":
+        message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{x.kind}`, which `{name}` is"
+        plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
+        return
+    encoding = spec.output.encode.get(name, UNENCODED)
+    if encoding not in _SOFT:
+        message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
+        plan.errors.append(OpError("PG223", message, help=f"write `output: {{encode: {{{name}: one_hot}}}}`"))
+        return
+    if encoding == "binary" and x.classes not in (None, 2):
+        return  # a finding about the output
+    y = x
+    if not is_encoded(x):
+        stage, y = encode(name, encoding, x)
+        plan.encodings.append((name, stage, y))
+    plan.stages.append((name, s.Mix(name, ref, canvas, label=True), y))
+
+
+def _canvas(x: FeatureType) -> tuple[int | None, int | None]:
+    return (x.height, x.width)
+
+
+def _fixes_shape(ref: StepRef, x: FeatureType) -> bool:
+    """Whether a later step works on single images, which it cannot any more."""
+    return ref.step.traits(x).family is Family.ELEMENT

@@ -1,0 +1,78 @@
+"""The text and the JSON form of a plan's expected cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.plan.cost import example_bytes, reads_rows
+from pipegen.plan.nodes import Cache, Read
+from pipegen.plan.render import plan_json
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.plan.cost import PlanCost
+    from pipegen.plan.nodes import Plan
+
+
+def render_cost(plan: Plan, cost: PlanCost) -> str:
+    """The cost of each stage and the memory that each node holds, ending in a newline."""
+    given = cost.given
+    read = next(n for n in plan.nodes if isinstance(n, Read))
+    rows, stored = reads_rows(read), given.file_bytes
+    if rows and given.assumed:
+        stored = example_bytes(read.out)
+    guess = given.assumed and not (rows and all(d is not None for _, t in read.out.items() for d in t.shape))
+    size = f"{'rows' if rows else 'files'} of {format_bytes(stored)}" + (", which is a guess" if guess else "")
+    lines = [f"expected cost, in µs of one core for an image ({size})"]
+    lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in _parts(plan, cost) if us >= _LEAST_US]
+    lines += _totals(plan, cost)
+    open_end = given.examples is None and any(isinstance(n, Cache) and not n.disk for n in plan.nodes)
+    lines.append(f"expected memory: {format_bytes(cost.bytes)}{' and the cache' if open_end else ''}, beside TensorFlow itself")
+    for cost_of, node, shown in zip(cost.nodes, plan.nodes, plan_json(plan)["nodes"], strict=True):
+        if open_end and isinstance(node, Cache):
+            lines.append(f"  {format_bytes(example_bytes(node.out)):>10}  {shown['text']}, times the examples")
+        elif cost_of.bytes:
+            lines.append(f"  {format_bytes(cost_of.bytes):>10}  {shown['text']}")
+    return "\n".join(lines) + "\n"
+
+
+_LEAST_US = 0.05
+"""What rounds to nothing has no line of its own."""
+
+
+def _totals(plan: Plan, cost: PlanCost) -> list[str]:
+    if not any(isinstance(n, Cache) for n in plan.nodes):
+        return [f"  {cost.us:>8,.1f}        in all: {1e6 / cost.us:,.0f} images a second on each core"]
+    return [
+        f"  {cost.first_us:>8,.1f}        in all while the cache fills",
+        f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images a second on each core",
+    ]
+
+
+def _parts(plan: Plan, cost: PlanCost) -> Iterator[tuple[float, str]]:
+    """The microseconds and the text of each stage, and of each node that does something of its own."""
+    for node, shown in zip(cost.nodes, plan_json(plan)["nodes"], strict=True):
+        own = node.us - sum(node.stages)
+        if own:
+            yield own, shown["text"]
+        for us, stage in zip(node.stages, shown.get("stages", ()), strict=True):
+            yield us, stage["text"]
+
+
+def cost_json(plan: Plan, cost: PlanCost) -> dict[str, Any]:
+    """The expected cost as plain values: microseconds of one core per image, and bytes."""
+    return {
+        "file_bytes": round(cost.given.file_bytes),
+        "assumed": cost.given.assumed,
+        "threads": cost.given.threads,
+        "examples": cost.given.examples,
+        "first_us": round(cost.first_us, 2),
+        "us": round(cost.us, 2),
+        "bytes": cost.bytes,
+        "nodes": [
+            {"node": type(n).__name__.lower(), "us": round(c.us, 2), "stages_us": [round(x, 2) for x in c.stages], "bytes": c.bytes}
+            for n, c in zip(plan.nodes, cost.nodes, strict=True)
+        ],
+    }

@@ -1,0 +1,103 @@
+"""What makes another cache, and what goes on with the one that is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from planning import built, compiled, load_spec
+
+import pipegen
+from pipegen.cache import key as module
+from pipegen.cache.key import cache_key, describe_cache, steps_in_words, upstream
+from pipegen.data.manifest import Manifest
+from pipegen.ops.sources.base import Listing
+from pipegen.plan.nodes import Cache
+
+BASE: dict[str, Any] = {
+    "transforms": [{"resize": {"size": 32}}, "random_flip", {"random_rotation": {"degrees": 10}}],
+    "runtime": {"cache": {"disk": "cache/"}},
+}
+DATA = "f" * 64
+
+
+def key(split: str = "train", data: str = DATA, **own: Any) -> str:
+    sections = {**BASE, **own}
+    spec = load_spec(sections)
+    return cache_key(spec, compiled(built(sections, split=split, classes=3), spec).plan, data)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"batch": {"size": 4, "remainder": "keep"}},
+        {"seed": 5},
+        {"shuffle": "none"},
+        {"name": "another", "description": "words"},
+        {"splits": {"parts": {"train": 0.5, "validation": 0.5}, "seed": 3}},
+        {"epoch": {"steps": 7}},
+        {"transforms": [{"resize": {"size": 32}}]},
+        {"transforms": [{"resize": {"size": [32, 32], "id": "other"}}, {"random_zoom": {"factor": 0.5}}, {"normalize": {"preset": "tf"}}]},
+        {"transforms": [{"resize": {"size": 32, "when": "all"}}, "random_flip"]},
+        {"output": {"encode": {"label": "one_hot"}, "dtype": "float16", "channels": "first"}},
+        {"runtime": {"cache": {"disk": "elsewhere/"}, "jit": "never", "threads": 1, "prefetch": "none"}},
+        {"source": {"image_folder": {"path": "/mnt/moved"}}},
+    ],
+    ids=str,
+)
+def test_what_comes_later_goes_on_with_the_cache(own: dict[str, Any]) -> None:
+    assert key(**own) == key()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"transforms": [{"resize": {"size": 33}}]},
+        {"transforms": [{"resize": {"size": 32, "antialias": True}}]},
+        {"transforms": [{"resize": {"size": 32, "method": "bicubic"}}]},
+        {"transforms": [{"decode": {"exif": "ignore"}}, {"resize": {"size": 32}}]},
+        {"transforms": [{"decode": {"scaled": "never"}}, {"resize": {"size": 32}}]},
+        {"transforms": [{"resize": {"size": 40}}, {"center_crop": {"size": 32}}]},
+        {"data": "e" * 64},
+    ],
+    ids=str,
+)
+def test_what_changes_the_bytes_makes_another(own: dict[str, Any]) -> None:
+    assert key(**own) != key()
+
+
+def test_splits_share_a_cache_when_they_do_the_same() -> None:
+    assert key("validation") == key("train")
+    cropped = [{"resize": {"size": 40}}, {"random_crop": {"size": 32}}]
+    assert key("validation", transforms=cropped) != key("train", transforms=cropped), "only the crop at the centre can be cached"
+    assert key("train", transforms=cropped) == key("train", transforms=[cropped[0]])
+    own = [{"resize": {"size": 40, "when": "train"}}, {"resize": {"size": 32, "when": "eval"}}, {"center_crop": {"size": 32}}]
+    assert key("validation", transforms=own) != key("train", transforms=own)
+
+
+def test_versions_make_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key()
+    monkeypatch.setattr(module, "tensorflow_version", lambda: "0.1")
+    other = key()
+    monkeypatch.setattr(pipegen, "__version__", "99.0")
+    assert len({before, other, key()}) == 3
+
+
+def test_the_version_of_tensorflow_is_found_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module.tensorflow_version().count(".") >= 2
+    monkeypatch.setattr(module, "_DISTRIBUTIONS", ("no-such-distribution",))
+    assert module.tensorflow_version() == ""
+
+
+def test_a_cache_has_a_row_for_each_record_of_the_data() -> None:
+    spec = load_spec({**BASE, "name": "flowers"})
+    plan = compiled(built(BASE, classes=3), spec).plan
+    listing = Listing("/data", ("a.jpg", "b.jpg", "c.jpg"), (0, 1, 1), ("x", "y"), (5, 6, 7))
+    about = describe_cache(spec, plan, Manifest(listing, {"train": (0, 2), "validation": (1,)}, "image_folder"))
+    assert (about.records, about.spec, about.steps) == (3, "flowers", "decode → resize")
+    assert [(c.name, c.dtype, c.shape, c.row) for c in about.columns] == [("image", "uint8", (32, 32, 3), 3072)]
+    assert len(upstream(plan)) == 2
+    plain = replace(plan, nodes=tuple(n for n in plan.nodes if not isinstance(n, Cache)))
+    assert upstream(plain) == ()
+    assert steps_in_words(plain) == ""

@@ -1,0 +1,146 @@
+"""Schedules: what they say in each epoch, what they mean to the rest of the machine, and what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import yaml
+
+from pipegen.ops.base import Transform
+from pipegen.ops.magnitudes import Magnitude, factor_range, has_type, level_range, symmetric_range
+from pipegen.ops.registry import transforms
+from pipegen.spec.load import load
+
+LINEAR = {"linear": {"from": 5, "to": 15, "epochs": [2, 6]}}
+COSINE = {"cosine": {"from": 0, "to": 10, "epochs": [0, 4]}}
+STEP = {"step": {0: 5, 3: [2, 9]}}
+TABLE = {"table": [1, 2, 4]}
+
+
+def rotation(degrees: Any) -> Transform:
+    return transforms()["random_rotation"].model_validate({"degrees": degrees})
+
+
+def ranges(degrees: Any) -> tuple[tuple[float, float], ...]:
+    return rotation(degrees).schedules()["degrees"].ranges(symmetric_range)
+
+
+@pytest.mark.parametrize(("schedule", "expected"), [
+    (LINEAR, [(-v, v) for v in (5, 5, 5, 7.5, 10, 12.5, 15)]),
+    (COSINE, [(-v, v) for v in (0, 5 - 5 * math.sqrt(0.5), 5, 5 + 5 * math.sqrt(0.5), 10)]),
+    (STEP, [(-5, 5), (-5, 5), (-5, 5), (2, 9)]),
+    (TABLE, [(-1, 1), (-2, 2), (-4, 4)]),
+    ({"linear": {"from": 0, "to": [10, 30], "epochs": [0, 2]}}, [(0, 0), (5, 15), (10, 30)]),
+])  # fmt: skip
+def test_what_each_epoch_gets(schedule: Any, expected: list[tuple[float, float]]) -> None:
+    for got, wanted in zip(ranges(schedule), expected, strict=True):
+        assert got == pytest.approx(wanted)
+
+
+def test_a_factor_lies_around_one() -> None:
+    zoom = transforms()["random_zoom"].model_validate({"factor": {"table": [0, 0.5]}})
+    assert zoom.schedules()["factor"].ranges(factor_range) == ((1, 1), (0.5, 1.5))
+
+
+def test_the_rest_of_the_machine_sees_all_epochs() -> None:
+    step: Any = rotation({"step": {0: 5, 3: [-20, 2]}})
+    assert symmetric_range(step.degrees) == (-20, 5)
+    assert not rotation({"table": [0, 0, 3]}).is_identity(None)  # type: ignore[arg-type]
+    assert rotation({"table": [0, 0]}).is_identity(None)  # type: ignore[arg-type]
+    (lint,) = rotation({"linear": {"from": 0, "to": 400, "epochs": [0, 9]}}).lints(None)  # type: ignore[arg-type]
+    assert lint.code == "PG510"
+    policy: Any = transforms()["rand_augment"].model_validate({"magnitude": LINEAR})
+    assert level_range(policy.magnitude) == (5, 15)
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (20, {"table": [20]}),
+    (20, {"linear": {"from": 20, "to": 20, "epochs": [3, 9]}}),
+    ({"table": [1, 1, 4]}, {"step": {0: 1, 2: [-4, 4]}}),
+    ({"table": [1, 2, 3]}, {"linear": {"from": 1, "to": 3, "epochs": [0, 2]}}),
+])  # fmt: skip
+def test_one_form_for_each_meaning(one: Any, other: Any) -> None:
+    assert rotation(one).meaning() == rotation(other).meaning()
+    assert rotation(one).meaning() != rotation({"table": [1, 5]}).meaning()
+
+
+def test_equal_schedules_hash_alike() -> None:
+    for given in (LINEAR, STEP, TABLE):
+        assert hash(rotation(given)) == hash(rotation(given))
+
+
+SPEC = "pipegen: 1\nsource: {image_folder: {path: photos/}}\ntransforms:\n  - resize: {size: 32}\n  - random_rotation: {degrees: %s}\n"
+
+
+@pytest.mark.parametrize(("written", "code", "said", "column"), [
+    ("{linear: {from: 0, to: 9, epochs: [9, 3]}}", "PG105", "[first, last] with the first before the last, got [9, 3]", 66),
+    ("{linear: {from: 0, too: 9, epochs: [1, 3]}}", "PG102", "has no key `too`", 51),
+    ("{linear: {from: 0, to: 9}}", "PG101", "needs `epochs`", 33),
+    ("{linear: [0, 20]}", "PG104", "`random_rotation.degrees.linear` is `{from: FROM, to: TO, epochs: EPOCHS}`", 41),
+    ("{step: {3: 1, 5: 2}}", "PG105", "says what holds from epoch 3 on, and not what holds before: add epoch 0", 39),
+    ("{step: {a: 1}}", "PG105", "`a` in `random_rotation.degrees.step` is not a whole number from 0 to 9999", 40),
+    ("{table: [1, x]}", "PG104", "`random_rotation.degrees.table[1]` is a number or a pair of numbers", 44),
+    ("{table: []}", "PG105", "`random_rotation.degrees.table`", 40),
+    ("{cosine: {from: -3, to: 2, epochs: [0, 4]}}", "PG105", "a magnitude, which cannot be negative", 32),
+    ("{lineer: {from: 0, to: 9, epochs: [0, 3]}}", "PG105", "`random_rotation.degrees` is a number or a pair of numbers", 32),
+    ("{linear: {from: 0, to: 9, epochs: [0, 3]}, table: [1]}", "PG105", "", 32),
+])  # fmt: skip
+def test_findings(written: str, code: str, said: str, column: int) -> None:
+    found = load("s.yaml", text=SPEC % written).diagnostics.items
+    (finding,) = [f for f in found if f.code == code]
+    assert said in finding.message
+    span = finding.primary.span if hasattr(finding.primary, "span") else None
+    assert span is None or (span.line, span.column) == (5, column)
+
+
+def test_a_slip_in_the_name_is_seen() -> None:
+    (finding,) = load("s.yaml", text=SPEC % "{lineer: {from: 0, to: 9, epochs: [0, 3]}}").diagnostics.items
+    assert "did you mean `linear`?" in finding.help
+
+
+SCHEDULED = [
+    (name, field)
+    for name, op in transforms().items()
+    for field, info in op.model_fields.items()
+    if has_type(info, Magnitude)
+    and field in (next(iter(yaml.safe_load(op.examples[0].yaml).values())) if ":" in op.examples[0].yaml else {})
+]
+
+
+def numbers(step: Transform, u: Any) -> list[Any]:
+    """What a step makes of its draws."""
+    import tensorflow as tf
+
+    side = tf.constant(24.0, tf.float64)
+    made: Any = step
+    if hasattr(made, "table"):
+        return [made.table(u, None)]
+    if hasattr(made, "parameters"):
+        return list(made.parameters(u, 24, 24))
+    try:
+        return [made.matrix(u, side, side)]
+    except TypeError:
+        return list(made.matrix(u, 3))
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("name", "field"), SCHEDULED)
+def test_every_magnitude_takes_a_schedule(name: str, field: str) -> None:
+    """In each epoch, the numbers are those of the strength that the schedule says."""
+    import numpy as np
+    import tensorflow as tf
+
+    op = transforms()[name]
+    given = next(iter(yaml.safe_load(op.examples[0].yaml).values()))
+    value = given[field]
+    weaker = [v * 0.75 for v in value] if isinstance(value, list) else value * 0.75
+    step = op.model_validate(given | {field: {"table": [weaker, value]}})
+    u = tf.constant(np.random.default_rng(5).random((3, step.num_draws())))
+    for epoch, strength in enumerate((weaker, value, value)):
+        plain = op.model_validate(given | {field: strength})
+        for ours, theirs in zip(numbers(step.at(tf.constant(epoch)), u), numbers(plain, u), strict=True):
+            if ours.shape == theirs.shape:  # a filter is as wide in every epoch as in its widest
+                np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
+    assert len(SCHEDULED) > 10

@@ -1,0 +1,117 @@
+"""Steps that mix examples: where the batch stands, what follows, and what is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planning import built, checked, compiled, load_spec
+
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Cache, Kernel
+
+MIXED: dict[str, Any] = {
+    "transforms": [
+        {"resize": {"size": 24}},
+        "random_flip",
+        "mixup",
+        {"random_rotation": {"degrees": 9}},
+        {"random_contrast": {"factor": 0.2}},
+    ],
+    "output": {"encode": {"label": "one_hot"}},
+}
+
+
+def told(*transforms: Any, **sections: Any) -> list[tuple[str, str]]:
+    """The codes of the errors, each with the path that it points to."""
+    found = checked({"transforms": list(transforms), **sections}).diagnostics
+    return [(d.code, d.labels[0].path) for d in found if d.severity.value == "error"]
+
+
+def test_the_batch_stands_before_the_first_step_that_mixes() -> None:
+    plan = built(MIXED, classes=3)
+    at = plan.nodes.index(plan.batch)
+    before = [type(st) for n in plan.nodes[:at] for st in getattr(n, "stages", ())]
+    after = [type(st) for n in plan.nodes[at:] for st in getattr(n, "stages", ())]
+    assert before == [s.Decode, s.Apply, s.Compose, s.Resample, s.EncodeLabel]
+    assert after == [s.Mix, s.Mix, s.Compose, s.Resample, s.ComposeColour, s.ApplyColour]
+    image, label = (st for st in plan.stages() if isinstance(st, s.Mix))
+    assert (image.feature, image.label, image.canvas) == ("image", False, (24, 24))
+    assert (label.feature, label.label, label.canvas) == ("label", True, (24, 24))
+    assert plan.out["label"].shape == (3,)
+    assert plan.out["image"].dtype == "float32"
+
+
+def test_passes_move_the_batch_further_up_and_never_past() -> None:
+    done = compiled(built(MIXED, classes=3), load_spec(MIXED), num_examples=50, ram_budget=2**30).plan
+    kinds = [type(n) for n in done.nodes]
+    assert kinds.index(Batch) == kinds.index(Cache) + 1 == 4
+    kernels = [[type(st) for st in n.stages] for n in done.nodes if isinstance(n, Kernel)]
+    assert kernels == [[s.Warp, s.EncodeLabel], [s.Mix, s.Mix], [s.Warp], [s.Colour]]
+
+
+def test_other_splits_have_nothing_of_it() -> None:
+    plan = built(MIXED, classes=3, split="validation")
+    assert not any(isinstance(st, s.Mix) for st in plan.stages())
+    assert plan.out["label"] == built(MIXED, classes=3).out["label"]
+
+
+@pytest.mark.parametrize("op", ["mixup", "cutmix"])
+def test_a_second_one_is_part_of_the_same_batch(op: str) -> None:
+    plan = built({**MIXED, "transforms": [{"resize": {"size": 24}}, "cutmix", op]}, classes=2)
+    assert sum(isinstance(n, Batch) for n in plan.nodes) == 1
+    assert [type(st) for st in plan.stages()].count(s.EncodeLabel) == 1
+    assert [st.feature for st in plan.stages() if isinstance(st, s.Mix)] == ["image", "label"] * 2
+
+
+def test_images_alone_are_mixed_alone() -> None:
+    unlabelled = {"image_folder": {"path": "photos/", "labels": "none"}}
+    plan = built({"source": unlabelled, "transforms": MIXED["transforms"]})
+    assert [st.feature for st in plan.stages() if isinstance(st, s.Mix)] == ["image"]
+    left_out = built({"transforms": MIXED["transforms"], "output": {"y": None}})
+    assert [st.feature for st in left_out.stages() if isinstance(st, s.Mix)] == ["image"]
+
+
+def test_binary_labels_are_soft_too() -> None:
+    plan = built({**MIXED, "output": {"encode": {"label": "binary"}}}, classes=2)
+    assert plan.out["label"].shape == (1,)
+
+
+def test_a_crop_after_the_mixing_is_a_segment_of_its_own() -> None:
+    steps = [{"resize": {"size": 32}}, "mixup", {"random_crop": {"size": 24}}]
+    plan = built({**MIXED, "transforms": steps}, classes=2)
+    assert [type(st) for st in plan.stages()][-3:] == [s.Mix, s.Compose, s.Resample]
+    assert plan.out["image"].shape == (24, 24, 3)
+
+
+SOFT: dict[str, Any] = {"output": {"encode": {"label": "one_hot"}}}
+RESIZED = {"resize": {"size": 24}}
+
+
+@pytest.mark.parametrize(
+    ("transforms", "sections", "expected"),
+    [
+        ([RESIZED, "mixup"], {}, [("PG223", "transforms[1].mixup")]),
+        ([RESIZED, "mixup", "cutmix"], {}, [("PG223", "transforms[1].mixup")]),
+        ([RESIZED, "mixup"], {"output": {"encode": {"label": "int"}}}, [("PG223", "transforms[1].mixup")]),
+        (["mixup", RESIZED], SOFT, [("PG224", "transforms[1].resize")]),
+        ([RESIZED, "mixup", {"resize": {"size": 20}}], SOFT, [("PG224", "transforms[2].resize")]),
+        (["mixup"], SOFT, [("PG201", "transforms")]),
+        ([RESIZED, {"mixup": {"feature": "label"}}], SOFT, [("PG203", "transforms[1].mixup.feature")]),
+        ([RESIZED, "mixup", {"random_flip": {"feature": "imag"}}], SOFT, [("PG217", "transforms[2].random_flip.feature")]),
+        ([RESIZED, "mixup", "decode"], SOFT, [("PG215", "transforms[2].decode")]),
+    ],
+)  # fmt: skip
+def test_what_is_told(transforms: list[Any], sections: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert told(*transforms, **sections) == expected
+
+
+def test_a_wrong_encoding_is_told_once() -> None:
+    three = {"source": {"image_folder": {"path": "photos/", "classes": ["a", "b", "c"]}}, "output": {"encode": {"label": "binary"}}}
+    assert told(RESIZED, "mixup", **three) == [("PG218", "output.encode.label")]
+
+
+def test_it_may_run_where_it_is_told_to() -> None:
+    found = checked({**SOFT, "transforms": [RESIZED, {"mixup": {"when": "all"}}]}, classes=2)
+    assert all(any(isinstance(st, s.Mix) for st in plan.stages()) for plan in found.plans.values())
+    assert [d.code for d in found.diagnostics] == ["PG507"]
