@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -61,6 +62,9 @@ class Progress:
             return tf.nest.map_structure(tf.identity, batch)
 
 
+_NO_LENGTH = "this dataset has no length: it is repeated, or has no known end"
+
+
 class _Explains(tf.data.Dataset):
     """What `fit` itself derives explains its errors as well: it repeats on request, maps and prefetches for `class_weight`.
 
@@ -73,7 +77,7 @@ class _Explains(tf.data.Dataset):
         """What to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
         raise NotImplementedError
 
-    def repeat(self, *args: Any, **options: Any) -> DerivedDataset:
+    def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
         """As `tf.data.Dataset.repeat`; runs on through the epochs."""
         return DerivedDataset(self._pipegen_source().repeat(*args, **options), self._pipegen_translate)
 
@@ -118,7 +122,7 @@ class DerivedDataset(_Explains):
     def __len__(self) -> int:
         length = int(self._pipegen_length)
         if length < 0:
-            raise TypeError("this dataset has no length: it is repeated, or has no known end")
+            raise TypeError(_NO_LENGTH)
         return length
 
     @property
@@ -160,8 +164,8 @@ class PipelineDataset(_Explains):
     """A `tf.data.Dataset` of known length whose errors name the damaged file.
 
     Python iteration, `fit`, `evaluate` and `predict` run the plain pipeline and explain a failure by looking for the
-    damaged record afterwards. A dataset derived from this one (`.map`, `.take`, a distribution strategy) runs where
-    nobody can look, so it guards each record.
+    damaged record afterwards; so does `.repeat()`. A dataset derived in another way (`.map`, `.take`, a distribution
+    strategy) runs where nobody can look, so it guards each record, which costs about half as much as decoding it.
 
     Args:
         make: Builds the inner dataset; called with whether to guard records.
@@ -222,19 +226,67 @@ class PipelineDataset(_Explains):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return _ExplainingIterator(self)
+        return _ExplainingIterator(self, self._pipegen_plain)
+
+    def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
+        """As `tf.data.Dataset.repeat`; runs on through the epochs."""
+        if self._pipegen_commit is not None:
+            return super().repeat(*args, **options)
+        return RepeatedDataset(self, *args, **options)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
 
 
-class _ExplainingIterator(Iterator[Any]):
-    """Hands over batches, and turns a failure into one that names the file."""
+class RepeatedDataset(_Explains):
+    """One of ours again and again; like its source it is guarded only where something else is built on it."""
 
-    def __init__(self, dataset: PipelineDataset) -> None:
+    def __init__(self, source: PipelineDataset, *args: Any, **options: Any) -> None:
+        self._pipegen_of = source
+        self._pipegen_translate = source._pipegen_translate
+        self._pipegen_again = source._pipegen_plain.repeat(*args, **options)
+        self._pipegen_guarded = cache(lambda: source._pipegen_source().repeat(*args, **options))
+        super().__init__(self._pipegen_again._variant_tensor)
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._pipegen_guarded()
+
+    @property
+    def _variant_tensor(self) -> tf.Tensor:
+        """What derived datasets are built on."""
+        return self._pipegen_guarded()._variant_tensor
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pipegen_again]
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of a batch."""
+        return self._pipegen_again.element_spec
+
+    def cardinality(self) -> tf.Tensor:
+        """Batches in all, int64; negative when there is no end or it is not known."""
+        return self._pipegen_again.cardinality()
+
+    def __len__(self) -> int:
+        length = int(self.cardinality())
+        if length < 0:
+            raise TypeError(_NO_LENGTH)
+        return length
+
+    def __iter__(self) -> Iterator[Any]:
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return _ExplainingIterator(self._pipegen_of, self._pipegen_again)
+
+
+class _ExplainingIterator(Iterator[Any]):
+    """Hands over batches, of one pass or of several, and turns a failure into one that names the file."""
+
+    def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
         self._dataset = dataset
         self._at: tuple[int, int] | None = None
-        self._inner = iter(dataset._pipegen_plain)
+        self._inner = iter(batches)
 
     @property
     def element_spec(self) -> Any:
@@ -245,7 +297,7 @@ class _ExplainingIterator(Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
-        if self._at is None:  # read when the first batch is asked for, as the graph does
+        if self._at is None:  # read when the first batch of a pass is asked for, as the graph does
             self._at = self._dataset._pipegen_first()
         epoch, step = self._at
         try:
@@ -255,7 +307,7 @@ class _ExplainingIterator(Iterator[Any]):
         commit = self._dataset._pipegen_commit
         if commit is not None:
             commit(epoch, step)
-        self._at = (epoch, step + 1)
+        self._at = (epoch, step + 1) if step + 1 < self._dataset._pipegen_steps else None
         return batch
 
     get_next = __next__
