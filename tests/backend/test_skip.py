@@ -145,8 +145,9 @@ def test_a_block_of_damaged_records_ends_the_run(photo_folder: Path, tmp_path: P
     made = pipeline(folder, errors={"decode": {"skip": {"max_fraction": 1.0}}})
     for file in made.files("train"):
         truncate(file) if file.endswith(".jpg") else Path(file).write_bytes(b"nothing")
-    with pytest.raises(DataError, match="no record of the batch could stand in for a damaged one") as caught:
-        next(iter(made.train))
-    assert str(caught.value).startswith(f"cannot decode {folder}")
+    for watched in (made.train, made.train.repeat()):
+        with pytest.raises(DataError, match="no record of the batch could stand in for a damaged one") as caught:
+            next(iter(watched))
+        assert str(caught.value).startswith(f"cannot decode {folder}")
     with pytest.raises(DataError, match="no record of the batch could stand in for a damaged one in 8 tries, the last of them /"):
-        next(iter(made.train.repeat()))
+        next(iter(made.train.prefetch(1)))
