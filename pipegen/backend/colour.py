@@ -21,8 +21,17 @@ def identity(n: tf.Tensor, channels: int) -> ColourMatrix:
     return eye, zero, zero
 
 
-def apply_colour(image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool) -> tf.Tensor:
+def apply_colour(
+    image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool, mixes_channels: bool = True
+) -> tf.Tensor:
     """Apply float32 matrices to `(n, height, width, in)` and clip once.
+
+    Args:
+        image: The images.
+        matrix: One for each of them.
+        clip: What the result is clipped to.
+        uses_mean: Whether `m` can be other than zero.
+        mixes_channels: Whether `A` can be more than its diagonal; if not, a value is read for one output value alone.
 
     Returns:
         float32 `(n, height, width, out)`.
@@ -30,6 +39,12 @@ def apply_colour(image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, 
     a, b, m = matrix
     offset = b + m * mean_luma(image)[:, None] if uses_mean else b
     x = tf.cast(image, tf.float32)
+    y = _mixed(x, a, offset) if mixes_channels else x * tf.linalg.diag_part(a)[:, None, None] + offset[:, None, None]
+    return y if clip is None else tf.clip_by_value(y, clip.low, clip.high)
+
+
+def _mixed(x: tf.Tensor, a: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
+    """`A x + offset` of float32 `(n, height, width, in)`."""
     sources = [x[..., c] for c in range(x.shape[-1])]
     channels = []
     for o in range(a.shape[-2]):
@@ -37,8 +52,7 @@ def apply_colour(image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, 
         for c in range(1, len(sources)):
             total = total + a[:, o, c, None, None] * sources[c]
         channels.append(total + offset[:, o, None, None])
-    y = tf.stack(channels, -1)
-    return y if clip is None else tf.clip_by_value(y, clip.low, clip.high)
+    return tf.stack(channels, -1)
 
 
 def mean_luma(image: tf.Tensor) -> tf.Tensor:

@@ -80,7 +80,7 @@ class Executor:
         """The rows that a batch has up to there, where its block is widened to whole groups."""
         self.tensors = job.records.tensors()
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
-        self._kernels: dict[int, Callable[[Features], Features]] = {}
+        self._kernels: dict[tuple[int, int], Callable[[Features], Features]] = {}
 
     @cached_property
     def cache(self) -> MemoryCache | DiskCache:
@@ -114,22 +114,24 @@ class Executor:
             ds = run.node(ds, node)
         return ds
 
-    def kernel(self, node: Kernel, entry: ElementType) -> Callable[[Features], Features]:
-        """The lowered kernel of a node, compiled once."""
-        if id(node) not in self._kernels:
+    def kernel(self, node: Kernel, entry: ElementType, depth: int = 0) -> Callable[[Features], Features]:
+        """The lowered kernel of a node, compiled once; `depth` says how many of its results are in use where memory is used again."""
+        key = id(node), depth
+        if key not in self._kernels:
             nodes = self.plan.nodes
             mixed = self.mixing is None or nodes.index(node) > nodes.index(self.mixing)
             batch = self.order.local_batch if mixed or self.wide is None else self.wide
-            self._kernels[id(node)] = lower_kernel(node, entry, batch, self.job.spec.runtime.jit)
-        return self._kernels[id(node)]
+            self._kernels[key] = lower_kernel(node, entry, batch, self.job.spec.runtime.jit, depth)
+        return self._kernels[key]
 
     def branch(self, stage: Branch) -> Callable[[Features], Features]:
         """The lowered kernel of a branch, for a batch of one, compiled once."""
-        if id(stage) not in self._kernels:
+        key = id(stage), 0
+        if key not in self._kernels:
             entry = ElementType(((stage.feature, stage.entry),), 1)
             with tf.init_scope():  # it is asked for while a map is traced
-                self._kernels[id(stage)] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.job.spec.runtime.jit)
-        return self._kernels[id(stage)]
+                self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.job.spec.runtime.jit)
+        return self._kernels[key]
 
     def compute(self, nodes: list[Read | Element]) -> Callable[[tf.Tensor, tf.Tensor], Features]:
         """A function from a record and its draws to its features, through Read and Element nodes."""

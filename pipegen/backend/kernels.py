@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, run
+from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases
+from pipegen.backend.lower import run as run_stage
+from pipegen.backend.reuse import Places, is_large
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ KernelFunction = Callable[["Features"], "Features"]
 _COMPILERS = ThreadPoolExecutor(thread_name_prefix="pipegen-xla")
 
 
-def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str) -> KernelFunction:
+def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, depth: int = 0) -> KernelFunction:
     """A function of a whole batch.
 
     Kernels run at one batch size, so that each is compiled once: a smaller last batch is padded in and sliced out.
@@ -35,6 +37,8 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str) -> Kern
         entry: The type of what enters it.
         batch: Examples of a full batch on this host.
         jit: `auto`, `always` or `never`.
+        depth: How many results are in use at a time, where their memory is to be used again; 0 gives each its own. The
+            function then holds variables, and reads `@slot`.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
@@ -43,27 +47,28 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str) -> Kern
         return _plain(node)
     chain = _Chain(node, entry)
     try:
-        first, body = chain.compile(batch)
+        first, body = chain.compile(batch, depth)
     except (tf.errors.OpError, ValueError, TypeError) as error:
         if jit == "always":
             raise
         log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
         return _plain(node)
 
-    def work(inputs: Features, params: tuple[Params, ...]) -> Features:
+    def work(number: tf.Tensor | None, inputs: Features, params: tuple[Params, ...]) -> Features:
         for phase in first:
-            params = phase(inputs, params)
-        done: Features = body(inputs, params)
+            params = phase(None, inputs, params)
+        done: Features = body(number, inputs, params)
         return done
 
     def kernel(features: Features) -> Features:
         inputs = {name: features[name] for name in chain.inputs}
         params = chain.parameters(features)
+        number = features["@slot"][0] // batch if depth else None
         if features["@draws"].shape[0] == batch:
-            return features | work(inputs, params)
+            return features | work(number, inputs, params)
         n = tf.shape(features["@draws"])[0]
         inputs, params = tf.nest.map_structure(lambda t: _pad(t, n, batch), (inputs, params))
-        outputs = work(inputs, params)
+        outputs = work(number, inputs, params)
         return features | {k: v[:n] for k, v in outputs.items()}
 
     return kernel
@@ -109,27 +114,35 @@ class _Chain:
         done = dict(features)
         for stage, leads, own in zip(self.stages, self.leads, params, strict=True):
             value = done[stage.feature]
-            done[stage.feature] = run(stage, value, own if leads else expand(stage, value, own))
+            done[stage.feature] = run_stage(stage, value, own if leads else expand(stage, value, own))
         return done
 
-    def compile(self, batch: int) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
-        """The phases and `body` as concrete functions for one batch size, being compiled."""
+    def compile(self, batch: int, depth: int) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
+        """The phases and `body` as functions for one batch size, being compiled."""
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
         width = max((r.end for st in self.stages for r in s.refs(st)), default=0) + 1  # the last is the epoch of schedules
         params = self.parameters(features | {"@draws": tf.zeros([batch, width], tf.float64)})
         first = []
         for function in self.phases():
-            phase, params = _concrete(function, features, params)
+            phase, params = _concrete(function, 0, features, params)
             first.append(phase)
-        body, _ = _concrete(self.body, features, params)
+        body, _ = _concrete(self.body, depth, features, params)
         return first, body
 
 
-def _concrete(function: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], Any]:
+def _concrete(function: Callable[..., Any], depth: int, *args: Any) -> tuple[Callable[..., Any], Any]:
     """A function compiled by XLA for arguments of exactly these types, and the types of its results.
 
     That XLA knows every operation is seen at once. The machine code, which takes longer, is made on a thread of its own
     while other kernels are traced and the first examples are decoded; a call that comes earlier waits for it.
+
+    Args:
+        function: Takes the arguments.
+        depth: How many of its results are in use at a time, where their memory is used again; else 0.
+        *args: Tensors or specs, nested as the function takes them.
+
+    Returns:
+        The function, which takes the number of the call (it says which memory is used) and the arguments.
 
     Raises:
         ValueError: If XLA has no form of an operation.
@@ -142,19 +155,27 @@ def _concrete(function: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
     compiled = tf.function(flat, jit_compile=True, autograph=False)
     concrete = compiled.get_concrete_function(*specs)
     compiled.experimental_get_compiler_ir(*specs)(stage="hlo")
-    _COMPILERS.submit(_warm_up, concrete, specs)
+    structure = concrete.structured_outputs
+    outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(structure)]
 
-    def call(*given: Any) -> Any:
-        return tf.nest.pack_sequence_as(concrete.structured_outputs, tf.nest.flatten(concrete(*tf.nest.flatten(given))))
+    def run(_number: tf.Tensor | None, *leaves: tf.Tensor) -> list[tf.Tensor]:
+        return tf.nest.flatten(concrete(*leaves))
 
-    return call, concrete.structured_outputs
+    if depth and any(map(is_large, outputs)):
+        run = Places(lambda *leaves: tf.nest.flatten(flat(*leaves)), outputs, depth)
+    _COMPILERS.submit(_warm_up, partial(run, tf.constant(0, tf.int64)), specs)
+
+    def call(number: tf.Tensor | None, *given: Any) -> Any:
+        return tf.nest.pack_sequence_as(structure, run(number, *tf.nest.flatten(given)))
+
+    return call, structure
 
 
-def _warm_up(concrete: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
+def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
     """Compile by running once, inside a dataset: XLA keeps what an eager call compiles apart from what a dataset's does."""
 
     def zeros(_: tf.Tensor) -> Any:
-        return concrete(*(tf.zeros(t.shape, t.dtype) for t in specs))
+        return run(*(tf.zeros(t.shape, t.dtype) for t in specs))
 
     next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
 

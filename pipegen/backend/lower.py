@@ -132,7 +132,8 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
         case s.Warp():
             return mirror(value, params[0]) if stage.mirrors else read(value, params, constant=_constant(stage))
         case s.Colour():
-            return c.apply_colour(value, (params[0], params[1], params[2]), stage.clip, uses_mean=stage.uses_mean)
+            a, b, m = params
+            return c.apply_colour(value, (a, b, m), stage.clip, uses_mean=stage.uses_mean, mixes_channels=stage.mixes_channels)
         case s.Curve():
             return look_up(value, params[0])
         case s.Neighbourhood():

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
+_WAITING = 4
+"""Batches that are neither being computed nor handed over for good: two are prefetched, one is on its way, one is with the user."""
+
+
 class Run:
     """One walk along the nodes, with what the nodes so far have settled."""
 
@@ -45,6 +49,9 @@ class Run:
         self.chain: list[Callable[..., Any]] = []
         self.entry: ElementType = nodes[0].out
         self.threads = threads(executor.job.spec.runtime)
+        self.depth = 0 if name_damaged else self.threads + _WAITING
+        """How many batches are in use at a time, where their memory is used again. What is derived from a dataset may run
+        on another machine, where the variables of this process are not."""
 
     def node(self, ds: tf.data.Dataset, node: Node) -> tf.data.Dataset:
         """Extend the dataset by one node."""
@@ -78,7 +85,7 @@ class Run:
 
     def kernel(self, ds: tf.data.Dataset, node: Kernel) -> tf.data.Dataset:
         """Work on whole batches; the last kernel that mixes examples leaves this host's own."""
-        kernel = self.x.kernel(node, self.entry)
+        kernel = self.x.kernel(node, self.entry, self.depth)
         if node is self.x.mixing and self.x.wide is not None:
             kernel = mixing.then_own_rows(kernel, self.size if self.full else None)
         if self.together:

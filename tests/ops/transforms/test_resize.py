@@ -78,16 +78,17 @@ def test_antialias_is_pillow_s(method: Any, pillow: Any, mean: float, most: int,
     ("bilinear", False), ("bilinear", True), ("bicubic", False), ("bicubic", True), ("lanczos3", False), ("lanczos3", True),
     ("area", False),
 ])  # fmt: skip
-def test_interpolation_is_tensorflow_s(method: Any, antialias: bool) -> None:
-    """`tf.image.resize` gives floats; bytes are those, rounded half to even and clipped."""
+@pytest.mark.parametrize("size", [(20, 71), (9, 7)])
+def test_interpolation_is_tensorflow_s(size: tuple[int, int], method: Any, antialias: bool) -> None:
+    """`tf.image.resize` gives floats; bytes are those, rounded half to even and clipped: also where many are read for one."""
     import tensorflow as tf
 
     image = noise(37, 58, seed=5)
-    theirs = tf.image.resize(image, (20, 71), method=method, antialias=antialias).numpy()
-    given = apply(Resize(size=(20, 71), method=method, antialias=antialias), image)
+    theirs = tf.image.resize(image, size, method=method, antialias=antialias).numpy()
+    given = apply(Resize(size=size, method=method, antialias=antialias), image)
     ties = np.abs(theirs - np.floor(theirs) - 0.5) < 1e-4
     assert (np.abs(given - np.clip(np.rint(theirs), 0, 255))[~ties] == 0).all()
-    floats = apply(Resize(size=(20, 71), method=method, antialias=antialias), image.astype(np.float32))
+    floats = apply(Resize(size=size, method=method, antialias=antialias), image.astype(np.float32))
     np.testing.assert_allclose(floats, theirs, atol=255e-6)
 
 
