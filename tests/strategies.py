@@ -12,7 +12,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from planning import checked
 
-from pipegen.ops.base import CropTransform, DecodeTransform, GeometricTransform
+from pipegen.ops.base import CropTransform, GeometricTransform
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 

@@ -15,7 +15,7 @@ from pipegen.backend.cache import MemoryCache
 from pipegen.backend.disk_cache import DiskCache
 from pipegen.backend.draws import Draws
 from pipegen.backend.kernels import lower_kernel
-from pipegen.backend.lower import Features, apply_element
+from pipegen.backend.lower import Features, apply_chunk, apply_element
 from pipegen.backend.order import Order, make_order
 from pipegen.backend.walk import Run
 from pipegen.errors import InternalError
@@ -146,16 +146,25 @@ class Executor:
 
     def element(self, node: Read | Element, features: Features) -> None:
         """Run a node on one example, in place."""
+        self.elements(node, [features])
+
+    def elements(self, node: Read | Element, examples: list[Features]) -> None:
+        """Run a node on some examples, in place."""
         if isinstance(node, Read):
-            features.update(self.read(features["@record"], node.out))
+            for features in examples:
+                features.update(self.read(features["@record"], node.out))
             return
         for stage in node.stages:
             if isinstance(stage, Branch) and stage.compiled:
-                apply_branch(stage, features, self.branch(stage))
+                for features in examples:
+                    apply_branch(stage, features, self.branch(stage))
+            elif len(examples) > 1:
+                apply_chunk(stage, examples)
             else:
-                apply_element(stage, features)
-        for name, t in node.out.items():
-            features[name].set_shape(t.shape)
+                apply_element(stage, examples[0])
+        for features in examples:
+            for name, t in node.out.items():
+                features[name].set_shape(t.shape)
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """The stored features of one record; where no record is a file, also of records `(n,)` at once."""

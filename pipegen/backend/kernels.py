@@ -158,9 +158,7 @@ def _concrete(function: Callable[..., Any], depth: int, *args: Any) -> tuple[Cal
     structure = concrete.structured_outputs
     outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(structure)]
 
-    def run(_number: tf.Tensor | None, *leaves: tf.Tensor) -> list[tf.Tensor]:
-        return tf.nest.flatten(concrete(*leaves))
-
+    run: Callable[..., list[tf.Tensor]] = lambda _number, *leaves: tf.nest.flatten(concrete(*leaves))  # noqa: E731
     if depth and any(map(is_large, outputs)):
         run = Places(lambda *leaves: tf.nest.flatten(flat(*leaves)), outputs, depth)
     _COMPILERS.submit(_warm_up, partial(run, tf.constant(0, tf.int64)), specs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend import guard, mixing, xla
+from pipegen.backend import chunks, guard, mixing, xla
 from pipegen.backend.budget import threads
 from pipegen.backend.lower import Features
 from pipegen.backend.order import Order
@@ -41,6 +41,8 @@ class Run:
         self.size = executor.order.local_batch
         self.full = batch.remainder in ("drop", "pad") or executor.order.epoch_steps is not None
         """Whether every batch has that size."""
+        self.all_full = self.full or executor.wide is not None
+        """Whether every batch has one size, be it that of whole mix groups."""
         self.pending: list[Read | Element] = []
         self.missing: Callable[[Features], Features]
         """Computes one example that a cache has not; set where there is a cache."""
@@ -49,9 +51,16 @@ class Run:
         self.chain: list[Callable[..., Any]] = []
         self.entry: ElementType = nodes[0].out
         self.threads = threads(executor.job.spec.runtime)
+        self.chunk = self._chunk()
+        """How many examples of a batch one call of the element stage works on."""
         self.depth = 0 if name_damaged else self.threads + _WAITING
         """How many batches are in use at a time, where their memory is used again. What is derived from a dataset may run
         on another machine, where the variables of this process are not."""
+
+    def _chunk(self) -> int:
+        """The most that the plan allows and that a batch is a multiple of; 1 where each record is looked after by itself."""
+        allowed = max((n.chunk for n in self.x.plan.nodes if isinstance(n, Element)), default=1)
+        return 1 if self.guarded else chunks.size(self.x.wide or self.size, allowed)
 
     def node(self, ds: tf.data.Dataset, node: Node) -> tf.data.Dataset:
         """Extend the dataset by one node."""
@@ -136,6 +145,8 @@ class Run:
         if self.together:
             self.chain.append(step)
             return numbered
+        if self.chunk > 1:
+            return plain_map(numbered, lambda epoch, number: chunks.cut(step(epoch, number), self.chunk, full=self.all_full)).unbatch()
         return plain_map(numbered, step).unbatch()
 
     def whole_batch(self, *given: Any) -> Any:
@@ -147,7 +158,7 @@ class Run:
 
     def stacked(self, features: Features) -> Features:
         """A batch that the index has named as one; its size is known where every batch has the same."""
-        if self.full or self.x.wide is not None:
+        if self.all_full:
             for value in features.values():
                 value.set_shape([self.x.wide or self.size, *value.shape[1:]])
         return features
@@ -168,13 +179,15 @@ class Run:
         calls = self.threads if parallel else None
         if self.guarded and final and isinstance(nodes[0], Read):
             return plain_map(ds, lambda f: self._guard(f, nodes), calls)
-        if any(isinstance(n, Element) for n in nodes) and not parallel:
+        if any(isinstance(n, Element) for n in nodes) and not parallel and self.chunk == 1:
             for node in nodes:
                 ds = plain_map(ds, lambda f, node=node: self._each(f, [node]))
             return ds
         return plain_map(ds, lambda f: self._each(f, nodes), calls)
 
     def _each(self, features: Features, nodes: list[Read | Element]) -> Features:
+        if self.chunk > 1:
+            return chunks.each(features, nodes, self.x.elements, self.chunk)
         features = dict(features)
         for node in nodes:
             self.x.element(node, features)
@@ -226,7 +239,12 @@ class Run:
 
     def batch(self, ds: tf.data.Dataset, node: Batch) -> tf.data.Dataset:
         """Stack, and gather from the cache where there is one."""
-        ds = ds.batch(self.x.wide or self.size, drop_remainder=self.full or self.x.wide is not None)
+        size = self.x.wide or self.size
+        if self.chunk > 1:
+            return plain_map(
+                ds.batch(size // self.chunk, drop_remainder=self.all_full), lambda f: chunks.joined(f, size, full=self.all_full)
+            )
+        ds = ds.batch(size, drop_remainder=self.all_full)
         return plain_map(ds, lambda f: self._gather(f, node.out), self.threads) if self.gathers else ds
 
     def hold_and_shuffle(self, ds: tf.data.Dataset) -> tf.data.Dataset:

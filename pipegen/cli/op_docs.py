@@ -8,8 +8,9 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.common import bold
-from pipegen.ops.base import ColourTransform, CropTransform, DecodeTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform, PointwiseTransform, Transform
 from pipegen.ops.curves import CurveTransform
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.mixing import MixingTransform
 from pipegen.ops.neighbourhood import NeighbourhoodTransform

@@ -217,6 +217,9 @@ class AllColour(AugmentationPart, ColourTransform):
     def uses_mean(self) -> bool:
         return any(own.get("contrast", 0) for own in self.policy.shares())
 
+    def mixes_channels(self) -> bool:
+        return any(own.get("color", 0) for own in self.policy.shares())
+
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         import tensorflow as tf
 

@@ -30,9 +30,7 @@ from pipegen.ops.traits import Traits as Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.decoding import WindowOf
     from pipegen.types import FeatureType
-
 
 Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
 """A square's side or `[height, width]`, in pixels."""
@@ -172,46 +170,6 @@ class ElementTransform(Transform):
         raise NotImplementedError
 
 
-class DecodeTransform(ElementTransform):
-    """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
-
-    kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True)
-
-    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        """Decode the whole image.
-
-        Args:
-            contents: string scalar: a file's bytes.
-            need: What the next step's `needed_size` says: where the step's arguments allow it, the image may come back
-                at a fraction of its size whose sides are no smaller.
-
-        Returns:
-            uint8 `(height, width, channels)`.
-        """
-        raise NotImplementedError
-
-    def decode_window(
-        self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
-    ) -> tf.Tensor:
-        """Decode one window of the image.
-
-        Args:
-            contents: string scalar: a file's bytes.
-            window: From the height and width of what `decode` gives without `need`, int32 scalars in pixels, to the
-                window in it: int32 `(4,)`: top, left, height, width.
-            need: The crop's `needed_size`: the window may come back at a fraction of its size, no smaller than this.
-            whole: Decode the whole image first and cut the window out: the same pixels, slower. It is what the step
-                means; decoding the window alone is the rewrite.
-
-        Returns:
-            uint8 `(height, width, channels)`.
-        """
-        raise NotImplementedError
-
-
 class CropTransform(Transform):
     """A window of the image, then perhaps a resize.
 
@@ -246,8 +204,8 @@ class CropTransform(Transform):
 
         Args:
             u: float64 `(..., num_draws)`.
-            height: int32 scalar: the height of the image, in pixels.
-            width: int32 scalar: its width.
+            height: int32 `(...)` or scalar: the height of each image, in pixels.
+            width: The widths, likewise.
 
         Returns:
             int32 `(..., 4)`: top, left, height, width, inside the image.
@@ -322,14 +280,17 @@ class ColourTransform(Transform):
             channels: 1 or 3.
 
         Returns:
-            float64 `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` for every step that
-            does not change their number.
+            float64 `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it.
         """
         raise NotImplementedError
 
     def uses_mean(self) -> bool:
         """Whether `m` can be other than zero."""
         return False
+
+    def mixes_channels(self) -> bool:
+        """Whether an output channel can depend on another channel, so that `A` is more than its diagonal."""
+        return True
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.COLOUR, random=self.random)

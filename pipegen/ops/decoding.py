@@ -6,6 +6,7 @@ the pixels of a window depend on nothing outside it, and decoding the window alo
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    DrawnWindow: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
 _EXACT = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 _HEAD = 24
+_UNKNOWN_SIDE = 1 << 15
+"""Stands for the height and width of a file that is looked at alone: no window is too large for it."""
 _JPEG = (0xFF, 0xD8, 0xFF)
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
 _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
@@ -110,20 +114,79 @@ def decode_window(
     return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
 
 
+def decode_each(
+    contents: list[tf.Tensor],
+    channels: int = 3,
+    *,
+    exif: Literal["apply", "ignore"] = "apply",
+    need: Need = None,
+    window: DrawnWindow | None = None,
+    u: tf.Tensor | None = None,
+    whole: bool = False,
+) -> list[tf.Tensor]:
+    """What `decode`, or with a window `decode_window`, gives for each of several files, with the arithmetic done once for all.
+
+    That is for JPEGs with nothing to look up; another file is decoded by itself.
+
+    Args:
+        contents: string scalars: the bytes of `n` files.
+        channels: 3 or 1.
+        exif: Whether a JPEG is turned upright.
+        need: The least size, as for `decode` and `decode_window`.
+        window: From draws `(..., d)`, heights and widths `(...)` to windows `(..., 4)`.
+        u: float64 `(n, d)`: the draws for the window.
+        whole: As for `decode_window`.
+
+    Returns:
+        uint8 `(height, width, channels)` of each.
+    """
+    import tensorflow as tf
+
+    def alone(one: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
+        if window is None:
+            return decode(one, channels, exif=exif, need=need)
+        return decode_window(one, partial(window, draws), channels, exif=exif, need=need, whole=whole)
+
+    heads = tf.stack([tf.strings.substr(one, 0, _HEAD) for one in contents])
+    plain = _is_plain(tf.io.decode_raw(heads, tf.uint8, fixed_length=_HEAD), exif)
+    draws = tf.zeros([len(contents), 0], tf.float64) if u is None else u
+    places: list[tf.Tensor | None] = [None] * len(contents)
+    ratio = None
+    if window is not None or need is not None:
+        simple = tf.unstack(plain, num=len(contents))
+        sizes = tf.stack([_size_if(known, one) for known, one in zip(simple, contents, strict=True)])
+        place = None if window is None else window(draws, sizes[:, 0], sizes[:, 1])
+        if need is not None:
+            ratio = _ratio_index(sizes if place is None else place[:, 2:], need)
+            place = None if place is None else scaled_window(place, tf.gather(RATIOS, ratio)[:, None])
+        if place is not None:
+            places = tf.unstack(place, num=len(contents))
+    ratios = RATIOS if ratio is not None else RATIOS[:1]
+    branches = tf.unstack(tf.where(plain, tf.zeros_like(plain, tf.int32) if ratio is None else ratio, len(ratios)), num=len(contents))
+    apart = _apart(alone)
+
+    def one_of(number: int) -> tf.Tensor:
+        one, place = contents[number], places[number]
+        known = [partial(_jpeg_at, one, channels, r, place, whole=whole) for r in ratios]
+        return tf.switch_case(branches[number], [*known, lambda: apart(one, draws[number])])
+
+    return [_shaped(one_of(number), channels) for number in range(len(contents))]
+
+
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     """The window in an image reduced by `ratio` that holds every pixel of the one at full size.
 
     Top and left are rounded down, bottom and right up, so it always lies inside the reduced image.
 
     Args:
-        window: int32 `(4,)`: top, left, height, width.
-        ratio: One of `RATIOS`.
+        window: int32 `(..., 4)`: top, left, height, width.
+        ratio: One of `RATIOS`, or `(..., 1)` of them.
     """
     import tensorflow as tf
 
-    start, end = window[:2], window[:2] + window[2:]
+    start, end = window[..., :2], window[..., :2] + window[..., 2:]
     first = start // ratio
-    return tf.concat([first, -(-end // ratio) - first], axis=0)
+    return tf.concat([first, -(-end // ratio) - first], axis=-1)
 
 
 def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch, other: Branch) -> tf.Tensor:
@@ -135,15 +198,29 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch
     import tensorflow as tf
 
     head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
-    jpeg = tf.reduce_all(head[:3] == tf.constant(_JPEG, tf.uint8))
     if exif == "ignore":
-        return tf.cond(jpeg, plain, _apart(other))
-    jfif = tf.reduce_all(tf.gather(head, _JFIF_AT) == tf.constant(_JFIF, tf.uint8))
-    tables = tf.reduce_any(head[21] == tf.constant(_BODY_MARKERS, tf.uint8))
-    return tf.cond(jfif & tables, plain, _apart(lambda: tf.cond(jpeg, segmented, _apart(other))))
+        return tf.cond(_is_jpeg(head), plain, _apart(other))
+    return tf.cond(_is_plain(head, exif), plain, _apart(lambda: tf.cond(_is_jpeg(head), segmented, _apart(other))))
 
 
-def _apart(branch: Branch) -> Branch:
+def _is_jpeg(head: tf.Tensor) -> tf.Tensor:
+    """Whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs."""
+    import tensorflow as tf
+
+    return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, tf.uint8), axis=-1)
+
+
+def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
+    """Whether they are JPEGs that need not be searched for EXIF."""
+    import tensorflow as tf
+
+    if exif == "ignore":
+        return _is_jpeg(head)
+    jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
+    return jfif & tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
+
+
+def _apart(branch: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """The branch as a function that stays one node of the graph.
 
     TensorFlow writes both branches of a condition into the graph, and the one that is not taken still costs a step for
@@ -162,6 +239,12 @@ def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
     return tf.io.extract_jpeg_shape(contents)[:2]
 
 
+def _size_if(known: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    return tf.cond(known, lambda: _jpeg_size(contents), lambda: tf.fill([2], _UNKNOWN_SIDE))
+
+
 def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
@@ -169,33 +252,39 @@ def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:
 
 
 def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
-    """The index into `RATIOS` of the greatest ratio at which `need` pixels remain of `size`."""
+    """The index into `RATIOS` of the greatest ratio at which `need` pixels remain of a size `(..., 2)`."""
     import tensorflow as tf
 
-    enough = [tf.reduce_all(size >= [ratio * need[0], ratio * need[1]]) for ratio in RATIOS[1:]]
-    return tf.add_n([tf.cast(e, tf.int32) for e in enough])
+    least = tf.constant([[ratio * side for side in need] for ratio in RATIOS[1:]])
+    return tf.reduce_sum(tf.cast(tf.reduce_all(size[..., None, :] >= least, axis=-1), tf.int32), axis=-1)
 
 
 def _jpeg(contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None) -> tf.Tensor:
     """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
     import tensorflow as tf
 
+    def at(ratio: int) -> tf.Tensor:
+        return _jpeg_at(contents, channels, ratio, None if window is None else scaled_window(window, ratio))
+
+    return at(1) if index is None else tf.switch_case(index, [partial(at, ratio) for ratio in RATIOS])
+
+
+def _jpeg_at(contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
+    """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image."""
+    import tensorflow as tf
+
     from pipegen.ops.formats import luma
 
-    def at(ratio: int, channels: int) -> tf.Tensor:
-        if window is None:
-            return tf.io.decode_jpeg(contents, channels, ratio=ratio, **_EXACT)
-        return tf.io.decode_and_crop_jpeg(contents, scaled_window(window, ratio), channels, ratio=ratio, **_EXACT)
-
-    def reduced(channels: int) -> tf.Tensor:
-        if index is None:
-            return at(1, channels)
-        return tf.switch_case(index, [lambda ratio=ratio: at(ratio, channels) for ratio in RATIOS])
+    def read(channels: int) -> tf.Tensor:
+        if place is None or whole:
+            image = tf.io.decode_jpeg(contents, channels, ratio=ratio, **_EXACT)
+            return image if place is None else _slice(image, place)
+        return tf.io.decode_and_crop_jpeg(contents, place, channels, ratio=ratio, **_EXACT)
 
     if channels == 1:  # the decoder has no way from CMYK to gray
         cmyk = tf.io.extract_jpeg_shape(contents)[2] == 4
-        return _shaped(tf.cond(cmyk, lambda: luma(reduced(3)), lambda: reduced(1)), 1)
-    return _shaped(reduced(channels), channels)
+        return _shaped(tf.cond(cmyk, lambda: luma(read(3)), lambda: read(1)), 1)
+    return _shaped(read(channels), channels)
 
 
 def _slice(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:

@@ -36,4 +36,5 @@ def inside(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor) -> None:
         return  # a known size has been checked by `infer`
     message = f"the crop of {size[0]}x{size[1]} exceeds the image, whose height and width are"
     # The raw op, since `tf.debugging.Assert` wraps it in a branch, which costs more than the crop.
-    tf.raw_ops.Assert(condition=tf.logical_and(height >= size[0], width >= size[1]), data=[message, height, width])
+    fits = tf.reduce_all(tf.logical_and(height >= size[0], width >= size[1]))
+    tf.raw_ops.Assert(condition=fits, data=[message, height, width])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipegen.passes.base import Compiled, Pass, PassContext, PassRecord, run_passes
 from pipegen.passes.batch_early import BATCH_EARLY
 from pipegen.passes.branch_rare import BRANCH_RARE
+from pipegen.passes.chunk_elements import CHUNK_ELEMENTS
 from pipegen.passes.defer_cast import DEFER_CAST
 from pipegen.passes.drop_identities import DROP_IDENTITIES
 from pipegen.passes.fold_constants import FOLD_CONSTANTS
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     PLACE_CACHE,  # needs to see where examples get a fixed shape
     BRANCH_RARE,  # after the cache, which keeps what is computed before the batch; while stages stand alone
     FORM_KERNELS,  # groups stages; nothing looks between them from here on
+    CHUNK_ELEMENTS,  # after all that moves or splits element stages
     PARALLELISE,
     PREFETCH_LAST,
 )

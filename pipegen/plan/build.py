@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.base import CropTransform, DecodeTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
 from pipegen.ops.curves import CurveTransform
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.mixing import MixingTransform
 from pipegen.ops.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.policies import require_same_shape

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
-from pipegen.ops.base import DecodeTransform, Family
+from pipegen.ops.base import Family
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.plan.lint_cache import lint_cache
 from pipegen.plan.lint_mixing import lint_mixing
 from pipegen.plan.recipe import recipe, runs_on

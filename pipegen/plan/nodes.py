@@ -65,15 +65,17 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Works on one example at a time.
+    """Works on single examples, of whatever shape.
 
     Attributes:
-        parallel: Whether several examples are worked on at once.
+        parallel: Whether several calls run at once.
+        chunk: How many examples of a batch one call works on, at most.
     """
 
     out: ElementType
     stages: tuple[Stage, ...]
     parallel: bool = False
+    chunk: int = 1
 
 
 @dataclass(frozen=True, slots=True)

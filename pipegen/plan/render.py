@@ -97,7 +97,8 @@ def _node(node: Node) -> str:
         case Shard():
             return "shard    this host's block of each global batch"
         case Element():
-            return "element  one example at a time" + (", in parallel" if node.parallel else "")
+            chunk = f"up to {node.chunk} examples a call" if node.chunk > 1 else "one example at a time"
+            return f"element  {chunk}" + (", in parallel" if node.parallel else "")
         case Cache():
             return f"cache    {'on disk' if node.disk else 'in memory'}, by example"
         case Batch():

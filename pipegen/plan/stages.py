@@ -194,6 +194,11 @@ class Colour:
     clip: Interval | None
     uses_mean: bool
 
+    @property
+    def mixes_channels(self) -> bool:
+        """Whether an output channel can depend on another channel."""
+        return any(r.step.mixes_channels() for r in self.refs)  # type: ignore[attr-defined]
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:

@@ -13,7 +13,6 @@ import yaml
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
-    DecodeTransform,
     ElementTransform,
     Family,
     GeometricTransform,
@@ -22,6 +21,7 @@ from pipegen.ops.base import (
     step_kwargs,
 )
 from pipegen.ops.curves import CurveTransform
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.mixing import MixingTransform
 from pipegen.ops.neighbourhood import DisplacementTransform, NeighbourhoodTransform

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import yaml
 
-from pipegen.ops.base import CropTransform, DecodeTransform, Family, PointwiseTransform, Transform
+from pipegen.ops.base import CropTransform, Family, PointwiseTransform, Transform
 from pipegen.ops.curves import CurveTransform
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.mixing import MixingTransform
 from pipegen.ops.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.registry import transforms

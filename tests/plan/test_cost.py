@@ -90,7 +90,7 @@ def test_memory_follows_batches_threads_and_examples() -> None:
     batch = 8 * 64 * 64 * 3 * 4
     prefetched = next(f.bytes for n, f in zip(plan.nodes, small.nodes, strict=True) if isinstance(n, Prefetch))
     assert prefetched == 2 * batch
-    assert wide.bytes - small.bytes == 3 * (batch + 64 * 64 * 3), "each thread has a batch of its own in the kernel, and an example"
+    assert wide.bytes - small.bytes == 3 * (batch + 8 * 64 * 64 * 3), "each thread has a batch of its own in the kernel, and a chunk"
     assert large.bytes > 1.9 * small.bytes
     _, kept = cost(RESIZE, runtime={"cache": "memory"}, given=Circumstances(examples=1000))
     _, on_disk = cost(RESIZE, runtime={"cache": {"disk": "cache/"}}, given=Circumstances(examples=1000))

@@ -24,6 +24,9 @@ class Brightness(DeterministicFactor):
     factor: Number
     """What values are multiplied by, at least 0; 1 changes nothing."""
 
+    def mixes_channels(self) -> bool:
+        return False
+
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.colours import brightness
 

@@ -28,6 +28,9 @@ class Contrast(DeterministicFactor):
     def uses_mean(self) -> bool:
         return True
 
+    def mixes_channels(self) -> bool:
+        return False
+
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.colours import contrast
 

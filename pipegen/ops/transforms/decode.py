@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.errors import OpError
-from pipegen.ops.base import DecodeTransform, Example
+from pipegen.ops.base import Example
+from pipegen.ops.decoder import DecodeTransform
 from pipegen.types import BYTE_RANGE, FeatureType
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.decoding import WindowOf
+    from pipegen.ops.decoding import DrawnWindow, WindowOf
 
 FILE = FeatureType("encoded", "string", ())
 
@@ -65,3 +66,16 @@ class Decode(DecodeTransform):
         from pipegen.ops.decoding import decode_window
 
         return decode_window(contents, window, self.channels, exif=self.exif, need=self._need(need), whole=whole)
+
+    def decode_each(
+        self,
+        contents: list[tf.Tensor],
+        need: tuple[int, int] | None = None,
+        window: DrawnWindow | None = None,
+        *,
+        u: tf.Tensor | None = None,
+        whole: bool = False,
+    ) -> list[tf.Tensor]:
+        from pipegen.ops.decoding import decode_each
+
+        return decode_each(contents, self.channels, exif=self.exif, need=self._need(need), window=window, u=u, whole=whole)

@@ -27,6 +27,9 @@ class RandomBrightness(FactorTransform):
     factor: Magnitude
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
+    def mixes_channels(self) -> bool:
+        return False
+
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.colours import brightness
 

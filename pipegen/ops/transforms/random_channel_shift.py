@@ -65,6 +65,9 @@ class RandomChannelShift(ColourTransform):
     def num_draws(self) -> int:
         return 3 if self.per_channel else 1
 
+    def mixes_channels(self) -> bool:
+        return False
+
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.colours import shift
         from pipegen.ops.linear import uniform

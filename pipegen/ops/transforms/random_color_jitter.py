@@ -101,6 +101,9 @@ class RandomColorJitter(ColourTransform):
     def uses_mean(self) -> bool:
         return factor_range(self.contrast_factor) != (1, 1)
 
+    def mixes_channels(self) -> bool:
+        return self._needs_colour()
+
     def num_draws(self) -> int:
         return 4
 

@@ -31,6 +31,9 @@ class RandomContrast(FactorTransform):
     def uses_mean(self) -> bool:
         return True
 
+    def mixes_channels(self) -> bool:
+        return False
+
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.colours import contrast
 

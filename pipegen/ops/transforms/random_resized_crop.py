@@ -109,16 +109,18 @@ class RandomResizedCrop(CropTransform):
         from pipegen.ops.linear import uniform
         from pipegen.ops.windows import pick, place
 
-        rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
+        # Height and width beside the ten tries: each may be one number or one for each image.
+        most_h, most_w = height[..., None], width[..., None]
+        rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
         low, high = self.aspect_ratio
         area = uniform(u[..., 0 : 2 * TRIES : 2], self.area) * (rows * columns)
         ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], (math.log(low), math.log(high))))
         w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
         h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
-        fits = (h >= 1) & (w >= 1) & (h <= height) & (w <= width)
+        fits = (h >= 1) & (w >= 1) & (h <= most_h) & (w <= most_w)
         # The fallback is one more try, which always fits: the image with its aspect ratio clamped, in the middle.
-        middle_h = tf.minimum(height, tf.cast(tf.round(columns / low), tf.int32))
-        middle_w = tf.minimum(width, tf.cast(tf.round(rows * high), tf.int32))
+        middle_h = tf.minimum(most_h, tf.cast(tf.round(columns / low), tf.int32))
+        middle_w = tf.minimum(most_w, tf.cast(tf.round(rows * high), tf.int32))
         none = tf.zeros_like(h[..., :1])
         h = tf.concat([h, none + tf.maximum(middle_h, 1)], axis=-1)
         w = tf.concat([w, none + tf.maximum(middle_w, 1)], axis=-1)

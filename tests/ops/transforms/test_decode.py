@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224
 from pipegen.ops.transforms.decode import FILE, Decode
+from pipegen.ops.transforms.random_resized_crop import RandomResizedCrop
 
 pytestmark = pytest.mark.tf
 
@@ -280,6 +281,30 @@ def test_a_window_in_a_graph() -> None:
     for contents in WINDOWED.values():
         eager = step.decode_window(tf.constant(contents), lambda *_: window, (20, 20))
         np.testing.assert_array_equal(graph(contents, window).numpy(), eager.numpy())
+
+
+@pytest.mark.parametrize("need", [None, (20, 20)])
+@pytest.mark.parametrize("step", [Decode(), Decode(channels=1), Decode(exif="ignore")], ids=repr)
+def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[int, int] | None) -> None:
+    """Files of all kinds side by side: JPEGs with and without EXIF, gray and CMYK, and one that is no JPEG."""
+    import tensorflow as tf
+
+    contents = [tf.constant(c) for c in (*WINDOWED.values(), encode(photo().convert("CMYK"), "JPEG"))]
+    draws = tf.constant(np.random.default_rng(3).random((len(contents), 22)))
+    crop = RandomResizedCrop(size=20)
+
+    @tf.function(autograph=False)
+    def each(*files: Any) -> Any:
+        given = list(files)
+        windows = [step.decode_each(given, need, crop.window, u=draws, whole=whole) for whole in (False, True)]
+        return step.decode_each(given, need), *windows
+
+    images, *windows = each(*contents)
+    for number, one in enumerate(contents):
+        np.testing.assert_array_equal(images[number], step.decode(one, need), err_msg=str(number))
+        alone = step.decode_window(one, partial(crop.window, draws[number]), need)
+        for given in windows:
+            np.testing.assert_array_equal(given[number], alone, err_msg=str(number))
 
 
 @pytest.mark.parametrize(("need", "ratio"), [

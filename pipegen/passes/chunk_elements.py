@@ -1,0 +1,37 @@
+"""Element → Element, eight examples a call.
+
+What a decoder needs to know (what a file is, how large its image is, which window is wanted) is arithmetic on a few numbers,
+but TensorFlow takes a microsecond or more for each operation however small its operands are. A call that works on several
+examples does that arithmetic once, on vectors; only decoding and resizing are left to do for each. A chunk never spans two
+batches. Where examples are filtered, shuffled or cached one by one, they stay apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass
+from pipegen.plan.nodes import Batch, Element, Read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Plan
+
+CHUNK = 8
+"""With more, a call gains nothing: each example's own decoding outweighs what is shared."""
+
+
+def chunk_elements(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Let the element stage work on several examples at a time, where nothing else stands before the batch."""
+    before = list(takewhile(lambda node: not isinstance(node, Batch), plan.nodes[1:]))
+    if not any(isinstance(n, Element) for n in before) or not all(isinstance(n, (Read, Element)) for n in before):
+        return plan
+    note(f"up to {CHUNK} examples a call")
+    return plan.with_nodes([replace(n, chunk=CHUNK) if isinstance(n, Element) else n for n in plan.nodes])
+
+
+CHUNK_ELEMENTS = Pass("chunk_elements", "E0", "what is small is worked out for several examples at once", chunk_elements)

@@ -1,0 +1,58 @@
+"""Several examples in one call of the element stage: what it gives does not tell how many they were."""
+
+from __future__ import annotations
+
+from pipes import batches, pipeline
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.tf, pytest.mark.smoke]
+
+
+@given(batch=st.integers(1, 300), most=st.integers(1, 8))
+def test_the_size_divides_the_batch(batch: int, most: int) -> None:
+    from pipegen.backend import chunks
+
+    size = chunks.size(batch, most)
+    assert batch % size == 0
+    assert not [n for n in range(size + 1, min(batch, most) + 1) if batch % n == 0]
+
+
+@pytest.mark.parametrize(("rows", "full"), [(6, True), (6, False), (5, False), (1, False), (0, False)])
+def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool) -> None:
+    import tensorflow as tf
+
+    from pipegen.backend import chunks
+
+    given = {"@record": tf.range(rows), "@draws": tf.reshape(tf.range(2.0 * rows), [rows, 2])}
+    cut = chunks.cut(given, 3, full=full)
+    assert cut["@draws"].shape.as_list() == [-(-rows // 3), 3, 2]
+    joined = chunks.joined(cut, 6, full=full)
+    assert set(joined) == set(given)
+    for name, value in given.items():
+        np.testing.assert_array_equal(joined[name], value)
+
+
+@pytest.mark.parametrize("transforms", [[{"random_resized_crop": {"size": 24}}], [{"resize": {"size": 24}}]], ids=["window", "whole"])
+@pytest.mark.parametrize("batch", [{"size": 8, "remainder": "keep"}, {"size": 7, "remainder": "pad"}, {"size": 11, "remainder": "drop"}])
+def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transforms: list[Any], batch: Any, monkeypatch: Any) -> None:
+    """Photographs of which one is a PNG, the last batch not full, in batches of 8 and 7 (chunks of as many) and of 11 (which no chunk divides)."""
+    from pipegen.backend import chunks
+
+    sizes: list[int] = []
+    monkeypatch.setattr(chunks, "cut", lambda f, chunk, cut=chunks.cut, **full: sizes.append(chunk) or cut(f, chunk, **full))
+    together = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
+    assert set(sizes) == ({batch["size"]} if batch["size"] <= 8 else set())
+    monkeypatch.setattr(chunks, "size", lambda _batch, _most: 1)
+    alone = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
+    assert len(together) == len(alone)
+    for a, b in zip(together, alone, strict=True):
+        for given, expected in zip(a, b, strict=True):
+            np.testing.assert_array_equal(given, expected)
