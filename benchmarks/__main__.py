@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import json
 import multiprocessing
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is imported
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -20,6 +20,9 @@ from benchmarks import measure, memory, report
 from benchmarks.data import ARRAYS, SUFFIXES, Dataset, Photos
 from benchmarks.recipes import RECIPES, Recipe
 from benchmarks.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -40,8 +43,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", type=int, help="side of the output in pixels, but of arrays (default: the recipe's)")
     parser.add_argument("--batch", type=int, help="batch size (default: the recipe's)")
     parser.add_argument("--arrays", type=int, default=ARRAYS, help="images in memory (default: %(default)s)")
-    parser.add_argument("--no-memory", action="store_true", help="do not measure pipegen's peak memory")
-    parser.add_argument("--out", type=Path, help="write everything that was measured to this JSON file")
+    memory_too = parser.add_mutually_exclusive_group()
+    memory_too.add_argument("--no-memory", action="store_true", help="do not measure pipegen's peak memory")
+    memory_too.add_argument("--memory-only", action="store_true", help="measure nothing else")
+    parser.add_argument("--out", type=Path, help="write what was measured to this JSON file, after every recipe")
     parser.add_argument("--chart", type=Path, help="draw the rates to this PNG or SVG file; needs Matplotlib")
     return parser.parse_args(argv)
 
@@ -59,20 +64,27 @@ def main(argv: list[str] | None = None) -> int:
     recipes = [_resized(RECIPES[name], args) for name in args.recipes or RECIPES]
     systems = [s for s in SYSTEMS if args.systems is None or s.name in args.systems]
     effort = measure.Effort(args.repeats, args.seconds, args.images, args.warm_up)
-    peaks: dict[str, int | str] = {}
+    results = report.results(data, effort)
+
+    def done(group: Sequence[measure.Row]) -> None:
+        records = report.records(group)
+        report.add(results, records)
+        console.print(report.table(records))
+        report.write(args.out, results)
+
     with console.status("starting") as status:
-        rows = measure.run(
-            recipes, systems, data, effort,
-            lambda row, repeat: status.update(f"{repeat + 1}/{effort.repeats}  {row.recipe.name}  {row.system.name}"),
-            lambda group: console.print(report.table(group[0].recipe, group)),
-        )  # fmt: skip
+
+        def tell(row: measure.Row, repeat: int) -> None:
+            status.update(f"{repeat + 1}/{effort.repeats}  {row.recipe.name}  {row.system.name}")
+
+        if not args.memory_only:
+            measure.run(recipes, systems, data, effort, tell, done)
         if not args.no_memory and any(s.name == "pipegen" for s in systems):
-            peaks = memory.peaks(
-                [r for r in recipes if not r.cached], data, effort.seconds, lambda recipe: status.update(f"peak memory  {recipe.name}")
-            )
-    for line in (*report.verdicts(rows), *report.memory_lines(peaks)):
-        console.print(line, highlight=False, soft_wrap=True)
-    _write(args, report.to_json(rows, data, effort, peaks), console)
+            for recipe in (r for r in recipes if not r.cached):
+                status.update(f"peak memory  {recipe.name}")
+                results["peak_memory"][recipe.name] = memory.peak(recipe, data, effort.seconds)
+                report.write(args.out, results)
+    report.conclude(results, args.out, args.chart, console)
     return 0
 
 
@@ -104,21 +116,6 @@ def prepare() -> None:
     import tensorflow as tf
 
     tf.config.set_visible_devices([], "GPU")
-
-
-def _write(args: argparse.Namespace, results: dict[str, object], console: Console) -> None:
-    if args.out:
-        args.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-        console.print(f"Written to {args.out}.", highlight=False)
-    if args.chart:
-        from benchmarks.chart import draw
-
-        try:
-            draw(results, args.chart)
-        except ImportError:
-            console.print("No chart: Matplotlib is not installed.")
-        else:
-            console.print(f"Drawn to {args.chart}.", highlight=False)
 
 
 if __name__ == "__main__":

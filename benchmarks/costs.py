@@ -34,8 +34,14 @@ RECIPES: dict[str, tuple[list[Any], str]] = {
     "cache, mirror": ([_SIZE, "random_flip"], "memory"),
     "cache, warp": ([_SIZE, {"random_rotation": {"degrees": 20}}], "memory"),
     "cache, nearest warp": ([_SIZE, {"random_rotation": {"degrees": 20, "interpolation": "nearest"}}], "memory"),
+    "cache, brightness": ([_SIZE, _COLOUR[0]], "memory"),
     "cache, colour": ([_SIZE, *_COLOUR], "memory"),
+    "cache, hue": ([_SIZE, {"random_hue": {"degrees": 10}}], "memory"),
     "cache, normalize": ([_SIZE, {"normalize": {"preset": "torch"}}], "memory"),
+    "cache, warp, brightness, normalize": (
+        [_SIZE, {"random_rotation": {"degrees": 20}}, _COLOUR[0], {"normalize": {"preset": "torch"}}],
+        "memory",
+    ),
     "cache, warp, colour, normalize": (
         [_SIZE, {"random_rotation": {"degrees": 20}}, *_COLOUR, {"normalize": {"preset": "torch"}}],
         "memory",

@@ -40,8 +40,9 @@ _CUBIC_AFFINE = {"random_affine": {"degrees": 20, "x": 0.1, "factor": 0.2, "inte
 _PERSPECTIVE = {"random_perspective": {"x": 0.1, "y": 0.1}}
 _CUBIC_PERSPECTIVE = {"random_perspective": {"x": 0.1, "y": 0.1, "interpolation": "bicubic"}}
 _SHEAR_ON_BLACK = {"random_shear": {"degrees": 10, "fill": {"constant": 0}}}
+_BRIGHTNESS = {"random_brightness": {"factor": 0.2}}
 _COLOUR = [
-    {"random_brightness": {"factor": 0.2}},
+    _BRIGHTNESS,
     {"random_contrast": {"factor": 0.2}},
     {"random_saturation": {"factor": 0.2}},
     {"random_hue": {"degrees": 10}},
@@ -58,6 +59,13 @@ CHAINS: dict[str, list[Any]] = {
     "colour, arithmetic": [*_COLOUR, _NORMALISE],
     "mirror, colour, arithmetic": [{"random_flip": {"axis": "both"}}, *_COLOUR, _NORMALISE],
     "warp, colour, arithmetic": [_ROTATION, *_COLOUR, _NORMALISE],
+    "warp, brightness, arithmetic": [_ROTATION, {"random_zoom": {"factor": 0.2}}, _BRIGHTNESS, _NORMALISE],
+    "warp, contrast, arithmetic": [_ROTATION, {"random_contrast": {"factor": 0.2}}, _NORMALISE],
+    "mirror, brightness, arithmetic": ["random_flip", _BRIGHTNESS, _NORMALISE],
+    "mirror, hue, arithmetic": ["random_flip", {"random_hue": {"degrees": 10}}, _NORMALISE],
+    "warp, tables, brightness": [_ROTATION, *_TABLES, _BRIGHTNESS],
+    "brightness, mirror": [_BRIGHTNESS, {"random_flip": {"axis": "both"}}],
+    "warp, erasing, brightness": [_ROTATION, _ERASING, _BRIGHTNESS],
     "colour, warp": [*_COLOUR, _ROTATION],
     "colour, mirror": [*_COLOUR, {"random_flip": {"axis": "both"}}],
     "warp, mirror": [_SHEAR_ON_BLACK, {"random_flip": {"axis": "both"}}],

@@ -50,12 +50,17 @@ class Row:
         return statistics.median(self.rates) if self.rates else None
 
     def ratio(self, baseline: Row) -> float | None:
-        """The median over the repeats of this rate divided by the baseline's in the same repeat.
+        """This rate divided by the baseline's."""
+        return ratio(self.rates, baseline.rates)
 
-        A machine that slows down in the middle of a run then favours neither.
-        """
-        pairs = list(zip(self.rates, baseline.rates, strict=False))
-        return statistics.median(mine / theirs for mine, theirs in pairs) if pairs else None
+
+def ratio(rates: Sequence[float], baseline: Sequence[float]) -> float | None:
+    """The median over the repeats of a rate divided by the baseline's in the same repeat; `None` where one did not run.
+
+    A machine that slows down in the middle of a run then favours neither.
+    """
+    pairs = list(zip(rates, baseline, strict=False))
+    return statistics.median(mine / theirs for mine, theirs in pairs) if pairs else None
 
 
 @dataclass(frozen=True)

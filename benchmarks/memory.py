@@ -11,7 +11,6 @@ from benchmarks.data import UnavailableError
 from benchmarks.systems.pipegen_system import PipegenSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection
 
     from benchmarks.data import Dataset
@@ -19,21 +18,17 @@ if TYPE_CHECKING:
 
 STATUS = Path("/proc/self/status")
 LONGEST_S = 300
+LEAST_BATCHES = 20
+"""More than are ever on their way at a time, so that every buffer has been full."""
 
 
-def peaks(recipes: Sequence[Recipe], data: Dataset, seconds: float, tell: Callable[[Recipe], None]) -> dict[str, int | str]:
-    """Bytes by recipe, or why they are not known. Each recipe runs for so many seconds after its first batch."""
+def peak(recipe: Recipe, data: Dataset, seconds: float) -> int | str:
+    """Bytes, or why they are not known. The recipe runs for so many seconds after its first batch, and `LEAST_BATCHES`.
+
+    The process is forked from one that has imported TensorFlow and done nothing.
+    """
     if not STATUS.exists():
-        return {recipe.name: "it is read from /proc, which Linux has" for recipe in recipes}
-    found: dict[str, int | str] = {}
-    for recipe in recipes:
-        tell(recipe)
-        found[recipe.name] = _in_a_process(recipe, data, seconds)
-    return found
-
-
-def _in_a_process(recipe: Recipe, data: Dataset, seconds: float) -> int | str:
-    """One recipe's peak; the process is forked from one that has imported TensorFlow and done nothing."""
+        return "it is read from /proc, which Linux has"
     context = multiprocessing.get_context("forkserver")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(sender, recipe, data, seconds), daemon=True)
@@ -60,9 +55,10 @@ def _measure(sender: Connection, recipe: Recipe, data: Dataset, seconds: float) 
     try:
         batches = PipegenSystem().batches(recipe, data)
         next(batches)
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
+        taken, end = 0, time.perf_counter() + seconds
+        while taken < LEAST_BATCHES or time.perf_counter() < end:
             next(batches)
+            taken += 1
     except UnavailableError as error:
         sender.send(str(error).partition("\n")[0])
         return

@@ -3,21 +3,27 @@
 The pipeline is cut after each of its parts, from the first to the last, and each cut is run: what a part costs is what
 its cut takes more than the one before. It is processor time, of all threads, to which other programs add least, and
 counted between two moments at which every buffer is full, so that starting and reading ahead are not in it.
+
+Python takes a batch at a time from every cut. One that ends among single examples leaves a pixel of each image, in the very
+map that made it, and batches that: so whatever comes before the batch runs as it always does, and what Python costs for
+each element, or another map would, is in no part.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import itertools
 import os
+import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is imported
 
@@ -26,6 +32,7 @@ from rich.table import Table
 
 from benchmarks.data import SUFFIXES, Dataset, Photos
 from benchmarks.recipes import RECIPES
+from benchmarks.systems.base import cores
 from benchmarks.systems.pipegen_system import build
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Read
@@ -37,9 +44,29 @@ if TYPE_CHECKING:
     from pipegen.plan.stages import Stage
 
 WARM_UP = 2
-"""Batches before anything is counted."""
-QUIET_S = 0.03
-"""Without work for so long, every buffer is full."""
+"""Batches of a turn before anything is counted."""
+IN_USE = cores() + 6
+"""The same from the first kernel on: as many as may be on their way, so that those counted find the memory that these have left."""
+QUIET_S = 0.1
+"""Without work for so long, every buffer is full; other programs may keep a thread waiting for a good part of that."""
+
+
+class Use(NamedTuple):
+    """What an image needs of the machine.
+
+    Attributes:
+        ms: Milliseconds of processor time, of all threads.
+        system_ms: Those of them that the kernel of the operating system takes, most of them for fresh pages of memory.
+        faults: Pages of memory that were touched for the first time.
+    """
+
+    ms: float
+    system_ms: float
+    faults: float
+
+    def less(self, other: Use) -> Use:
+        """What is more than another's."""
+        return Use(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass
@@ -48,17 +75,22 @@ class Part:
 
     Attributes:
         name: What it is.
-        make: Makes the dataset that ends here.
-        per_batch: Whether its elements are batches.
+        make: Makes the dataset that ends here, of batches.
+        warm_up: Batches of a turn before anything is counted.
         iterator: Runs it, once it has been made.
-        times: Milliseconds of processor time per image of the whole cut, one figure a turn.
+        turns: What an image needs in the whole cut, one figure a turn.
     """
 
     name: str
     make: Callable[[], Any]
-    per_batch: bool
+    warm_up: int = WARM_UP
     iterator: Any = None
-    times: list[float] = field(default_factory=list)
+    turns: list[Use] = field(default_factory=list)
+
+    @property
+    def median(self) -> Use:
+        """The median over the turns."""
+        return Use(*map(statistics.median, zip(*self.turns, strict=True)))
 
 
 class _Unfinished:
@@ -81,23 +113,21 @@ def parts(pipe: Any) -> list[Part]:
     nodes = executor.plan.nodes
     cached = any(isinstance(node, Cache) for node in nodes)
     found: list[Part] = []
-    batched = isinstance(nodes[1], Batch)
+    warm_up = WARM_UP
     for i, node in enumerate(nodes):
         before = nodes[:i]
+        warm_up = IN_USE if isinstance(node, Kernel) else warm_up
+        if cached and isinstance(node, (Read, Element)):
+            continue  # what a full cache stands for does not run
         if isinstance(node, Element):
-            if not cached:  # what a full cache stands for does not run
-                found += [Part(name, _cut(executor, (*before, cut)), False) for name, cut in _inside(node)]
-            continue
-        if cached and isinstance(node, Read):
-            continue
-        batched = batched or isinstance(node, Batch)
-        if isinstance(node, (Index, Read, Cache, Batch, Kernel, Emit)):
-            found.append(Part(_name(node), _cut(executor, (*before, node)), batched))
-    return [*found, Part("framework: epochs, prefetch", lambda: itertools.chain.from_iterable(itertools.repeat(pipe.train)), True)]
+            found += [Part(name, _cut(executor, (*before, cut))) for name, cut in _inside(node)]
+        elif isinstance(node, (Index, Read, Cache, Batch, Kernel, Emit)):
+            found.append(Part(_name(node), _cut(executor, (*before, node)), warm_up))
+    return [*found, Part("framework: epochs, prefetch", lambda: itertools.chain.from_iterable(itertools.repeat(pipe.train)), IN_USE)]
 
 
 def _inside(node: Element) -> list[tuple[str, Element]]:
-    """An element node cut after each of its stages; its types hold no more, since they are those of its end."""
+    """An element node cut after each of its stages."""
     cuts = []
     for i, stage in enumerate(node.stages):
         if isinstance(stage, s.DecodeWindow):
@@ -107,7 +137,7 @@ def _inside(node: Element) -> list[tuple[str, Element]]:
             cuts.append(("resize: the window", node.stages[: i + 1]))
         else:
             cuts.append((f"{_verb(stage)}: {_steps([stage])}", node.stages[: i + 1]))
-    return [(name, dataclasses.replace(node, stages=chosen, out=ElementType(()))) for name, chosen in cuts]
+    return [(name, dataclasses.replace(node, stages=chosen)) for name, chosen in cuts]
 
 
 def _verb(stage: Stage) -> str:
@@ -130,73 +160,101 @@ def _name(node: Node) -> str:
 
 
 def _cut(executor: Executor, nodes: tuple[Node, ...]) -> Callable[[], Any]:
-    """The pipeline as far as these nodes."""
+    """The pipeline as far as these nodes, in batches."""
 
     def make() -> Any:
         import tensorflow as tf
 
+        from pipegen.backend.options import make_options
         from pipegen.backend.walk import Run, plain_map
 
-        run = Run(executor, name_damaged=False)
+        element = next((node for node in executor.plan.nodes if isinstance(node, Element)), None)
+        alone = element is not None and not any(isinstance(node, (Cache, Batch)) for node in nodes)
+        kept = nodes
+        if alone and element is not None and not isinstance(nodes[-1], Element):  # the map that reading runs in
+            kept = (*nodes, dataclasses.replace(element, stages=(), out=nodes[-1].out if isinstance(nodes[-1], Read) else ElementType(())))
+        run = Run(_leaving_little(executor, kept[-1]) if alone else executor, name_damaged=False)
         ds = tf.data.Dataset.range(1_000_000).map(lambda epoch: (epoch, tf.zeros_like(epoch)))
-        for node in nodes:
+        for node in kept:
             ds = run.node(ds, node)
-        if run.pending:
-            ds = run.flush(ds)
-        if run.together and not isinstance(nodes[-1], Emit):
+        if run.together and not isinstance(kept[-1], Emit):
             ds = plain_map(ds, run.whole_batch)
-        return ds
+        if not run.together and not any(isinstance(node, Batch) for node in kept):
+            ds = run.flush(ds).batch((executor.wide or run.size) // run.chunk, drop_remainder=True)
+        return ds.with_options(make_options(executor.job.spec.runtime))
 
     return make
 
 
+def _leaving_little(executor: Executor, last: Node) -> Executor:
+    """The executor, which keeps a pixel of each image, and the length of each file, behind the last node of a cut."""
+    import tensorflow as tf
+
+    ending: Any = copy.copy(executor)
+
+    def element(node: Any, features: Any, found: Any = None) -> None:
+        if node is not last:
+            executor.element(node, features, found)
+            return
+        executor.element(dataclasses.replace(node, out=ElementType(())), features, found)
+        for name, value in features.items():
+            if value.dtype == tf.string:
+                features[name] = tf.strings.length(value)
+            elif value.shape.rank == 3:
+                features[name] = value[0, 0]
+
+    ending.element = element
+    return ending
+
+
 def measure(found: list[Part], batch: int, batches: int, repeats: int, tell: Callable[[str], None]) -> None:
-    """Time every cut, in turns."""
+    """Measure every cut, in turns."""
     for part in found:
         tell(f"tracing  {part.name}")
-        ds = part.make()
-        part.iterator = iter(ds if part.per_batch else ds.window(batch))  # a window copies nothing and is one element to Python
-        _cpu(part.iterator, WARM_UP)
+        part.iterator = iter(part.make())
+        next(part.iterator)
     for repeat in range(repeats):
         for part in found:
             tell(f"{repeat + 1}/{repeats}  {part.name}")
-            part.times.append(1000 * _cpu(part.iterator, batches) / (batch * batches))
+            _take(part.iterator, part.warm_up)
+            began = _settle()
+            _take(part.iterator, batches)
+            used = _settle().less(began)
+            part.turns.append(Use(*(figure / (batch * batches) for figure in used)))
 
 
-def _cpu(iterator: Iterator[Any], batches: int) -> float:
-    """Seconds of processor time for so many batches of images."""
-    began = _settle()
+def _take(iterator: Iterator[Any], batches: int) -> None:
     for _ in range(batches):
         next(iterator)
-    return _settle() - began
 
 
-def _settle() -> float:
-    """Wait for all threads to rest; the processor time then."""
+def _settle() -> Use:
+    """Wait for all threads to rest; what the process has used then."""
     before, now = -1.0, time.process_time()
-    while now - before > QUIET_S / 10:
+    while now - before > QUIET_S / 40:
         time.sleep(QUIET_S)
         before, now = now, time.process_time()
-    return now
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return Use(1000 * (used.ru_utime + used.ru_stime), 1000 * used.ru_stime, used.ru_minflt)
 
 
-def rows(found: list[Part]) -> list[tuple[str, float, float]]:
-    """Name, milliseconds per image and share of the whole, for each part."""
-    whole = statistics.median(found[-1].times)
-    cuts = [statistics.median(part.times) for part in found]
-    return [(part.name, cut - before, (cut - before) / whole) for part, cut, before in zip(found, cuts, [0.0, *cuts], strict=False)]
+def rows(found: list[Part]) -> list[tuple[str, Use]]:
+    """What each part adds."""
+    cuts = [part.median for part in found]
+    return [(part.name, cut.less(before)) for part, cut, before in zip(found, cuts, [Use(0, 0, 0), *cuts], strict=False)]
 
 
 def table(title: str, found: list[Part]) -> Table:
     """The parts as a table."""
     shown = Table(title=title, title_justify="left")
     shown.add_column("part")
-    shown.add_column("ms per image", justify="right")
-    shown.add_column("share", justify="right")
-    for name, cost, share in rows(found):
-        shown.add_row(name, f"{cost:.3f}", f"{share:.0%}")
+    for column in ("ms per image", "share", "of it system", "page faults"):
+        shown.add_column(column, justify="right")
+    whole = found[-1].median
+    for name, use in rows(found):
+        shown.add_row(name, f"{use.ms:.3f}", f"{use.ms / whole.ms:.0%}", f"{use.system_ms:.3f}", f"{use.faults:.0f}")
     shown.add_section()
-    shown.add_row("whole", f"{statistics.median(found[-1].times):.3f}", "100%")
+    shown.add_row("whole", f"{whole.ms:.3f}", "100%", f"{whole.system_ms:.3f}", f"{whole.faults:.0f}")
     return shown
 
 
@@ -206,7 +264,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="the images that the recipe reads, one sub-folder per class; of any kind for arrays")
     parser.add_argument("--recipe", choices=list(RECIPES), default="geometric", help="which (default: geometric)")
     parser.add_argument("--batches", type=int, default=10, help="batches that are timed in a turn (default: 10)")
-    parser.add_argument("--repeats", type=int, default=5, help="turns of each cut (default: 5)")
+    parser.add_argument("--repeats", type=int, default=7, help="turns of each cut (default: 7)")
     parser.add_argument("--size", type=int, help="side of the output in pixels, but of arrays (default: the recipe's)")
     parser.add_argument("--batch", type=int, help="batch size (default: the recipe's)")
     args = parser.parse_args(argv)

@@ -23,6 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing them")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that need TensorFlow come first: some take a minute, and whichever process is done early takes the quick ones."""
+    slow = {item.path for item in items if item.get_closest_marker("tf")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are written anew."""

@@ -103,13 +103,17 @@ def batches(dataset: Iterable[Any]) -> list[tuple[Array, ...]]:
 
 
 def stream(dataset: Iterable[Any]) -> tuple[Array, ...]:
-    """Every example of a dataset, in order: one array for each part of a batch."""
-    return tuple(np.concatenate(parts) for parts in zip(*batches(dataset), strict=True))
+    """Every example of a dataset that gives some, in order: one array for each part of a batch."""
+    whole = batches(dataset)
+    assert whole, "the dataset gives nothing"
+    return tuple(np.concatenate(parts) for parts in zip(*whole, strict=True))
 
 
 def same(a: Iterable[Array], b: Iterable[Array]) -> None:
-    """Two streams are equal, bit for bit."""
-    for one, other in zip(a, b, strict=True):
+    """Two streams are equal, bit for bit, and there is something to compare."""
+    pairs = list(zip(a, b, strict=True))
+    assert pairs
+    for one, other in pairs:
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
 

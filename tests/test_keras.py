@@ -24,14 +24,14 @@ def pipe(photo_folder: Path) -> Any:
     return made
 
 
-@pytest.fixture
-def clean(pipe: Any) -> Any:
-    """The sum of the pixels of each batch, by epoch: what `Seen` records when `fit` is handed the right batches."""
+@pytest.fixture(scope="module")
+def clean(photo_folder: Path) -> Any:
+    """The sum of the pixels of each batch, by epoch: what `watched` records when `fit` is handed the right batches."""
+    made = shared(photo_folder, transforms=STEPS)
     sums = []
     for epoch in range(5):
-        pipe._seek(epoch, 0)
-        sums.append([round(float(np.sum(x.numpy(), dtype=np.float64)), 1) for x, _ in pipe.train])
-    pipe._seek(0, 0)
+        made._seek(epoch, 0)
+        sums.append([round(float(np.sum(x.numpy(), dtype=np.float64)), 1) for x, _ in made.train])
     return sums
 
 

@@ -9,6 +9,7 @@ from benchmarks import steps as s
 from benchmarks.data import UnavailableError
 from benchmarks.systems.base import FILES, System
 from benchmarks.systems.decoding import FAST_JPEG, decode_window
+from benchmarks.systems.tf_data import files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +38,8 @@ class _Limit(System):
         def load(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return tf.shape(self.decode(tf.io.read_file(path), recipe)), label
 
-        files = tf.data.Dataset.from_tensor_slices((list(photos.files), list(photos.labels)))
-        shapes = files.shuffle(len(photos.files)).repeat().map(load, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
+        shuffled = files(photos).shuffle(len(photos.files)).repeat()
+        shapes = shuffled.map(load, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
         return iter(shapes.batch(recipe.batch).prefetch(tf.data.AUTOTUNE))
 
 

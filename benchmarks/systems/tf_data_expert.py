@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks import steps as s
 from benchmarks.systems import expert_tail
-from benchmarks.systems.base import System, cores
+from benchmarks.systems.base import cores
 from benchmarks.systems.decoding import FAST_JPEG, decode_window
+from benchmarks.systems.tf_data import CachingSystem, files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from benchmarks.recipes import Recipe
 
 
-class TfDataExpert(System):
+class TfDataExpert(CachingSystem):
     """Decodes what is needed, keeps uint8 until the batch, and runs the tail of a batch in one XLA kernel."""
 
     name: ClassVar[str] = "tf.data expert"
@@ -30,14 +31,6 @@ class TfDataExpert(System):
         s.CutMix: "partner: the next example of the batch",
     }
     lacks: ClassVar = {s.RandAugment: "TensorFlow has no RandAugment outside Keras' layer; by hand it is a library"}
-    caches: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        """Nothing is cached yet."""
-        self._cached: dict[Recipe, tf.data.Dataset] = {}
-
-    def forget(self) -> None:
-        self._cached.clear()
 
     def batches(self, recipe: Recipe, data: Dataset) -> Iterator[tuple[Any, Any]]:
         import tensorflow as tf
@@ -63,20 +56,16 @@ class TfDataExpert(System):
         import tensorflow as tf
 
         photos = data.photos(recipe)
-        files = tf.data.Dataset.from_tensor_slices((list(photos.files), list(photos.labels)))
 
         def load(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             image = tf.image.resize(_decode(tf.io.read_file(path), recipe), [recipe.size, recipe.size])
             return tf.cast(tf.round(image), tf.uint8), label
 
         if recipe.cached:
-            if recipe not in self._cached:
-                self._cached[recipe] = files.map(load, num_parallel_calls=tf.data.AUTOTUNE).cache()
-                for _ in self._cached[recipe]:
-                    pass
-            images = self._cached[recipe].shuffle(len(photos.files)).repeat()
+            loaded = self.cached(recipe, lambda: files(photos).map(load, num_parallel_calls=tf.data.AUTOTUNE))
+            images = loaded.shuffle(len(photos.files)).repeat()
         else:
-            images = files.shuffle(len(photos.files)).repeat().map(load, num_parallel_calls=tf.data.AUTOTUNE)
+            images = files(photos).shuffle(len(photos.files)).repeat().map(load, num_parallel_calls=tf.data.AUTOTUNE)
         return images.batch(recipe.batch, drop_remainder=True)
 
 

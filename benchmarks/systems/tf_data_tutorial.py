@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks import steps as s
 from benchmarks.systems import keras_layers
-from benchmarks.systems.base import System
 from benchmarks.systems.decoding import distorted_box
+from benchmarks.systems.tf_data import CachingSystem, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,19 +20,11 @@ if TYPE_CHECKING:
     Load = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
-class TfDataTutorial(System):
+class TfDataTutorial(CachingSystem):
     """`shuffle`, `map` with AUTOTUNE, `batch`, `prefetch`: `tf.image` for one image, Keras layers for batches."""
 
     name: ClassVar[str] = "tf.data tutorial"
     remarks: ClassVar = keras_layers.REMARKS | {s.RandomResizedCrop: "decodes whole images, then crops"}
-    caches: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        """Nothing is cached yet."""
-        self._cached: dict[Recipe, tf.data.Dataset] = {}
-
-    def forget(self) -> None:
-        self._cached.clear()
 
     def batches(self, recipe: Recipe, data: Dataset) -> Iterator[tuple[Any, Any]]:
         import tensorflow as tf
@@ -53,14 +45,9 @@ class TfDataTutorial(System):
         import tensorflow as tf
 
         photos = data.photos(recipe)
-        files = tf.data.Dataset.from_tensor_slices((list(photos.files), list(photos.labels)))
-        if not recipe.cached:
-            return files.shuffle(len(photos.files)).repeat().map(load, num_parallel_calls=tf.data.AUTOTUNE)
-        if recipe not in self._cached:
-            self._cached[recipe] = files.map(load, num_parallel_calls=tf.data.AUTOTUNE).cache()
-            for _ in self._cached[recipe]:
-                pass
-        return self._cached[recipe].shuffle(1000).repeat()
+        if recipe.cached:
+            return self.cached(recipe, lambda: files(photos).map(load, num_parallel_calls=tf.data.AUTOTUNE)).shuffle(1000).repeat()
+        return files(photos).shuffle(len(photos.files)).repeat().map(load, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def _load(recipe: Recipe, tail: tuple[s.Step, ...]) -> Load:

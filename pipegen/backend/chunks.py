@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from pipegen.backend.lower import Features
-    from pipegen.plan.nodes import Element, Read
+from pipegen.backend.lower import Features, survey, surveyed
+from pipegen.plan.nodes import Element, Read
+
+Run: TypeAlias = Callable[[Read | Element, Features, Mapping[str, tf.Tensor]], None]
 
 _REAL = "@real"
 """Whether a row is an example, or stands in for one to fill the last chunk."""
@@ -29,25 +30,38 @@ def cut(features: Features, chunk: int, *, full: bool) -> Features:
     return {name: tf.reshape(value, tf.concat([[-1, chunk], tf.shape(value)[1:]], 0)) for name, value in features.items()}
 
 
-def each(
-    features: Features,
-    nodes: Sequence[Read | Element],
-    run: Callable[[Read | Element, list[Features]], None],
-    chunk: int,
-) -> Features:
+def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: int) -> Features:
     """A chunk `(chunk, ...)` after the nodes, which work on single examples.
+
+    Files are read and surveyed side by side. What follows is one function, which is called for each example: a graph with as many
+    copies of it would take seconds to make, and again whenever an iterator is made.
 
     Args:
         features: What the index says of the examples.
-        nodes: The nodes to run.
-        run: Runs one of them on some examples, in place.
+        nodes: The nodes to run: Read, then Element.
+        run: Runs a node on one example, in place, with its rows of the surveys by feature.
         chunk: Examples in a chunk.
     """
     given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
-    for node in nodes:
-        run(node, examples)
-    return features | {name: tf.stack([example[name] for example in examples]) for name, _ in nodes[-1].out.items()}
+    reads = [node for node in nodes if isinstance(node, Read)]
+    elements = [node for node in nodes if isinstance(node, Element)]
+    for node in reads:
+        for example in examples:
+            run(node, example, {})
+    surveys = {stage.feature: survey(stage, examples) for node in elements for stage in node.stages if surveyed(stage)}
+    found = [{name: rows[i] for name, rows in surveys.items()} for i in range(chunk)]
+    out = nodes[-1].out
+
+    def rest(example: Features, own: Mapping[str, tf.Tensor]) -> Features:
+        done = dict(example)
+        for node in elements:
+            run(node, done, own)
+        return {name: done[name] for name, _ in out.items()}
+
+    one = tf.function(rest, autograph=False, experimental_attributes={"_noinline": True})
+    results = [one(example, own) for example, own in zip(examples, found, strict=True)]
+    return features | {name: tf.stack([result[name] for result in results]) for name, _ in out.items()}
 
 
 def joined(features: Features, batch: int, *, full: bool) -> Features:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from pipegen.backend.cache import MemoryCache
 from pipegen.backend.disk_cache import DiskCache
 from pipegen.backend.draws import Draws
 from pipegen.backend.kernels import lower_kernel
-from pipegen.backend.lower import Features, apply_chunk, apply_element
+from pipegen.backend.lower import Features, apply_element
 from pipegen.backend.order import Order, make_order
 from pipegen.backend.walk import Run
 from pipegen.errors import InternalError
@@ -144,27 +144,18 @@ class Executor:
 
         return run
 
-    def element(self, node: Read | Element, features: Features) -> None:
-        """Run a node on one example, in place."""
-        self.elements(node, [features])
-
-    def elements(self, node: Read | Element, examples: list[Features]) -> None:
-        """Run a node on some examples, in place."""
+    def element(self, node: Read | Element, features: Features, found: Mapping[str, tf.Tensor] | None = None) -> None:
+        """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
         if isinstance(node, Read):
-            for features in examples:
-                features.update(self.read(features["@record"], node.out))
+            features.update(self.read(features["@record"], node.out))
             return
         for stage in node.stages:
             if isinstance(stage, Branch) and stage.compiled:
-                for features in examples:
-                    apply_branch(stage, features, self.branch(stage))
-            elif len(examples) > 1:
-                apply_chunk(stage, examples)
+                apply_branch(stage, features, self.branch(stage))
             else:
-                apply_element(stage, examples[0])
-        for features in examples:
-            for name, t in node.out.items():
-                features[name].set_shape(t.shape)
+                apply_element(stage, features, (found or {}).get(stage.feature))
+        for name, t in node.out.items():
+            features[name].set_shape(t.shape)
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """The stored features of one record; where no record is a file, also of records `(n,)` at once."""

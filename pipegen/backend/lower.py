@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import tensorflow as tf
 
@@ -231,15 +231,15 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             features[name] = run(stage, value, expand(stage, value, parameters(stage, features)))
 
 
-def apply_element(stage: s.Stage, features: Features) -> None:
-    """Run any stage on one example, in place; a batch stage sees a batch of one."""
+def apply_element(stage: s.Stage, features: Features, found: tf.Tensor | None = None) -> None:
+    """Run any stage on one example, in place; a batch stage sees a batch of one. `found` is its row of a survey, if there was one."""
     name = stage.feature
     draws = features["@draws"]
     match stage:
         case s.Decode():
-            features[name] = stage.ref.step.decode(features[name], stage.needed)  # type: ignore[attr-defined]
+            features[name] = _decode(stage, features[name], found)
         case s.DecodeWindow():
-            features[name] = _decode_window(stage, features[name], own_draws(stage.crop, draws))
+            features[name] = _decode_window(stage, features[name], own_draws(stage.crop, draws), found)
         case s.Apply():
             features[name] = stage.ref.step.apply(features[name], own_draws(stage.ref, draws))  # type: ignore[attr-defined]
         case s.Branch():
@@ -254,22 +254,21 @@ def apply_element(stage: s.Stage, features: Features) -> None:
             features.update({k: v[0] for k, v in single.items()})
 
 
-def apply_chunk(stage: s.Stage, examples: list[Features]) -> None:
-    """What `apply_element` does, on several examples: a decoder does its arithmetic for all of them at once."""
-    if not isinstance(stage, (s.Decode, s.DecodeWindow)):
-        for features in examples:
-            apply_element(stage, features)
-        return
+def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
+    """Whether it helps a stage to look at several examples before it works on each."""
+    return isinstance(stage, (s.Decode, s.DecodeWindow))
+
+
+def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> tf.Tensor:
+    """What a decoder finds out of several examples at once: a row of each, for `apply_element`."""
     contents = [features[stage.feature] for features in examples]
-    if isinstance(stage, s.Decode):
-        images = stage.ref.step.decode_each(contents, stage.needed)  # type: ignore[attr-defined]
-    else:
+    decoder: Any = stage.decode.step if isinstance(stage, s.DecodeWindow) else stage.ref.step
+    window = None
+    if isinstance(stage, s.DecodeWindow):
         crop: Any = stage.crop.step
-        u = own_draws(stage.crop, tf.stack([features["@draws"] for features in examples]))
-        decoder: Any = stage.decode.step
-        images = [crop.finish(x) for x in decoder.decode_each(contents, stage.needed, crop.window, u=u, whole=stage.whole)]
-    for features, image in zip(examples, images, strict=True):
-        features[stage.feature] = image
+        window = partial(crop.window, own_draws(stage.crop, tf.stack([features["@draws"] for features in examples])))
+    found: tf.Tensor = decoder.survey(contents, stage.needed, window)
+    return found
 
 
 def _applied(stage: s.Stage, features: Features) -> Features:
@@ -287,7 +286,15 @@ def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     return step.finish(window)
 
 
-def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+def _decode(stage: s.Decode, contents: tf.Tensor, found: tf.Tensor | None) -> tf.Tensor:
+    decoder: Any = stage.ref.step
+    return decoder.decode(contents, stage.needed) if found is None else decoder.decode_surveyed(contents, found, stage.needed)
+
+
+def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor, found: tf.Tensor | None) -> tf.Tensor:
     crop: Any = stage.crop.step
     decoder: Any = stage.decode.step
-    return crop.finish(decoder.decode_window(contents, partial(crop.window, u), stage.needed, whole=stage.whole))
+    window = partial(crop.window, u)
+    if found is None:
+        return crop.finish(decoder.decode_window(contents, window, stage.needed, whole=stage.whole))
+    return crop.finish(decoder.decode_surveyed(contents, found, stage.needed, window, whole=stage.whole))

@@ -127,7 +127,7 @@ class Order:
         """The record at each position of a pass: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key = _key_function(self.seed, jit)
+        key = partial(_key_function(jit), _words(self.seed))
         if self.kind == "global":
             return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
         window = position // self.window
@@ -158,22 +158,20 @@ def _permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
 
 
 @cache
-def _key_function(seed: int, jit: bool) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    key = partial(_order_key, seed)
-    return compiled(key, tf.int64, tf.int64) if jit else key
+def _key_function(jit: bool) -> Callable[..., tf.Tensor]:
+    return compiled(_order_key, tf.uint32, tf.int64, tf.int64, jit=jit)
 
 
-def _order_key(seed: int, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-    """uint32 `(n, 3)` for RandomIndexShuffle.
+def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
+    """uint32 `(n, 3)` for RandomIndexShuffle, from the two words of the seed.
 
     On sets up to 65,536 that op reads only the low 8 bits of each word, so hashed words alone would repeat an order
     among a thousand epochs now and then. The low bytes are therefore a bijection of the pass: 2^24 passes in a row
     never share a key.
     """
-    low, high = _words(seed)
     c = tf.cast(cycle, tf.uint32)
     w = tf.cast(window, tf.uint32)
-    a0, a1 = threefry2x32((low, high), (tf.constant(_ORDER_DOMAIN, tf.uint32), w))
+    a0, a1 = threefry2x32((seed[0], seed[1]), (tf.constant(_ORDER_DOMAIN, tf.uint32), w))
     b0, b1 = threefry2x32((a0, a1), (c, tf.zeros_like(c)))
     b2, _ = threefry2x32((a0, a1), (c, tf.ones_like(c)))
     distinct = _mix24(c + a0, a1)
@@ -196,5 +194,5 @@ def _mix24(x: tf.Tensor, salt: tf.Tensor) -> tf.Tensor:
     return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(12, tf.uint32)))
 
 
-def _words(seed: int) -> tuple[tf.Tensor, tf.Tensor]:
-    return tf.constant(seed & 0xFFFFFFFF, tf.uint32), tf.constant(seed >> 32, tf.uint32)
+def _words(seed: int) -> tf.Tensor:
+    return tf.constant([seed & 0xFFFFFFFF, seed >> 32], tf.uint32)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-_WAITING = 4
-"""Batches that are neither being computed nor handed over for good: two are prefetched, one is on its way, one is with the user."""
+_HANDED_OVER = 2
+"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
 
 class Run:
@@ -53,7 +53,8 @@ class Run:
         self.threads = threads(executor.job.spec.runtime)
         self.chunk = self._chunk()
         """How many examples of a batch one call of the element stage works on."""
-        self.depth = 0 if name_damaged else self.threads + _WAITING
+        prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
+        self.depth = 0 if name_damaged else self.threads + prefetched + _HANDED_OVER
         """How many batches are in use at a time, where their memory is used again. What is derived from a dataset may run
         on another machine, where the variables of this process are not."""
 
@@ -88,7 +89,7 @@ class Run:
                 parallel = self.together and any(isinstance(n, Kernel) and n.parallel for n in self.x.plan.nodes)
                 ds = plain_map(ds, self.whole_batch, self.threads if parallel else None)
             case Prefetch():
-                ds = ds.prefetch(2) if node.device is None else ds.prefetch(1)
+                ds = ds.prefetch(node.batches)
         self.entry = node.out
         return ds
 
@@ -187,7 +188,7 @@ class Run:
 
     def _each(self, features: Features, nodes: list[Read | Element]) -> Features:
         if self.chunk > 1:
-            return chunks.each(features, nodes, self.x.elements, self.chunk)
+            return chunks.each(features, nodes, self.x.element, self.chunk)
         features = dict(features)
         for node in nodes:
             self.x.element(node, features)

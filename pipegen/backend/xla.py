@@ -1,4 +1,5 @@
-"""Functions of vectors that XLA compiles, apart from the kernels: small integer arithmetic that runs once a batch."""
+"""Functions of vectors that are traced once a process, apart from the kernels: small integer arithmetic; XLA compiles what runs
+once a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import tensorflow as tf
 log = logging.getLogger("pipegen")
 
 
-def compiled(function: Callable[..., Any], *dtypes: tf.DType) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], *dtypes: tf.DType, jit: bool = True) -> Callable[..., Any]:
     """The function compiled by XLA, traced once for vectors of any length and compiled once for each length.
 
     A graph that calls it has one node for it, which TensorFlow does not take apart whenever an iterator is made.
@@ -20,9 +21,10 @@ def compiled(function: Callable[..., Any], *dtypes: tf.DType) -> Callable[..., A
     Args:
         function: Takes vectors `(n,)`.
         dtypes: Theirs.
+        jit: If not, it is plain TensorFlow, traced once all the same: each graph that calls it is made sooner.
     """
     signature = [tf.TensorSpec([None], dtype) for dtype in dtypes]
-    return tf.function(function, jit_compile=True, autograph=False, input_signature=signature)
+    return tf.function(function, jit_compile=jit or None, autograph=False, input_signature=signature)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.base import ElementTransform
@@ -11,7 +10,7 @@ from pipegen.ops.traits import Family, Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.decoding import DrawnWindow, WindowOf
+    from pipegen.ops.decoding import WindowOf
     from pipegen.types import FeatureType
 
 
@@ -54,29 +53,29 @@ class DecodeTransform(ElementTransform):
         """
         raise NotImplementedError
 
-    def decode_each(
-        self,
-        contents: list[tf.Tensor],
-        need: tuple[int, int] | None = None,
-        window: DrawnWindow | None = None,
-        *,
-        u: tf.Tensor | None = None,
-        whole: bool = False,
-    ) -> list[tf.Tensor]:
-        """What `decode`, or with a window `decode_window`, gives for each of several files.
-
-        A decoder can find out for all of them at once what it needs to know.
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> tf.Tensor:
+        """What is to be known of several files before each is decoded, found out for all of them at once.
 
         Args:
             contents: string scalars: the bytes of `n` files.
             need: As for `decode` and `decode_window`.
-            window: A crop's `window`, for every file.
-            u: float64 `(n, num_draws)`: the crop's draws.
-            whole: As for `decode_window`.
+            window: As for `decode_window`, but of sizes `(n,)`, and with windows `(n, 4)`.
 
         Returns:
-            uint8 `(height, width, channels)` of each.
+            int32 `(n, ...)`: a row for `decode_surveyed` of each file. Nothing, unless a decoder says otherwise.
         """
-        if window is None or u is None:
-            return [self.decode(one, need) for one in contents]
-        return [self.decode_window(one, partial(window, u[i]), need, whole=whole) for i, one in enumerate(contents)]
+        import tensorflow as tf
+
+        return tf.zeros([len(contents), 0], tf.int32)
+
+    def decode_surveyed(
+        self,
+        contents: tf.Tensor,
+        found: tf.Tensor,
+        need: tuple[int, int] | None = None,
+        window: WindowOf | None = None,
+        *,
+        whole: bool = False,
+    ) -> tf.Tensor:
+        """What `decode`, or with a window `decode_window`, gives for a file whose row of the survey is `found`."""
+        return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)

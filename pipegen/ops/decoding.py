@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    DrawnWindow: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
@@ -114,63 +113,61 @@ def decode_window(
     return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
 
 
-def decode_each(
+def survey(
     contents: list[tf.Tensor],
-    channels: int = 3,
     *,
     exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
-    window: DrawnWindow | None = None,
-    u: tf.Tensor | None = None,
-    whole: bool = False,
-) -> list[tf.Tensor]:
-    """What `decode`, or with a window `decode_window`, gives for each of several files, with the arithmetic done once for all.
-
-    That is for JPEGs with nothing to look up; another file is decoded by itself.
+    window: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
+) -> tf.Tensor:
+    """What `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
 
     Args:
         contents: string scalars: the bytes of `n` files.
-        channels: 3 or 1.
         exif: Whether a JPEG is turned upright.
         need: The least size, as for `decode` and `decode_window`.
-        window: From draws `(..., d)`, heights and widths `(...)` to windows `(..., 4)`.
-        u: float64 `(n, d)`: the draws for the window.
-        whole: As for `decode_window`.
+        window: From heights and widths `(n,)` to windows `(n, 4)`.
 
     Returns:
-        uint8 `(height, width, channels)` of each.
+        int32 `(n, 1)`, or `(n, 5)` with a window: the index into `RATIOS` by which a JPEG with nothing to look up is reduced, or
+        `len(RATIOS)` for a file that has to be looked at by itself; and the window in the reduced image.
     """
     import tensorflow as tf
 
-    def alone(one: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
-        if window is None:
-            return decode(one, channels, exif=exif, need=need)
-        return decode_window(one, partial(window, draws), channels, exif=exif, need=need, whole=whole)
-
     heads = tf.stack([tf.strings.substr(one, 0, _HEAD) for one in contents])
     plain = _is_plain(tf.io.decode_raw(heads, tf.uint8, fixed_length=_HEAD), exif)
-    draws = tf.zeros([len(contents), 0], tf.float64) if u is None else u
-    places: list[tf.Tensor | None] = [None] * len(contents)
-    ratio = None
+    ratio, place = tf.zeros_like(plain, tf.int32), None
     if window is not None or need is not None:
-        simple = tf.unstack(plain, num=len(contents))
-        sizes = tf.stack([_size_if(known, one) for known, one in zip(simple, contents, strict=True)])
-        place = None if window is None else window(draws, sizes[:, 0], sizes[:, 1])
-        if need is not None:
-            ratio = _ratio_index(sizes if place is None else place[:, 2:], need)
-            place = None if place is None else scaled_window(place, tf.gather(RATIOS, ratio)[:, None])
-        if place is not None:
-            places = tf.unstack(place, num=len(contents))
-    ratios = RATIOS if ratio is not None else RATIOS[:1]
-    branches = tf.unstack(tf.where(plain, tf.zeros_like(plain, tf.int32) if ratio is None else ratio, len(ratios)), num=len(contents))
-    apart = _apart(alone)
+        sizes = tf.stack([_size_if(known, one) for known, one in zip(tf.unstack(plain, num=len(contents)), contents, strict=True)])
+        place = None if window is None else window(sizes[:, 0], sizes[:, 1])
+        ratio = ratio if need is None else _ratio_index(sizes if place is None else place[:, 2:], need)
+    found = tf.where(plain, ratio, len(RATIOS))[:, None]
+    return found if place is None else tf.concat([found, scaled_window(place, tf.gather(RATIOS, ratio)[:, None])], axis=1)
 
-    def one_of(number: int) -> tf.Tensor:
-        one, place = contents[number], places[number]
-        known = [partial(_jpeg_at, one, channels, r, place, whole=whole) for r in ratios]
-        return tf.switch_case(branches[number], [*known, lambda: apart(one, draws[number])])
 
-    return [_shaped(one_of(number), channels) for number in range(len(contents))]
+def decode_surveyed(
+    contents: tf.Tensor, found: tf.Tensor, alone: Branch, channels: int, *, whole: bool = False, scales: bool = True
+) -> tf.Tensor:
+    """Decode a file of which `survey` has found out what is to be known.
+
+    Args:
+        contents: string scalar: the file's bytes.
+        found: Its row of what `survey` gave.
+        alone: Decodes a file that has to be looked at by itself.
+        channels: 3 or 1.
+        whole: As for `decode_window`.
+        scales: Whether the survey was told a `need`.
+
+    Returns:
+        uint8 `(height, width, channels)`.
+    """
+    import tensorflow as tf
+
+    place = found[1:] if found.shape[0] == 5 else None
+    ratios = RATIOS if scales else RATIOS[:1]
+    known = [partial(_jpeg_at, contents, channels, ratio, place, whole=whole) for ratio in ratios]
+    branch = tf.minimum(found[0], len(ratios))
+    return _shaped(tf.switch_case(branch, [*known, _apart(alone)]), channels)
 
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:

@@ -1,6 +1,7 @@
 """Emit → Emit, Prefetch.
 
-Finished batches wait for the model, so that the next one is made while it trains.
+Finished batches wait for the model, so that the next one is made while it trains. Two of them even out what takes longer now
+and then; of large ones, and on a device, one is enough: the more examples a batch has, the less batches differ.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass
+from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Prefetch
 from pipegen.spec.models import DevicePrefetch
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from pipegen.passes.base import PassContext
     from pipegen.plan.nodes import Plan
 
+LARGE = 64 << 20
+"""Bytes of a batch that is large."""
+
 
 def prefetch_last(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
     """Append a Prefetch."""
@@ -25,7 +30,8 @@ def prefetch_last(plan: Plan, context: PassContext, note: Callable[[str], None])
         return plan
     device = wanted.device if isinstance(wanted, DevicePrefetch) else None
     note("batches are made while the model trains" + (f", and copied to device {device}" if device else ""))
-    return plan.with_nodes([*plan.nodes, Prefetch(plan.out, device)])
+    large = example_bytes(plan.out) * plan.batch.size > LARGE
+    return plan.with_nodes([*plan.nodes, Prefetch(plan.out, device, 1 if device or large else 2)])
 
 
 PREFETCH_LAST = Pass("prefetch_last", "E0", "the model finds its next batch ready", prefetch_last)

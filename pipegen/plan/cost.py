@@ -68,6 +68,10 @@ _PER_VALUE_NS: dict[type[object], float] = {
 _OTHER_NS = 0.5
 _MIRROR_NS = 0.13
 _HISTOGRAM_NS = 1.5
+_CHANNEL_NS = 0.11
+"""A colour stage that mixes no channels."""
+_MEAN_NS = 0.6
+"""The mean luma, where a colour stage is around it."""
 _PER_VALUE_OF_INTERPOLATION = {"nearest": 0.5, "bilinear": 1.0, "bicubic": 4.0}
 _FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
 """What works on no pixel."""
@@ -197,6 +201,8 @@ def _ns_per_value(stage: Stage, x: FeatureType) -> float:
         return min(1.0, sum(ref.share for ref in s.refs(stage))) * _ns_per_value(stage.stage, x)
     if isinstance(stage, s.Warp) and stage.mirrors:
         return _MIRROR_NS
+    if isinstance(stage, s.Colour):
+        return (_PER_VALUE_NS[s.Colour] if stage.mixes_channels else _CHANNEL_NS) + stage.uses_mean * _MEAN_NS
     if isinstance(stage, (s.Warp, s.Resample)):
         return _PER_VALUE_NS[type(stage)] * _PER_VALUE_OF_INTERPOLATION.get(stage.interpolation, 1.0)
     if isinstance(stage, s.DecodeWindow):
@@ -258,5 +264,5 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
         case Kernel():
             return example * plan.batch.size * (given.threads if node.parallel else 1)
         case Prefetch():
-            return example * plan.batch.size * (2 if node.device is None else 1)
+            return example * plan.batch.size * node.batches
     return 0

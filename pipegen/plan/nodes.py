@@ -129,10 +129,16 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Keeps finished batches ready; with `device`, on that device."""
+    """Keeps finished batches ready; with `device`, on that device.
+
+    Attributes:
+        device: Which one, or `None` for this host's memory.
+        batches: How many are kept, besides those that a parallel kernel has ready.
+    """
 
     out: ElementType
     device: str | None
+    batches: int = 2
 
 
 Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, Prefetch]

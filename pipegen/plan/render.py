@@ -184,7 +184,8 @@ def _stage(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a cl
         case s.ApplyColour():
             return f"{feature}: apply the colour matrix{_clip(stage)}"
         case s.Colour():
-            return f"{feature}: one colour matrix{_clip(stage)}: {_uses(stage.refs)}"
+            what = "one colour matrix" if stage.mixes_channels else "one scale and offset for each channel"
+            return f"{feature}: {what}{_clip(stage)}: {_uses(stage.refs)}"
         case s.Curve():
             what = "tables" if len(stage.refs) > 1 else "table"
             of = " of its histogram" if stage.reads_histogram else ""

@@ -99,9 +99,9 @@ def test_options_come_from_the_runtime_section() -> None:
 
 
 def test_every_dataset_carries_them(photo_folder: Path) -> None:
-    from pipes import pipeline
+    from pipes import RESIZE, pipeline
 
-    pipe = pipeline(photo_folder, {"threads": 3, "ram_budget": "64MiB"})
+    pipe = pipeline(photo_folder, {"threads": 3, "ram_budget": "64MiB"}, transforms=[RESIZE])
     derived: list[Any] = [pipe.train, pipe.validation, pipe.dataset("train"), pipe.train.map(lambda x, y: x), pipe.train.repeat()]
     for ds in derived:
         assert ds.options().threading.private_threadpool_size == 3

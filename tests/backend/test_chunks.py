@@ -43,7 +43,7 @@ def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool) -> No
 @pytest.mark.parametrize("transforms", [[{"random_resized_crop": {"size": 24}}], [{"resize": {"size": 24}}]], ids=["window", "whole"])
 @pytest.mark.parametrize("batch", [{"size": 8, "remainder": "keep"}, {"size": 7, "remainder": "pad"}, {"size": 11, "remainder": "drop"}])
 def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transforms: list[Any], batch: Any, monkeypatch: Any) -> None:
-    """Photographs of which one is a PNG, the last batch not full, in batches of 8 and 7 (chunks of as many) and of 11 (which no chunk divides)."""
+    """Photographs (one is a PNG) in batches of 8 and 7 (chunks of as many) and of 11 (which no chunk divides)."""
     from pipegen.backend import chunks
 
     sizes: list[int] = []
@@ -54,5 +54,5 @@ def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transform
     alone = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
     assert len(together) == len(alone)
     for a, b in zip(together, alone, strict=True):
-        for given, expected in zip(a, b, strict=True):
-            np.testing.assert_array_equal(given, expected)
+        for got, expected in zip(a, b, strict=True):
+            np.testing.assert_array_equal(got, expected)

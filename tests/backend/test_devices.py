@@ -1,8 +1,8 @@
-"""Device prefetch and distribution, on logical CPUs, in processes of their own since devices are set once a process."""
+"""Device prefetch and distribution, on logical CPUs, in a process of its own since devices are set once a process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from processes import in_process
@@ -12,29 +12,58 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tf
 
+BODY = """
+plain = pipeline(folder, transforms=STEPS)
+clean = [sums(plain.train) for _ in range(2)]
 
-def test_device_prefetch_keeps_the_epoch_rule(photo_folder: Path) -> None:
-    got = in_process(
-        photo_folder,
-        """
-        plain = pipeline(folder, transforms=STEPS)
-        clean = [sums(plain.dataset("train", epoch=e)) for e in range(4)]
-        pipe = pipeline(folder, {"prefetch": {"device": "CPU:1"}}, transforms=STEPS)
-        first = next(iter(pipe.train))
-        passes = [sums(pipe.train) for _ in range(2)]
-        states = [pipe.state()["epoch"], pipe.state()["step"]]
-        fitted = model()
-        history = fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
-        pipe._seek(0, 0)
-        fitted.fit(pipe.train, steps_per_epoch=pipe.steps("train"), epochs=2, verbose=0)
-        auto = pipeline(folder, {"prefetch": {"device": "auto"}}, transforms=STEPS)
-        print(json.dumps({
-            "device": first[0].device, "equal": passes == clean[:2], "states": states, "after_fit": pipe.state()["epoch"],
-            "losses": len(history.history["val_loss"]), "length": len(pipe.train), "auto": sums(auto.train) == clean[0],
-            "fixed": next(iter(plain.dataset("train", device="CPU:1")))[0].device,
-        }))
-        """,
-    )
+pipe = pipeline(folder, {"prefetch": {"device": "CPU:1"}}, transforms=STEPS)
+first = next(iter(pipe.train))
+passes = [sums(pipe.train) for _ in range(2)]
+states = [pipe.state()["epoch"], pipe.state()["step"]]
+fitted = model()
+history = fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
+pipe._seek(0, 0)
+fitted.fit(pipe.train, steps_per_epoch=pipe.steps("train"), epochs=2, verbose=0)
+auto = pipeline(folder, {"prefetch": {"device": "auto"}}, transforms=STEPS)
+prefetch = {
+    "device": first[0].device, "equal": passes == clean, "states": states, "after_fit": pipe.state()["epoch"],
+    "losses": len(history.history["val_loss"]), "length": len(pipe.train), "auto": sums(auto.train) == clean[0],
+    "fixed": next(iter(plain.dataset("train", device="CPU:1")))[0].device,
+}
+
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+pipe = pipeline(folder, transforms=STEPS)
+seen = []
+for _ in range(2):
+    for x, y in strategy.experimental_distribute_dataset(pipe.train):
+        parts = strategy.experimental_local_results(x)
+        seen.append([len(p) for p in parts] + [round(sum(float(np.sum(p.numpy(), dtype=np.float64)) for p in parts), 1)])
+epochs = pipe.state()["epoch"]
+with strategy.scope():
+    fitted = model()
+# Keras builds the model with an iterator of its own, and a strategy's reads ahead, here past the end of a
+# whole epoch of four steps: the callback says which epoch it is.
+fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
+single = model()
+plain._seek(0, 0)
+single.fit(plain.train, epochs=2, verbose=0)
+off = max(float(np.abs(a - b).max()) for a, b in zip(fitted.get_weights(), single.get_weights()))
+pipe._seek(0, 2)
+rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
+mirrored = {"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": pipe.state()["epoch"], "off": off, "rest": rest}
+
+print(json.dumps({"prefetch": prefetch, "mirrored": mirrored}))
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(photo_folder: Path) -> Any:
+    """What one process saw, for both tests: starting it takes longer than what it does."""
+    return in_process(photo_folder, BODY)
+
+
+def test_device_prefetch_keeps_the_epoch_rule(seen: Any) -> None:
+    got = seen["prefetch"]
     assert got["device"].endswith("CPU:1")
     assert got["fixed"].endswith("CPU:1")
     assert got["equal"]
@@ -45,35 +74,8 @@ def test_device_prefetch_keeps_the_epoch_rule(photo_folder: Path) -> None:
     assert got["auto"]
 
 
-def test_a_mirrored_strategy_trains_on_each_example_once(photo_folder: Path) -> None:
-    got = in_process(
-        photo_folder,
-        """
-        plain = pipeline(folder, transforms=STEPS)
-        clean = [sums(plain.dataset("train", epoch=e)) for e in range(3)]
-        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        pipe = pipeline(folder, transforms=STEPS)
-        seen = []
-        for _ in range(2):
-            for x, y in strategy.experimental_distribute_dataset(pipe.train):
-                parts = strategy.experimental_local_results(x)
-                seen.append([len(p) for p in parts] + [round(sum(float(np.sum(p.numpy(), dtype=np.float64)) for p in parts), 1)])
-        epochs = pipe.state()["epoch"]
-        with strategy.scope():
-            fitted = model()
-        # Keras builds the model with an iterator of its own, and a strategy's reads ahead, here past the end of a
-        # whole epoch of four steps: the callback says which epoch it is.
-        fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
-        single = model()
-        plain._seek(0, 0)
-        single.fit(plain.train, epochs=2, verbose=0)
-        off = max(float(np.abs(a - b).max()) for a, b in zip(fitted.get_weights(), single.get_weights()))
-        pipe._seek(0, 2)
-        rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
-        after = pipe.state()["epoch"]
-        print(json.dumps({"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": after, "off": off, "rest": rest}))
-        """,
-    )
+def test_a_mirrored_strategy_trains_on_each_example_once(seen: Any) -> None:
+    got = seen["mirrored"]
     assert all(row[:-1] == [4, 4] for row in got["seen"])
     assert [row[-1] for row in got["seen"]] == pytest.approx(got["clean"], abs=0.5)
     assert got["epochs"] == 2

@@ -127,10 +127,10 @@ def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
 def test_low_bytes_of_keys_never_repeat() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.order import _mix24, _order_key
+    from pipegen.backend.order import _mix24, _order_key, _words
 
     cycles = tf.range(200_000, dtype=tf.int64)
-    low = _order_key(99, cycles, tf.zeros_like(cycles)).numpy() & 0xFF
+    low = _order_key(_words(99), cycles, tf.zeros_like(cycles)).numpy() & 0xFF
     packed = low[:, 0].astype(np.int64) | low[:, 1].astype(np.int64) << 8 | low[:, 2].astype(np.int64) << 16
     assert len(np.unique(packed)) == len(cycles)
     every = _mix24(tf.cast(tf.range(1 << 24), tf.uint32), tf.constant(12345, tf.uint32)).numpy()

@@ -194,12 +194,23 @@ def test_a_look_at_arrays() -> None:
     assert "read     rows of a whole batch" in pipe.explain("train")
 
 
-def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path) -> None:
+def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipegen.backend import rows
+
+    mapped: list[Any] = []
+    real = rows._mapped
+
+    def noted(array: Any) -> Any:
+        mapped.append(array.shape)
+        return real(array)
+
+    monkeypatch.setattr(rows, "_mapped", noted)
     np.savez(tmp_path / "data.npz", **DATA)
     source = {"arrays": {"features": FEATURES, "path": str(tmp_path / "data.npz")}}
     wanted = epoch_of(shared(), 0)
     for budget in ("1GiB", "1KiB"):
         same(epoch_of(pipeline(None, runtime={"ram_budget": budget}, source=source), 0), wanted)
+        assert mapped == ([] if budget == "1GiB" else [IMAGES.shape])
 
 
 def test_arrays_are_no_constants_of_the_graph() -> None:

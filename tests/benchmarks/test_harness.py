@@ -145,7 +145,7 @@ def test_verdicts_are_about_the_targets_and_about_who_is_ahead() -> None:
     recipe = RECIPES["imagenet"]
     by_name = {system.name: system for system in SYSTEMS}
     rates = {"pipegen": 15.0, "tf.data tutorial": 10.0, "tf.data expert": 30.0, "limit: decode and crop": 60.0}
-    rows = [measure.Row(recipe, by_name[name], [rate]) for name, rate in rates.items()]
+    rows = report.records([measure.Row(recipe, by_name[name], [rate], 1.0) for name, rate in rates.items()])
     assert report.verdicts(rows) == [
         "imagenet: 1.50 × tf.data tutorial; the target of 1.8 × is missed",
         "imagenet: 0.25 × limit: decode and crop; the target of 0.75 × is missed",
@@ -157,6 +157,55 @@ def test_verdicts_are_about_the_targets_and_about_who_is_ahead() -> None:
         "b: 2.00 GiB above the imported TensorFlow, above 1.5 GiB",
         "c: peak memory unknown: why",
     ]
+
+
+def results_of(data: Dataset, rates: dict[str, float]) -> report.Results:
+    """A run of one system on some recipes."""
+    found = report.results(data, measure.Effort())
+    for name, rate in rates.items():
+        report.add(found, report.records([measure.Row(RECIPES[name], Fake(), [rate], 1.0)]))
+    return found
+
+
+def test_a_run_that_is_cut_off_leaves_the_recipes_before(data: Dataset, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    def cut_off(*args: Any) -> None:
+        args[-1]([measure.Row(GEOMETRIC, Fake(), [1.0], 1.0)])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure, "run", cut_off)
+    monkeypatch.setattr(command, "prepare", lambda: None)
+    out = tmp_path / "results.json"
+    with pytest.raises(KeyboardInterrupt):
+        command.main([str(folder), "--out", str(out)])
+    assert [row["recipe"] for row in json.loads(out.read_text(encoding="utf-8"))["rows"]] == ["geometric"]
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_peak_memory_can_be_all_that_is_measured(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(measure, "run", lambda *_: pytest.fail("rates were asked for"))
+    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setattr(memory, "peak", lambda recipe, *_: recipe.batch)
+    out = tmp_path / "results.json"
+    assert command.main([str(folder), "--memory-only", "--recipes", "cached", "mixing", "batch_8", "--out", str(out)]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["peak_memory"] == {"mixing": 64, "batch_8": 8}
+
+
+def test_runs_are_merged_by_recipe(data: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = results_of(data, {"geometric": 1.0, "imagenet": 2.0}), results_of(data, {"imagenet": 3.0, "png": 4.0})
+    first["peak_memory"], second["peak_memory"] = {"geometric": 1, "png": 2}, {"png": 3}
+    for name, run in (("a", first), ("b", second)):
+        report.write(tmp_path / f"{name}.json", run)
+    assert report.main([str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--out", str(tmp_path / "merged.json")]) == 0
+    merged = json.loads((tmp_path / "merged.json").read_text(encoding="utf-8"))
+    assert {row["recipe"]: row["images_per_s"] for row in merged["rows"]} == {"geometric": [1.0], "imagenet": [3.0], "png": [4.0]}
+    assert merged["peak_memory"] == {"geometric": 1, "png": 3}
+    assert [run["recipes"] for run in merged["runs"]] == [["geometric", "imagenet"], ["imagenet", "png"]]
+    shown = capsys.readouterr().out
+    assert "imagenet: decode, random resized crop" in shown
+    second["environment"]["cores"] += 1
+    report.write(tmp_path / "b.json", second)
+    assert report.main([str(tmp_path / "a.json"), str(tmp_path / "b.json")]) == 2
+    assert "different machines" in capsys.readouterr().out
 
 
 def test_names_are_distinct_and_baselines_and_targets_exist() -> None:
@@ -180,7 +229,7 @@ def test_the_smaller_last_batch_is_left_out() -> None:
 def test_memory_is_unknown_without_proc(data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert memory._kilobytes("VmHWM") > 0
     monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
-    assert "Linux" in str(memory.peaks([GEOMETRIC], data, 0, lambda _: None)["geometric"])
+    assert "Linux" in str(memory.peak(GEOMETRIC, data, 0))
 
 
 def test_a_folder_without_photographs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,11 +264,13 @@ def test_the_whole_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.tf
-def test_the_profile_names_every_part(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_profile_names_every_part(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "QUIET_S", 0.01)
     argv = [str(folder), "--recipe", "imagenet", "--size", str(SIZE), "--batch", str(BATCH), "--batches", "1", "--repeats", "1"]
     assert profile.main(argv) == 0
     shown = capsys.readouterr().out
-    for part in ("order and draws", "read", "decode: the window", "resize: the window", "copy: batch", "kernel: ", "emit", "whole"):
+    named = ("order and draws", "read", "decode: the window", "resize: the window", "copy: batch", "kernel: ", "emit", "whole")
+    for part in (*named, "system", "page faults"):
         assert part in shown
 
 

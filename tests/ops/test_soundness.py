@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipegen.ops.base import CropTransform, Family, PointwiseTransform, Transform
+from pipegen.ops.base import ColourTransform, CropTransform, Family, PointwiseTransform, Transform
 from pipegen.ops.curves import CurveTransform
 from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.mixing import MixingTransform
@@ -286,6 +286,25 @@ def encoded() -> tuple[bytes, ...]:
 
     image = images(INPUTS[0])[0]
     return tf.io.encode_jpeg(image).numpy(), tf.io.encode_png(image).numpy(), tf.io.encode_png(image[..., :1]).numpy()
+
+
+def test_what_calls_itself_free_of_mixing_has_a_diagonal_matrix() -> None:
+    """The rest of the matrix is exactly 0, whatever is drawn, and as many channels leave as enter."""
+    import tensorflow as tf
+
+    tried: set[str] = set()
+    for op, given in CASES:
+        step = op.model_validate(given)
+        for own in (ref.step for ref in uses_of(step)):
+            if not isinstance(own, ColourTransform) or own.mixes_channels():
+                continue
+            tried.add(op.op)
+            u = np.random.default_rng(5).random((16, own.num_draws()))
+            for channels in (1, 3):
+                a, _, _ = own.matrix(tf.constant(u), channels)
+                assert a.shape[-2:] == (channels, channels)
+                assert not a.numpy()[..., ~np.eye(channels, dtype=bool)].any(), f"{op.op} {given}"
+    assert {"brightness", "contrast", "random_channel_shift", "random_color_jitter"} <= tried
 
 
 IDENTITIES = [(op, given, x) for op, given in CASES for x in INPUTS]

@@ -6,7 +6,7 @@ stands here is the rule that keeps it there, and needs no clock.
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,10 +17,11 @@ from pipegen.plan import stages as s
 from pipegen.plan.nodes import Kernel, Plan
 
 WARP, WARP_2 = "{random_rotation: {degrees: 9, exact: true}}", "{random_shear: {degrees: 9, fill: {constant: 0}, exact: true}}"
-MIRROR, COLOUR, ARITHMETIC = "random_flip", "{random_contrast: {factor: 0.2}}", "{rescale: {to: [0, 100]}}"
+MIRROR, ARITHMETIC = "random_flip", "{rescale: {to: [0, 100]}}"
+COLOUR, MEAN, EACH = "{random_hue: {degrees: 9}}", "{random_contrast: {factor: 0.2}}", "{random_brightness: {factor: 0.2}}"
 FILTER, ERASING = "{gaussian_blur: {sigma: 1}}", "random_erasing"
 TABLE, HISTOGRAM = "{gamma: {gamma: 2}}", "equalization"
-STEPS = {"warp": WARP, "mirror": MIRROR, "colour": COLOUR, "filter": FILTER, "table": TABLE, "arithmetic": ARITHMETIC}
+STEPS = {"warp": WARP, "mirror": MIRROR, "colour": COLOUR, "each": EACH, "filter": FILTER, "table": TABLE, "arithmetic": ARITHMETIC}
 
 
 def kernels(*steps: str) -> list[tuple[str, ...]]:
@@ -42,17 +43,29 @@ def _kind(stage: s.Stage) -> str:
         return "histogram" if stage.reads_histogram else "table"
     if isinstance(stage, s.Neighbourhood):
         return "filter" if stage.starts_kernel else "erasing"
-    return {
-        s.Colour: "colour", s.Mix: "mix", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"
-    }[type(stage)]  # fmt: skip
+    if isinstance(stage, s.Colour):
+        return "colour" if stage.mixes_channels or stage.uses_mean else "each"
+    return {s.Mix: "mix", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
 
 
 @pytest.mark.parametrize(("steps", "expected"), [
     ((MIRROR, ARITHMETIC), [("mirror", "arithmetic")]),
     ((WARP, ARITHMETIC), [("warp", "arithmetic")]),
     ((COLOUR, ARITHMETIC), [("colour", "arithmetic")]),
-    ((MIRROR, COLOUR, ARITHMETIC), [("mirror", "colour", "arithmetic")]),  # reversing is as cheap as reading
-    ((WARP, COLOUR, ARITHMETIC), [("warp",), ("colour", "arithmetic")]),  # each channel is read for three
+    ((MIRROR, COLOUR, ARITHMETIC), [("mirror",), ("colour", "arithmetic")]),  # each channel is read for three
+    ((WARP, COLOUR, ARITHMETIC), [("warp",), ("colour", "arithmetic")]),
+    ((WARP, MEAN, ARITHMETIC), [("warp",), ("colour", "arithmetic")]),  # the mean is there before the first pixel
+    ((WARP, EACH, ARITHMETIC), [("warp", "each", "arithmetic")]),  # a channel is read for itself alone
+    ((WARP, EACH, "{random_channel_shift: {delta: 9}}"), [("warp", "each")]),
+    ((WARP, EACH, MEAN), [("warp",), ("colour",)]),  # one segment
+    ((WARP, COLOUR, EACH), [("warp",), ("colour",)]),
+    ((MIRROR, EACH, ARITHMETIC), [("mirror",), ("each", "arithmetic")]),
+    ((FILTER, EACH), [("filter", "each")]),
+    ((WARP, TABLE, EACH), [("warp",), ("table", "each")]),
+    ((EACH, MIRROR), [("each",), ("mirror",)]),
+    ((EACH, TABLE), [("each",), ("table", "arithmetic")]),
+    ((EACH, WARP), [("each",), ("warp",)]),
+    ((WARP, ERASING, EACH), [("warp", "erasing"), ("each",)]),
     ((WARP, WARP_2), [("warp",), ("warp", "arithmetic")]),  # each pixel is read for four neighbours
     ((COLOUR, WARP), [("colour",), ("warp",)]),
     ((ARITHMETIC, WARP), [("arithmetic",), ("warp",)]),
@@ -76,9 +89,11 @@ def test_where_kernels_are_cut(steps: tuple[str, ...], expected: list[tuple[str,
     assert kernels(*steps) == expected
 
 
-COSTLY = {"warp", "colour", "filter", "erasing", "table", "histogram", "mix"}
+COSTLY = {"warp", "colour", "each", "filter", "erasing", "table", "histogram", "mix"}
 """What must not be computed more than once a pixel."""
-READS_ONCE = {"arithmetic", "channels first", "erasing"}
+READS_ONCE = {"arithmetic", "channels first", "erasing", "each"}
+BETTER_APART = {("mirror", "colour"), ("mirror", "each"), ("erasing", "each")}
+"""What is cut for another reason: it was measured."""
 STARTS = {"warp", "filter", "histogram"}
 """What has to find its input computed."""
 
@@ -87,7 +102,7 @@ def holds(kernel: tuple[str, ...]) -> bool:
     """Whether no costly stage of a kernel has a reader of more than one pixel behind it, and a warp or a filter stands first."""
     image = [k for k in kernel if k != "label"]
     again = any(k in COSTLY and any(later not in READS_ONCE for later in image[i + 1 :]) for i, k in enumerate(image))
-    return not again and not STARTS.intersection(image[1:])
+    return not again and not STARTS.intersection(image[1:]) and not BETTER_APART.intersection(combinations(image, 2))
 
 
 @pytest.mark.parametrize("names", list(product(STEPS, repeat=3)), ids=" ".join)

@@ -58,6 +58,8 @@ def total(*steps: Any, **own: Any) -> float:
         ([RESIZE, "random_flip"], [RESIZE, {"random_rotation": {"degrees": 9}}]),
         ([RESIZE, {"random_rotation": {"degrees": 9, "interpolation": "nearest"}}], [RESIZE, {"random_rotation": {"degrees": 9}}]),
         ([RESIZE, {"normalize": {"preset": "tf"}}], [RESIZE, {"random_brightness": {"factor": 0.2}}, {"normalize": {"preset": "tf"}}]),
+        ([RESIZE, {"random_brightness": {"factor": 0.2}}], [RESIZE, {"random_contrast": {"factor": 0.2}}]),
+        ([RESIZE, {"random_contrast": {"factor": 0.2}}], [RESIZE, {"random_hue": {"degrees": 9}}]),
         ([{"random_resized_crop": {"size": 64}}], [{"decode": {"scaled": "never"}}, {"resize": {"size": 64}}]),
     ],
     ids=str,
@@ -95,6 +97,14 @@ def test_memory_follows_batches_threads_and_examples() -> None:
     _, kept = cost(RESIZE, runtime={"cache": "memory"}, given=Circumstances(examples=1000))
     _, on_disk = cost(RESIZE, runtime={"cache": {"disk": "cache/"}}, given=Circumstances(examples=1000))
     assert kept.bytes - on_disk.bytes == 1000 * 64 * 64 * 3
+
+
+def test_of_large_batches_one_waits() -> None:
+    for size, waiting in ((8, 2), (2000, 1)):
+        plan, found = cost(RESIZE, batch={"size": size}, given=Circumstances(threads=1))
+        (prefetch,) = (n for n in plan.nodes if isinstance(n, Prefetch))
+        assert prefetch.batches == waiting
+        assert found.nodes[-1].bytes == waiting * size * 64 * 64 * 3 * 4
 
 
 def test_what_is_not_known_stands_for_a_photograph() -> None:

@@ -12,7 +12,7 @@ from pipegen.types import BYTE_RANGE, FeatureType
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.decoding import DrawnWindow, WindowOf
+    from pipegen.ops.decoding import WindowOf
 
 FILE = FeatureType("encoded", "string", ())
 
@@ -67,15 +67,23 @@ class Decode(DecodeTransform):
 
         return decode_window(contents, window, self.channels, exif=self.exif, need=self._need(need), whole=whole)
 
-    def decode_each(
-        self,
-        contents: list[tf.Tensor],
-        need: tuple[int, int] | None = None,
-        window: DrawnWindow | None = None,
-        *,
-        u: tf.Tensor | None = None,
-        whole: bool = False,
-    ) -> list[tf.Tensor]:
-        from pipegen.ops.decoding import decode_each
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> tf.Tensor:
+        from pipegen.ops.decoding import survey
 
-        return decode_each(contents, self.channels, exif=self.exif, need=self._need(need), window=window, u=u, whole=whole)
+        return survey(contents, exif=self.exif, need=self._need(need), window=window)
+
+    def decode_surveyed(
+        self,
+        contents: tf.Tensor,
+        found: tf.Tensor,
+        need: tuple[int, int] | None = None,
+        window: WindowOf | None = None,
+        *,
+        whole: bool = False,
+    ) -> tf.Tensor:
+        from pipegen.ops.decoding import decode_surveyed
+
+        def alone() -> tf.Tensor:
+            return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)
+
+        return decode_surveyed(contents, found, alone, self.channels, whole=whole, scales=self._need(need) is not None)

@@ -22,7 +22,7 @@ from pipegen.ops.transforms.random_grayscale import RandomGrayscale
 from pipegen.ops.transforms.random_hue import RandomHue
 from pipegen.ops.transforms.random_saturation import RandomSaturation
 from pipegen.ops.transforms.saturation import Saturation
-from pipegen.types import FeatureType, Interval
+from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 LUMA = np.array([0.299, 0.587, 0.114])
 YIQ = np.array([[0.299, 0.587, 0.114], [0.595716, -0.274453, -0.321263], [0.211456, -0.522591, 0.311135]])
@@ -185,6 +185,46 @@ def test_any_leading_axes(step: ColourTransform) -> None:
     alone = step.matrix(tf.constant(u[1, 2]), 3)
     for stacked, single in zip((a, b, m), alone, strict=True):
         np.testing.assert_array_equal(stacked[1, 2].numpy(), single.numpy())
+
+
+@pytest.mark.parametrize(("step", "mixes"), [
+    (RandomBrightness(factor=0.2), False), (Brightness(factor=2), False), (RandomContrast(factor=0.2), False), (Contrast(factor=2), False),
+    (RandomChannelShift(delta=9, per_channel=True), False), (RandomColorJitter(brightness_factor=0.2, contrast_factor=0.3), False),
+    (RandomColorJitter(brightness_factor=0.2, saturation_factor=0.3), True), (RandomColorJitter(hue_degrees=[0, 3]), True),
+    (RandomHue(degrees=9), True), (RandomSaturation(factor=0.2), True), (Grayscale(), True), (RandomGrayscale(), True),
+], ids=str)  # fmt: skip
+def test_which_steps_mix_channels(step: ColourTransform, mixes: bool) -> None:
+    assert step.mixes_channels() == mixes
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_what_mixes_no_channels_multiplies_by_the_diagonal(channels: int, dtype: str) -> None:
+    """As NumPy computes it, as the whole matrix gives it, and the same in XLA."""
+    import tensorflow as tf
+
+    from pipegen.backend.colour import apply_colour
+
+    rng = np.random.default_rng(3)
+    images = rng.integers(0, 256, (4, 12, 20, channels)).astype(dtype)
+    gain, offset, pivot = rng.uniform(0.5, 1.5, (4, channels)), rng.uniform(-30, 30, (4, channels)), rng.uniform(-0.5, 0.5, (4, channels))
+    gain[0], offset[0], pivot[0] = 1, 0, 0
+    matrix = tuple(tf.constant(v, tf.float32) for v in (gain[:, :, None] * np.eye(channels), offset, pivot))
+    luma = (images @ LUMA if channels == 3 else images[..., 0]).mean((1, 2))
+    for uses_mean in (False, True):
+        moved = offset + uses_mean * pivot * luma[:, None]
+        expected = np.clip(images * gain[:, None, None] + moved[:, None, None], 0, 255)
+
+        def diagonal(x: tf.Tensor, mean: bool = uses_mean) -> tf.Tensor:
+            return apply_colour(x, matrix, BYTE_RANGE, uses_mean=mean, mixes_channels=False)
+
+        found = [diagonal(tf.constant(images)), tf.function(diagonal, jit_compile=True)(tf.constant(images))]
+        found.append(apply_colour(tf.constant(images), matrix, BYTE_RANGE, uses_mean=uses_mean))
+        for done in found:
+            assert done.dtype == tf.float32
+            np.testing.assert_allclose(done.numpy(), expected, rtol=0, atol=1e-6 * 255)
+            np.testing.assert_array_equal(done[0].numpy(), images[0], err_msg="one that nothing happens to keeps its values")
 
 
 def test_one_channel_has_brightness_and_no_hue() -> None:

@@ -295,9 +295,12 @@ def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[
 
     @tf.function(autograph=False)
     def each(*files: Any) -> Any:
-        given = list(files)
-        windows = [step.decode_each(given, need, crop.window, u=draws, whole=whole) for whole in (False, True)]
-        return step.decode_each(given, need), *windows
+        def surveyed(window: Any, whole: bool = False) -> list[Any]:
+            found = step.survey(list(files), need, window and partial(window, draws))
+            own = [window and partial(window, draws[i]) for i in range(len(files))]
+            return [step.decode_surveyed(one, found[i], need, own[i], whole=whole) for i, one in enumerate(files)]
+
+        return surveyed(None), surveyed(crop.window), surveyed(crop.window, whole=True)
 
     images, *windows = each(*contents)
     for number, one in enumerate(contents):
