@@ -177,7 +177,8 @@ def optimise(
 
     replaces = spec.errors.skip is not None and plan.split == "train"
     runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
-    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes))
+    epoch = num_examples if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size
+    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes, epoch))
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:

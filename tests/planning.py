@@ -53,7 +53,7 @@ def compiled(
     plan: Plan, spec: PipelineSpec, *, num_examples: int | None = None, ram_budget: int | None = None, file_bytes: float | None = None
 ) -> Compiled:
     """The plan after every pass, with a record of each."""
-    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, file_bytes=file_bytes))
+    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, file_bytes=file_bytes, epoch_examples=num_examples))
 
 
 @cache

@@ -33,8 +33,7 @@ def cut(features: Features, chunk: int, *, full: bool) -> Features:
 def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: int) -> Features:
     """A chunk `(chunk, ...)` after the nodes, which work on single examples.
 
-    Files are read and surveyed side by side. What follows is one function, which is called for each example: a graph with as many
-    copies of it would take seconds to make, and again whenever an iterator is made.
+    Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example.
 
     Args:
         features: What the index says of the examples.
@@ -59,7 +58,7 @@ def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: i
             run(node, done, own)
         return {name: done[name] for name, _ in out.items()}
 
-    one = tf.function(rest, autograph=False, experimental_attributes={"_noinline": True})
+    one = tf.function(rest, autograph=False)
     results = [one(example, own) for example, own in zip(examples, found, strict=True)]
     return features | {name: tf.stack([result[name] for result in results]) for name, _ in out.items()}
 

@@ -30,6 +30,7 @@ class PassContext:
         ram_budget: Bytes that caches and buffers may take, or `None` where unknown.
         replaces_damaged: Whether damaged records are replaced, which needs the records at hand.
         file_bytes: The mean size of a stored record, or `None` without data.
+        epoch_examples: Examples in an epoch of the split, or `None` without data.
     """
 
     runtime: Runtime
@@ -37,6 +38,7 @@ class PassContext:
     ram_budget: int | None = None
     replaces_damaged: bool = False
     file_bytes: float | None = None
+    epoch_examples: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
