@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.variables import untouched, variable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,9 +28,9 @@ class MemoryCache:
 
     def __init__(self, entry: ElementType, num_examples: int) -> None:
         self.features = tuple(name for name, t in entry.items() if t.kind != "label")
-        with tf.device("CPU:0"):
-            self._kept = {name: _uninitialised([num_examples, *entry[name].shape], entry[name].dtype) for name in self.features}
-            self._filled = tf.Variable(tf.zeros([num_examples], tf.bool), trainable=False, name="pipegen_cache_filled")
+        shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
+        self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
+        self._filled = variable([False] * num_examples, tf.bool, "pipegen_cache_filled")
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
         """Compute and keep one record, unless it is there; gives the record back once it is."""
@@ -52,9 +54,3 @@ class MemoryCache:
 def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
     """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
     return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])
-
-
-def _uninitialised(shape: list[int | None], dtype: str) -> tf.Variable:
-    """A variable whose pages the system hands out only as they are written."""
-    empty = tf.raw_ops.Empty(shape=shape, dtype=tf.as_dtype(dtype), init=False)
-    return tf.Variable(empty, trainable=False, name="pipegen_cache")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.options import make_options
+from pipegen.backend.variables import variable
 from pipegen.backend.walk import plain_map
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ class Progress:
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
-        with tf.device("CPU:0"):
-            self.start = tf.Variable([0, 0], dtype=tf.int64, trainable=False, name="pipegen_start")
-            self.delivered = tf.Variable([0, 0], dtype=tf.int64, trainable=False, name="pipegen_delivered")
+        self.start = variable([0, 0], tf.int64, "pipegen_start")
+        self.delivered = variable([0, 0], tf.int64, "pipegen_delivered")
 
     def seek(self, epoch: int, step: int) -> None:
         """Let the next iterator start at `step` of `epoch`."""

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.cache import write_row
+from pipegen.backend.variables import variable
 from pipegen.cache.store import file_stamp
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ class DiskCache:
         self.store = store
         self.features = tuple(c.name for c in store.about.columns)
         self._rows, self._paths, self._files = tuple(rows), paths, files
-        with tf.device("CPU:0"):
-            self._good = tf.Variable(tf.zeros([len(self._rows)], tf.bool), trainable=False, name="pipegen_cache_checked")
+        self._good = variable([False] * len(self._rows), tf.bool, "pipegen_cache_checked")
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
         """Make sure that one record is there and whole, as far as that can be; gives it back once it has been seen to."""

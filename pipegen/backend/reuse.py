@@ -18,6 +18,8 @@ from math import prod
 
 import tensorflow as tf
 
+from pipegen.backend.variables import on_this_host, untouched
+
 LARGE = 1 << 20
 """Bytes from which on a result is worth a place of its own; the C library keeps smaller blocks at hand."""
 
@@ -38,10 +40,10 @@ class Places:
         self._depth = depth
         self._large = [i for i, spec in enumerate(outputs) if is_large(spec)]
         self._compiled = tf.function(self._stored, jit_compile=True, autograph=False)
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._variables = [[_variable(outputs[i]) for i in self._large] for _ in range(depth)]
-            # Two iterators may come to one place at a time, and each must read what it has written itself.
-            self._turns = [tf.CriticalSection() for _ in range(depth)]
+        large = [outputs[i] for i in self._large]
+        self._variables = [[untouched(spec.shape, spec.dtype, "pipegen_batch") for spec in large] for _ in range(depth)]
+        # Two iterators may come to one place at a time, and each must read what it has written itself.
+        self._turns = on_this_host(lambda: [tf.CriticalSection() for _ in range(depth)])
 
     def __call__(self, number: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
         """The results of the function.
@@ -78,8 +80,3 @@ class Places:
 def is_large(spec: tf.TensorSpec) -> bool:
     """Whether a tensor is worth a place of its own."""
     return bool(prod(spec.shape) * spec.dtype.size >= LARGE)
-
-
-def _variable(spec: tf.TensorSpec) -> tf.Variable:
-    """A variable whose memory is not touched before something is written there."""
-    return tf.Variable(tf.raw_ops.Empty(shape=spec.shape, dtype=spec.dtype), trainable=False, name="pipegen_batch")

@@ -52,7 +52,16 @@ pipe._seek(0, 2)
 rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
 mirrored = {"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": pipe.state()["epoch"], "off": off, "rest": rest}
 
-print(json.dumps({"prefetch": prefetch, "mirrored": mirrored}))
+from pipegen.backend import reuse
+reuse.LARGE = 1  # so that batches of small images have places of their own
+with strategy.scope():
+    inside = pipeline(folder, {"jit": "always"}, transforms=STEPS)
+    within = sums(inside.train)
+    cached = pipeline(folder, {"cache": "memory"}, transforms=STEPS)
+    again = [sums(cached.train) for _ in range(2)]
+scope = {"within": within == sums(pipeline(folder, {"jit": "always"}, transforms=STEPS).train), "cached": again == clean}
+
+print(json.dumps({"prefetch": prefetch, "mirrored": mirrored, "scope": scope}))
 """
 
 
@@ -82,3 +91,8 @@ def test_a_mirrored_strategy_trains_on_each_example_once(seen: Any) -> None:
     assert got["off"] < 1e-5
     assert got["rest"] == 2
     assert got["after"] == 1
+
+
+def test_a_pipeline_built_under_a_strategy_holds_plain_variables(seen: Any) -> None:
+    """Its batches, its cache and its progress would be one for each replica otherwise, which XLA refuses."""
+    assert seen["scope"] == {"within": True, "cached": True}
