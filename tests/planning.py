@@ -50,10 +50,17 @@ def built(text: str | dict[str, Any] = "", *, split: str = "train", classes: int
 
 
 def compiled(
-    plan: Plan, spec: PipelineSpec, *, num_examples: int | None = None, ram_budget: int | None = None, file_bytes: float | None = None
+    plan: Plan,
+    spec: PipelineSpec,
+    *,
+    num_examples: int | None = None,
+    ram_budget: int | None = None,
+    file_bytes: float | None = None,
+    epoch_examples: int | None = None,
 ) -> Compiled:
-    """The plan after every pass, with a record of each."""
-    return run_passes(plan, PASSES, PassContext(spec.runtime, num_examples, ram_budget, file_bytes=file_bytes, epoch_examples=num_examples))
+    """The plan after every pass, with a record of each. The epoch is a long one unless `epoch_examples` says otherwise."""
+    context = PassContext(spec.runtime, num_examples, ram_budget, file_bytes=file_bytes, epoch_examples=epoch_examples)
+    return run_passes(plan, PASSES, context)
 
 
 @cache

@@ -31,7 +31,11 @@ def compile_case(case: Case, block: Block) -> Compiled:
     spec = load_spec(case.source.body)
     plan = built(case.source.body, split=split, classes=int(settings.get("classes", 3)))
     ram = parse_bytes(settings["ram"]) if "ram" in settings else None
-    known = {name: int(settings[key]) for key, name in (("examples", "num_examples"), ("file", "file_bytes")) if key in settings}
+    known = {
+        name: int(settings[key])
+        for key, name in (("examples", "num_examples"), ("file", "file_bytes"), ("epoch", "epoch_examples"))
+        if key in settings
+    }
     return compiled(plan, spec, ram_budget=ram, **known)
 
 
