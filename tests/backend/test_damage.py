@@ -225,7 +225,7 @@ def test_a_record_that_failed_is_not_taken_for_cached(folder: Path, pipe: Any) -
     cached = pipeline(folder, {"cache": "memory"})
     for split in ("train", "validation"):
         with damaged(cached, split, 5) as bad:
-            for _ in range(2):
+            for _ in range(3):
                 with pytest.raises(DataError) as caught:
                     stream(cached[split])
                 assert bad in first_line(caught.value)

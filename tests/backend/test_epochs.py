@@ -127,6 +127,7 @@ def test_peek_moves_nothing(pipe: Any, epochs: Any) -> None:
     images, labels = pipe.peek("train", 11)
     assert isinstance(images, np.ndarray)
     same((images, labels), [p[:11] for p in epochs[0]])
+    same(pipe.peek("train", 1), [p[:1] for p in epochs[0]])
     assert pipe.state()["epoch"] == pipe.state()["step"] == 0
     it = iter(pipe.train)
     next(it)

@@ -124,7 +124,7 @@ def width_of(plan: Plan) -> float:
     return interval.width if interval else 255.0
 
 
-def keeps_elements(text: str, *, split: str = "train", count: int = 4) -> None:
+def keeps_elements(text: str, *, split: str = "train", count: int = 6) -> None:
     """Work out the plan as built and after each pass that changed it, and compare neighbours."""
     spec = with_jit(load_spec(text), "never")
     plan = built(text, split=split, classes=3)
@@ -166,7 +166,7 @@ def keeps_the_stream(text: str, shard: tuple[int, int], *, every: bool) -> None:
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_pass_keeps_the_elements(name: str) -> None:
-    keeps_elements(CASES[name], count={"policies": 2, "rare filters": 6}.get(name, 4))
+    keeps_elements(CASES[name], count=2 if name == "policies" else 6)
 
 
 @pytest.mark.parametrize("text", [
