@@ -11,15 +11,17 @@ import tensorflow as tf
 
 from pipegen.backend import mixing
 from pipegen.backend.branches import apply_branch
+from pipegen.backend.budget import threads
 from pipegen.backend.cache import MemoryCache
 from pipegen.backend.disk_cache import DiskCache
 from pipegen.backend.draws import Draws
 from pipegen.backend.kernels import lower_kernel
 from pipegen.backend.lower import Features, apply_element
 from pipegen.backend.order import Order, make_order
+from pipegen.backend.reuse import Reuse
 from pipegen.backend.walk import Run
 from pipegen.errors import InternalError
-from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
+from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Prefetch, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from pipegen.backend.records import Records
     from pipegen.cache.store import Store
     from pipegen.spec.models import PipelineSpec
+
+_HANDED_OVER = 2
+"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,13 @@ class Executor:
         """The rows that a batch has up to there, where its block is widened to whole groups."""
         self.tensors = job.records.tensors()
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
-        self._kernels: dict[tuple[int, int], Callable[[Features], Features]] = {}
+        self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
+
+    @cached_property
+    def reuse(self) -> Reuse:
+        """How many batches are in use at a time: those that kernels make, those that wait, and those handed over."""
+        prefetched = sum(n.batches for n in self.plan.nodes if isinstance(n, Prefetch))
+        return Reuse(threads(self.job.spec.runtime) + prefetched + _HANDED_OVER, self.order.batch)
 
     @cached_property
     def cache(self) -> MemoryCache | DiskCache:
@@ -114,19 +125,19 @@ class Executor:
             ds = run.node(ds, node)
         return ds
 
-    def kernel(self, node: Kernel, entry: ElementType, depth: int = 0) -> Callable[[Features], Features]:
-        """The lowered kernel of a node, compiled once; `depth` says how many of its results are in use where memory is used again."""
-        key = id(node), depth
+    def kernel(self, node: Kernel, entry: ElementType, *, reuses: bool = False) -> Callable[[Features], Features]:
+        """The lowered kernel of a node, compiled once; `reuses` says whether its results take the memory of earlier ones."""
+        key = id(node), reuses
         if key not in self._kernels:
             nodes = self.plan.nodes
             mixed = self.mixing is None or nodes.index(node) > nodes.index(self.mixing)
             batch = self.order.local_batch if mixed or self.wide is None else self.wide
-            self._kernels[key] = lower_kernel(node, entry, batch, self.job.spec.runtime.jit, depth)
+            self._kernels[key] = lower_kernel(node, entry, batch, self.job.spec.runtime.jit, self.reuse if reuses else None)
         return self._kernels[key]
 
     def branch(self, stage: Branch) -> Callable[[Features], Features]:
         """The lowered kernel of a branch, for a batch of one, compiled once."""
-        key = id(stage), 0
+        key = id(stage), False
         if key not in self._kernels:
             entry = ElementType(((stage.feature, stage.entry),), 1)
             with tf.init_scope():  # it is asked for while a map is traced

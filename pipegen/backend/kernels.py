@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases
 from pipegen.backend.lower import run as run_stage
-from pipegen.backend.reuse import Places, is_large
+from pipegen.backend.reuse import Places, Reuse, is_large
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ KernelFunction = Callable[["Features"], "Features"]
 _COMPILERS = ThreadPoolExecutor(thread_name_prefix="pipegen-xla")
 
 
-def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, depth: int = 0) -> KernelFunction:
+def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: Reuse | None = None) -> KernelFunction:
     """A function of a whole batch.
 
     Kernels run at one batch size, so that each is compiled once: a smaller last batch is padded in and sliced out.
@@ -37,8 +37,8 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, depth: 
         entry: The type of what enters it.
         batch: Examples of a full batch on this host.
         jit: `auto`, `always` or `never`.
-        depth: How many results are in use at a time, where their memory is to be used again; 0 gives each its own. The
-            function then holds variables, and reads `@slot`.
+        reuse: How the memory of its results is used again; without it, each has its own. With it, the function holds variables
+            and reads `@slot`.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
@@ -46,6 +46,7 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, depth: 
     if not node.compiled or jit == "never":
         return _plain(node)
     chain = _Chain(node, entry)
+    depth = reuse.depth if reuse else 0
     try:
         first, body = chain.compile(batch, depth)
     except (tf.errors.OpError, ValueError, TypeError) as error:
@@ -63,7 +64,7 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, depth: 
     def kernel(features: Features) -> Features:
         inputs = {name: features[name] for name in chain.inputs}
         params = chain.parameters(features)
-        number = features["@slot"][0] // batch if depth else None
+        number = reuse.number(features["@slot"]) if reuse else None
         if features["@draws"].shape[0] == batch:
             return features | work(number, inputs, params)
         n = tf.shape(features["@draws"])[0]
@@ -158,10 +159,10 @@ def _concrete(function: Callable[..., Any], depth: int, *args: Any) -> tuple[Cal
     structure = concrete.structured_outputs
     outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(structure)]
 
-    run: Callable[..., list[tf.Tensor]] = lambda _number, *leaves: tf.nest.flatten(concrete(*leaves))  # noqa: E731
+    run: Callable[..., list[tf.Tensor]] = partial(_in_fresh_memory, concrete)
     if depth and any(map(is_large, outputs)):
         run = Places(lambda *leaves: tf.nest.flatten(flat(*leaves)), outputs, depth)
-    _COMPILERS.submit(_warm_up, partial(run, tf.constant(0, tf.int64)), specs)
+    _COMPILERS.submit(_warm_up, run, specs)
 
     def call(number: tf.Tensor | None, *given: Any) -> Any:
         return tf.nest.pack_sequence_as(structure, run(number, *tf.nest.flatten(given)))
@@ -169,11 +170,15 @@ def _concrete(function: Callable[..., Any], depth: int, *args: Any) -> tuple[Cal
     return call, structure
 
 
+def _in_fresh_memory(concrete: Callable[..., Any], _number: tf.Tensor | None, *leaves: tf.Tensor) -> list[tf.Tensor]:
+    return tf.nest.flatten(concrete(*leaves))
+
+
 def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
     """Compile by running once, inside a dataset: XLA keeps what an eager call compiles apart from what a dataset's does."""
 
     def zeros(_: tf.Tensor) -> Any:
-        return run(*(tf.zeros(t.shape, t.dtype) for t in specs))
+        return run(tf.constant(0, tf.int64), *(tf.zeros(t.shape, t.dtype) for t in specs))
 
     next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
 

@@ -13,6 +13,7 @@ as it is: its variable then gets a new buffer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -22,6 +23,26 @@ from pipegen.backend.variables import on_this_host, untouched
 
 LARGE = 1 << 20
 """Bytes from which on a result is worth a place of its own; the C library keeps smaller blocks at hand."""
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """How the memory of a kernel's results is used again.
+
+    Attributes:
+        depth: How many results of one kind are in use at a time, at most.
+        batch: Examples in a global batch.
+    """
+
+    depth: int
+    batch: int
+
+    def number(self, slot: tf.Tensor) -> tf.Tensor:
+        """A number that is one higher at the next step, from the positions in the epoch, int64 `(n,)`, of this host's share.
+
+        The middle one is asked, since rows for whole mix groups lie beyond a share's ends.
+        """
+        return slot[tf.shape(slot)[0] // 2] // self.batch
 
 
 class Places:

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-_HANDED_OVER = 2
-"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
-
-
 class Run:
     """One walk along the nodes, with what the nodes so far have settled."""
 
@@ -53,10 +49,9 @@ class Run:
         self.threads = threads(executor.job.spec.runtime)
         self.chunk = self._chunk()
         """How many examples of a batch one call of the element stage works on."""
-        prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
-        self.depth = 0 if name_damaged else self.threads + prefetched + _HANDED_OVER
-        """How many batches are in use at a time, where their memory is used again. What is derived from a dataset may run
-        on another machine, where the variables of this process are not."""
+        self.reuses = not name_damaged
+        """Whether batches take the memory of earlier ones. What is derived from a dataset may run on another machine, where the
+        variables of this process are not."""
 
     def _chunk(self) -> int:
         """The most that the plan allows and that a batch is a multiple of; 1 where each record is looked after by itself."""
@@ -95,7 +90,7 @@ class Run:
 
     def kernel(self, ds: tf.data.Dataset, node: Kernel) -> tf.data.Dataset:
         """Work on whole batches; the last kernel that mixes examples leaves this host's own."""
-        kernel = self.x.kernel(node, self.entry, self.depth)
+        kernel = self.x.kernel(node, self.entry, reuses=self.reuses)
         if node is self.x.mixing and self.x.wide is not None:
             kernel = mixing.then_own_rows(kernel, self.size if self.full else None)
         if self.together:

@@ -111,6 +111,17 @@ def test_two_iterators_at_a_time_do_not_mix(photo_folder: Path, fresh: list[Any]
         close(joined(got), fresh[0])
 
 
+@pytest.mark.parametrize(("first", "size", "batch"), [(0, 8, 8), (8, 8, 16), (24, 8, 32), (-4, 16, 8)])
+def test_the_places_are_taken_in_turn_whatever_the_share(first: int, size: int, batch: int) -> None:
+    """A whole batch, the second half of one, the last quarter of one, and one that is widened to whole mix groups."""
+    import tensorflow as tf
+
+    from pipegen.backend.reuse import Reuse
+
+    reuse = Reuse(DEPTH, batch)
+    assert [int(reuse.number(tf.range(first, first + size) + step * batch)) for step in range(5)] == list(range(5))
+
+
 def test_what_is_derived_holds_no_variables(photo_folder: Path, everything_is_large: list[Any]) -> None:
     """A dataset that another process or device runs can only have what is written in its graph."""
     dataset = pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP).dataset("train", epoch=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.errors import OpError
@@ -83,7 +84,5 @@ class Decode(DecodeTransform):
     ) -> tf.Tensor:
         from pipegen.ops.decoding import decode_surveyed
 
-        def alone() -> tf.Tensor:
-            return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)
-
+        alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
         return decode_surveyed(contents, found, alone, self.channels, whole=whole, scales=self._need(need) is not None)
