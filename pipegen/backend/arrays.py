@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets import DerivedDataset
+from pipegen.backend.derived import DerivedDataset
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets import PipelineDataset

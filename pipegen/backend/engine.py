@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from pipegen.backend import damage
 from pipegen.backend.budget import ram_budget
-from pipegen.backend.datasets import PipelineDataset, Progress, fixed_dataset, training_dataset
+from pipegen.backend.datasets import PipelineDataset, fixed_dataset, training_dataset
 from pipegen.backend.execute import Executor, Job
 from pipegen.backend.guard import Quarantine
+from pipegen.backend.progress import Progress
 from pipegen.backend.records import Records
 from pipegen.backend.rows import readers
 from pipegen.cache.key import describe_cache
@@ -27,7 +28,7 @@ from pipegen.spec.models import ShardIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipegen.backend.datasets import Translate
+    from pipegen.backend.derived import Translate
     from pipegen.cache.store import Store
     from pipegen.data.manifest import Manifest
     from pipegen.plan.build import Locate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases
+from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, prepare, rounds
 from pipegen.backend.lower import run as run_stage
 from pipegen.backend.reuse import Places, Reuse, is_large
 from pipegen.plan import stages as s
@@ -48,28 +49,29 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: 
     chain = _Chain(node, entry)
     depth = reuse.depth if reuse else 0
     try:
-        first, body = chain.compile(batch, depth)
+        drawn, first, body = chain.compile(batch, depth)
     except (tf.errors.OpError, ValueError, TypeError) as error:
         if jit == "always":
             raise
         log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
         return _plain(node)
 
-    def work(number: tf.Tensor | None, inputs: Features, params: tuple[Params, ...]) -> Features:
+    def work(number: tf.Tensor | None, inputs: Features, draws: tf.Tensor, params: tuple[Params, ...]) -> Features:
+        if drawn is not None:
+            params = tuple(map(operator.add, params, drawn(None, chain.own(draws))))
         for phase in first:
             params = phase(None, inputs, params)
         done: Features = body(number, inputs, params)
         return done
 
     def kernel(features: Features) -> Features:
-        inputs = {name: features[name] for name in chain.inputs}
-        params = chain.parameters(features)
+        draws = features["@draws"]
+        given = {name: features[name] for name in chain.inputs}, draws, chain.parameters(features)
         number = reuse.number(features["@slot"]) if reuse else None
-        if features["@draws"].shape[0] == batch:
-            return features | work(number, inputs, params)
-        n = tf.shape(features["@draws"])[0]
-        inputs, params = tf.nest.map_structure(lambda t: _pad(t, n, batch), (inputs, params))
-        outputs = work(number, inputs, params)
+        if draws.shape[0] == batch:
+            return features | work(number, *given)
+        n = tf.shape(draws)[0]
+        outputs = work(number, *tf.nest.map_structure(lambda t: _pad(t, n, batch), given))
         return features | {k: v[:n] for k, v in outputs.items()}
 
     return kernel
@@ -95,10 +97,20 @@ class _Chain:
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         self.inputs = tuple(dict.fromkeys(stage.feature for stage in node.stages))
         self.entry = {name: entry[name] for name in self.inputs}
+        self.width = max((r.end for st in self.stages for r in s.refs(st)), default=0)
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
-        """Every stage's parameters, outside XLA."""
-        return tuple(parameters(stage, features) for stage in self.stages)
+        """The parameters that XLA is not to compute; nothing for other stages."""
+        return tuple(() if rounds(stage) else parameters(stage, features) for stage in self.stages)
+
+    def own(self, draws: tf.Tensor) -> tf.Tensor:
+        """The draws up to the chain's last one, and behind them the last of all, which is the epoch where a step has a schedule."""
+        return tf.concat([draws[:, : self.width], draws[:, -1:]], 1)
+
+    def drawn(self, draws: tf.Tensor) -> tuple[Params, ...]:
+        """The parameters of the other stages. Each is made of dozens of small operations, which cost TensorFlow more than they compute."""
+        images = {name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}  # of which they read the shape
+        return tuple(prepare(stage, images[stage.feature], draws) if rounds(stage) else () for stage in self.stages)
 
     def phases(self) -> list[Callable[..., Any]]:
         """What comes before the body, one function after another: the phases of the stages that are the first on their feature."""
@@ -118,17 +130,21 @@ class _Chain:
             done[stage.feature] = run_stage(stage, value, own if leads else expand(stage, value, own))
         return done
 
-    def compile(self, batch: int, depth: int) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
-        """The phases and `body` as functions for one batch size, being compiled."""
+    def compile(self, batch: int, depth: int) -> tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]:
+        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled."""
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
-        width = max((r.end for st in self.stages for r in s.refs(st)), default=0) + 1  # the last is the epoch of schedules
-        params = self.parameters(features | {"@draws": tf.zeros([batch, width], tf.float64)})
+        draws = tf.zeros([batch, self.width + 1], tf.float64)
+        params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
+        drawn = None
+        if any(map(rounds, self.stages)):
+            drawn, known = _concrete(self.drawn, 0, draws)
+            params = tuple(map(operator.add, params, known))
         first = []
         for function in self.phases():
             phase, params = _concrete(function, 0, features, params)
             first.append(phase)
         body, _ = _concrete(self.body, depth, features, params)
-        return first, body
+        return drawn, first, body
 
 
 def _concrete(function: Callable[..., Any], depth: int, *args: Any) -> tuple[Callable[..., Any], Any]:
@@ -177,8 +193,9 @@ def _in_fresh_memory(concrete: Callable[..., Any], _number: tf.Tensor | None, *l
 def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
     """Compile by running once, inside a dataset: XLA keeps what an eager call compiles apart from what a dataset's does."""
 
-    def zeros(_: tf.Tensor) -> Any:
-        return run(tf.constant(0, tf.int64), *(tf.zeros(t.shape, t.dtype) for t in specs))
+    def zeros(zero: tf.Tensor) -> Any:
+        # Constants would not do: TensorFlow would try to work out the function when it optimises the graph, and warn that it cannot.
+        return run(zero, *(tf.fill(t.shape, tf.cast(zero, t.dtype)) for t in specs))
 
     next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
 

@@ -105,6 +105,12 @@ def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
     return ()
 
 
+def rounds(stage: s.Stage) -> bool:
+    """Whether a stage rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the last
+    bit of a float64 is the same afterwards. A table is not among these, since it may round what lies just between two numbers."""
+    return isinstance(stage, (s.Warp, s.Colour))
+
+
 def phases(stage: s.Stage) -> tuple[Phase, ...]:
     """What a stage does before `run`, one function after another: what the next one reads more than once, such as parameters
     of one value a pixel. Each is pure and is compiled apart."""

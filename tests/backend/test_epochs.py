@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipes import batches, epoch_of, same, shared, stream
+from pipes import batches, epoch_of, pipeline, same, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +78,64 @@ def test_an_iterator_that_lags_behind_moves_nothing_back(pipe: Any, epochs: Any)
     list(early)
     assert (pipe.state()["epoch"], pipe.state()["step"]) == (2, 0)
     same(stream(pipe.train), epochs[2])
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Notes the iterators that TensorFlow makes from here on."""
+    import tensorflow as tf
+
+    found: list[Any] = []
+    original = tf.data.Dataset.__iter__
+
+    def noted(dataset: Any) -> Any:
+        found.append(dataset)
+        return original(dataset)
+
+    monkeypatch.setattr(tf.data.Dataset, "__iter__", noted)
+    return found
+
+
+def test_one_iterator_of_tensorflow_serves_pass_after_pass(photo_folder: Path, epochs: Any, made: list[Any]) -> None:
+    """Making one is dear; so the fourth and fifth pass are no slower to begin than a batch."""
+    pipe = pipeline(photo_folder)
+    for expected in epochs:
+        same(stream(pipe.train), expected)
+    train = len(made)
+    for _ in range(2):
+        list(pipe.validation)
+    assert (train, len(made)) == (1, 2)
+
+
+def test_a_kept_iterator_begins_where_it_is_then_sought(photo_folder: Path, epochs: Any, made: list[Any]) -> None:
+    pipe = pipeline(photo_folder)
+    list(pipe.train)
+    pipe._seek(0, 3)
+    assert [len(y) for _, y in pipe.train] == [8]
+    pipe._seek(2, 0)
+    same(stream(pipe.train), epochs[2])
+    assert len(made) == 1
+
+
+def test_two_passes_at_a_time_have_an_iterator_each(photo_folder: Path, made: list[Any]) -> None:
+    pipe = pipeline(photo_folder)
+    fixed = pipe.dataset("train", epoch=1, step=2)
+    expected = [images for images, _ in batches(fixed)]
+    assert len(expected) == 2
+    for (one, _), (other, _), images in zip(fixed, fixed, expected, strict=True):
+        np.testing.assert_array_equal(one, images)
+        np.testing.assert_array_equal(other, images)
+    assert len(made) == 2, "the first pass's, and one more"
+    np.testing.assert_array_equal(next(iter(fixed))[0], expected[0])
+
+
+def test_an_iterator_that_has_ended_stays_at_its_end(pipe: Any) -> None:
+    it = iter(pipe.train)
+    assert len(list(it)) == 4
+    assert len(list(pipe.train)) == 4
+    assert list(it) == []
+    with pytest.raises(StopIteration):
+        it.get_next()
 
 
 @pytest.mark.smoke

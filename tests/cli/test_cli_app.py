@@ -8,9 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from cli_helpers import GOOD, ROOT, Cli, Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COMMANDS = ("init", "validate", "show", "explain", "preview", "bench", "ops", "rule", "schema", "version")
 
@@ -104,8 +108,17 @@ def test_an_interrupt_is_130_and_one_line(cli: Cli, good: Path, monkeypatch: pyt
     assert result.stderr.split() == ["interrupted"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A program takes over that Ctrl-C is ignored, as it is where the tests run in the background of a shell script."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.tf
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_running_bench(tmp_path: Path, good: Path, photos: Path) -> None:
     """It runs when it has met a damaged file and reported it."""
     report = tmp_path / "damaged.jsonl"
@@ -218,6 +231,7 @@ program.main()
 """
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_that_a_library_swallows_ends_the_program_all_the_same(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", SWALLOWED]
