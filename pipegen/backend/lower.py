@@ -136,7 +136,7 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     """A batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     match stage:
         case s.Warp():
-            return mirror(value, params[0]) if stage.mirrors else read(value, params, constant=_constant(stage))
+            return mirror(value, params[0]) if stage.mirrors else read(value, params, fill=_fill(stage), constant=_constant(stage))
         case s.Colour():
             a, b, m = params
             return c.apply_colour(value, (a, b, m), stage.clip, uses_mean=stage.uses_mean, mixes_channels=stage.mixes_channels)
@@ -200,8 +200,8 @@ def _fill(stage: s.Warp | s.Resample) -> str:
     return stage.fill if isinstance(stage.fill, str) else "constant"
 
 
-def _constant(stage: s.Warp | s.Resample) -> float | None:
-    return stage.fill.constant if isinstance(stage.fill, ConstantFill) else None
+def _constant(stage: s.Warp | s.Resample) -> float:
+    return stage.fill.constant if isinstance(stage.fill, ConstantFill) else 0.0
 
 
 def _encode(label: tf.Tensor, stage: s.EncodeLabel) -> tf.Tensor:
@@ -221,7 +221,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             features[f"@matrix/{name}"] = matrix if stage.opens else multiply(features[f"@matrix/{name}"], matrix)
         case s.Resample():
             fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
-            features[name] = read(features[name], _locate(features[name], fixed, stage), constant=_constant(stage))
+            features[name] = read(features[name], _locate(features[name], fixed, stage), fill=_fill(stage), constant=_constant(stage))
         case s.ComposeColour():
             matrix = colour_matrix(stage.ref, draws, stage.channels)
             key = f"@colour/{name}"

@@ -41,7 +41,7 @@ def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     if isinstance(step, DisplacementTransform):
-        done = read(image, own, constant=step.fill.constant if isinstance(step.fill, ConstantFill) else None)
+        done = read(image, own, fill=_fill(step), constant=step.fill.constant if isinstance(step.fill, ConstantFill) else 0.0)
     else:
         done = step.finish(image, *own)
     if stage.clip is not None:
@@ -59,9 +59,12 @@ def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, dow
     half = 128 if step.interpolation == "nearest" else 0
     x = right + 256 * tf.range(width)[None, None, :] + half
     y = down + 256 * tf.range(height)[None, :, None] + half
-    fill = step.fill if isinstance(step.fill, str) else "constant"
     index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # sides that are known are below 2^15
-    return around(x, y, (height, width), fill, step.interpolation, index)
+    return around(x, y, (height, width), _fill(step), step.interpolation, index)
+
+
+def _fill(step: DisplacementTransform) -> str:
+    return step.fill if isinstance(step.fill, str) else "constant"
 
 
 def _size(image: tf.Tensor) -> tuple[int | tf.Tensor, int | tf.Tensor]:

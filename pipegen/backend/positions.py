@@ -69,8 +69,14 @@ def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, in
 
 Located = tuple[tf.Tensor, ...]
 """Where each output pixel reads, `(n, height, width)` each: rows and columns inside the image, -1 for a constant fill's
-outside. `nearest`: row and column. `bilinear`: two rows, two columns, and the position between the rows and between the
-columns in 1/256. `bicubic`: the same with four rows and four columns, between whose middle two the position lies."""
+outside. `nearest`: row and column. `bilinear`: the first of four pixels that are neighbours on the image with its `margins`, counted by
+rows, and the position between the rows and between the columns in 1/256. `bicubic`: four rows, four columns, and the position
+between the middle two of each."""
+
+
+def margins(fill: str) -> tuple[int, int]:
+    """How many pixels of fill `bilinear` needs before and behind each side of an image, so that what it reads are neighbours."""
+    return (1, 2) if fill == "constant" else (0, 1)
 
 
 def locate(
@@ -95,6 +101,9 @@ def locate(
         interpolation: `nearest`, `bilinear` or `bicubic`.
         narrow: Keep rows and columns in 16 bits, and compute affine positions in 32 where this batch's matrices allow it, as
             `fits_int32` says of the sizes.
+
+    Returns:
+        What `read` takes.
     """
     index = tf.int16 if narrow else tf.int32
 
@@ -156,14 +165,40 @@ def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> t
 def around(x: tf.Tensor, y: tf.Tensor, canvas: Size, fill: str, interpolation: str, index: tf.DType) -> Located:
     """What positions in 1/256 pixel read, with what rounds them to whole pixels added where that is to be; rows and columns as `index`."""
     eight, mask = tf.constant(8, x.dtype), tf.constant(255, x.dtype)
-    steps = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}[interpolation]
+    whole, between = zip(*((tf.bitwise.right_shift(p, eight), tf.bitwise.bitwise_and(p, mask)) for p in (y, x)), strict=True)
+    if interpolation == "bilinear":
+        (row, fy), (column, fx) = (_pair(i, f, tf.cast(n, x.dtype), fill) for i, f, n in zip(whole, between, canvas, strict=True))
+        width = tf.cast(canvas[1] + sum(margins(fill)), tf.int32)
+        return tf.cast(row, tf.int32) * width + tf.cast(column, tf.int32), tf.cast(fy, tf.uint8), tf.cast(fx, tf.uint8)
+    steps = {"nearest": (0,), "bicubic": (-1, 0, 1, 2)}[interpolation]
     places = []
-    for position, side in ((y, canvas[0]), (x, canvas[1])):
-        whole = tf.bitwise.right_shift(position, eight)
-        places += [tf.cast(_inside(whole + tf.constant(i, x.dtype), tf.cast(side, x.dtype), fill), index) for i in steps]
+    for position, side in zip(whole, canvas, strict=True):
+        places += [tf.cast(_inside(position + tf.constant(i, x.dtype), tf.cast(side, x.dtype), fill), index) for i in steps]
     if interpolation == "nearest":
         return tuple(places)
-    return (*places, *(tf.cast(tf.bitwise.bitwise_and(position, mask), tf.uint8) for position in (y, x)))
+    return (*places, *(tf.cast(f, tf.uint8) for f in between))
+
+
+def _pair(i: tf.Tensor, f: tf.Tensor, n: tf.Tensor, fill: str) -> tuple[tf.Tensor, tf.Tensor]:
+    """The first of the two neighbours that stand for `i` and `i + 1`, on a side of length `n` with its margins, and the position
+    between them for `f` / 256 between those two.
+
+    Where a reflection turns the order around, the position is turned around too.
+    """
+    zero, one = tf.constant(0, i.dtype), tf.constant(1, i.dtype)
+    if fill == "constant":
+        before, behind = tf.constant(-1, i.dtype), n
+        return tf.clip_by_value(i, before, behind) + one, tf.where(i < before, zero, f)
+    if fill == "wrap":
+        return _modulo(i, n), f
+    if fill == "nearest":
+        return tf.clip_by_value(i, zero, n - one), tf.where(i < zero, zero, f)
+    twice = n + n
+    k = _modulo(i, twice)
+    back = twice - one - k
+    turned = tf.maximum(tf.where(f > zero, back - one, back), zero)
+    opposite = tf.where(back > zero, tf.bitwise.bitwise_and(tf.constant(256, i.dtype) - f, tf.constant(255, i.dtype)), zero)
+    return tf.where(k < n, k, turned), tf.where(k < n, f, opposite)
 
 
 def _inside(i: tf.Tensor, n: tf.Tensor, fill: str) -> tf.Tensor:
