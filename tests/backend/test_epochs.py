@@ -86,13 +86,13 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     import tensorflow as tf
 
     found: list[Any] = []
-    original = tf.data.Dataset.__iter__
+    original = tf.raw_ops.MakeIterator
 
-    def noted(dataset: Any) -> Any:
+    def noted(dataset: Any, iterator: Any) -> Any:
         found.append(dataset)
-        return original(dataset)
+        return original(dataset=dataset, iterator=iterator)
 
-    monkeypatch.setattr(tf.data.Dataset, "__iter__", noted)
+    monkeypatch.setattr(tf.raw_ops, "MakeIterator", noted)
     return found
 
 
