@@ -21,7 +21,7 @@ from PIL import Image
 from skimage import data
 
 import pipegen
-from pipegen.ops.mixing import MixingTransform
+from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 
 if TYPE_CHECKING:

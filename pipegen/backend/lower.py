@@ -23,8 +23,8 @@ from pipegen.backend.uses import acts, own_draws, step_of
 from pipegen.backend.warp import mirror, read
 from pipegen.errors import InternalError
 from pipegen.ops.base import ConstantFill, CropTransform
-from pipegen.ops.colours import compose
-from pipegen.ops.linear import multiply
+from pipegen.ops.lowering.colours import compose
+from pipegen.ops.lowering.linear import multiply
 from pipegen.plan import stages as s
 
 Features = dict[str, tf.Tensor]

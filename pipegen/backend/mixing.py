@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.uses import own_draws
-from pipegen.ops.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:

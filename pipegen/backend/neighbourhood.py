@@ -12,7 +12,7 @@ from pipegen.backend.positions import around
 from pipegen.backend.uses import acts, own_draws, step_of
 from pipegen.backend.warp import read
 from pipegen.ops.base import ConstantFill
-from pipegen.ops.neighbourhood import DisplacementTransform
+from pipegen.ops.families.neighbourhood import DisplacementTransform
 
 if TYPE_CHECKING:
     from pipegen.plan import stages as s

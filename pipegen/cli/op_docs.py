@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.common import bold
 from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform, PointwiseTransform, Transform
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.mixing import MixingTransform
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.policies import Policy
+from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import describe_argument, field_type, shape
 

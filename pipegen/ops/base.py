@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.arithmetic import Arithmetic as Arithmetic
-from pipegen.ops.fills import ConstantFill as ConstantFill
-from pipegen.ops.fills import Fill as Fill
-from pipegen.ops.fills import Interpolation as Interpolation
-from pipegen.ops.fills import filled, interpolated
-from pipegen.ops.magnitudes import Level, Magnitude, canonical, has_type, resolved
-from pipegen.ops.magnitudes import Number as Number
+from pipegen.ops.arguments.arithmetic import Arithmetic as Arithmetic
+from pipegen.ops.arguments.fills import ConstantFill as ConstantFill
+from pipegen.ops.arguments.fills import Fill as Fill
+from pipegen.ops.arguments.fills import Interpolation as Interpolation
+from pipegen.ops.arguments.fills import filled, interpolated
+from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
+from pipegen.ops.arguments.magnitudes import Number as Number
+from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.model import Model as Model
 from pipegen.ops.parts import Part as Part
-from pipegen.ops.schedules import Schedule
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
 from pipegen.ops.traits import Example as Example

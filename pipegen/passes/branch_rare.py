@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.passes.base import Pass, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.decoder import DecodeTransform
-from pipegen.ops.mixing import MixingTransform
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.policies import require_same_shape
+from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import stages as s
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle

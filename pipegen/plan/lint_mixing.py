@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.ops.mixing import GROUP, MixingTransform
+from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.plan.recipe import runs_on, step_path
 from pipegen.spec.models import ShardIndex
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
-from pipegen.ops.decoder import DecodeTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.plan.lint_cache import lint_cache
 from pipegen.plan.lint_mixing import lint_mixing
 from pipegen.plan.recipe import recipe, runs_on

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.ops.augmentation import AugmentationPart
 from pipegen.ops.base import step_kwargs
-from pipegen.ops.mixing import GROUP
+from pipegen.ops.families.augmentation import AugmentationPart
+from pipegen.ops.families.mixing import GROUP
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
 from pipegen.spec.units import format_bytes

@@ -12,7 +12,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
-from pipegen.ops.policies import Selection
+from pipegen.ops.families.policies import Selection
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import KINDS, SOURCE_KEYS, SOURCES, STEPS

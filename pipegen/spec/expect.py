@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
 
+from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import Transform
-from pipegen.ops.schedules import Schedule
 from pipegen.spec.units import parse_bytes
 from pipegen.spec.words import join, one_of
 

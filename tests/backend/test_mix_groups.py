@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipegen.ops.mixing import GROUP
+from pipegen.ops.families.mixing import GROUP
 
 pytestmark = pytest.mark.tf
 

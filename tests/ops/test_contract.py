@@ -20,12 +20,12 @@ from pipegen.ops.base import (
     Transform,
     step_kwargs,
 )
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.decoder import DecodeTransform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.mixing import MixingTransform
-from pipegen.ops.neighbourhood import DisplacementTransform, NeighbourhoodTransform
-from pipegen.ops.policies import Policy
+from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
+from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import default_decoder, transforms
 
 if TYPE_CHECKING:

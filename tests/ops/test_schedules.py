@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pipegen.ops.arguments.magnitudes import Magnitude, factor_range, has_type, level_range, symmetric_range
 from pipegen.ops.base import Transform
-from pipegen.ops.magnitudes import Magnitude, factor_range, has_type, level_range, symmetric_range
 from pipegen.ops.registry import transforms
 from pipegen.spec.load import load
 

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from pipegen.ops.base import ColourTransform, CropTransform, Family, PointwiseTransform, Transform
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.decoder import DecodeTransform
-from pipegen.ops.mixing import MixingTransform
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.registry import transforms
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import recipe

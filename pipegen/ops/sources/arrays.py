@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import Model, Size, height_width
-from pipegen.ops.magnitudes import Number
 from pipegen.ops.sources.base import Listing, Source
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
 

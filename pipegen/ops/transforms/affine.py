@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
+from pipegen.ops.arguments.magnitudes import Number, angle_lints, factor_lints, shift_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicGeometric
-from pipegen.ops.magnitudes import Number, angle_lints, factor_lints, shift_lints
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -65,7 +65,7 @@ class Affine(DeterministicGeometric):
         )
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import affine
+        from pipegen.ops.lowering.affine import affine
 
         degrees, x, y, factor = (like + v for v in (self.degrees, self.x, self.y, self.factor))
         shear = (like + self.shear_x, like + self.shear_y)

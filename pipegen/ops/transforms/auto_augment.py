@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pipegen.ops.augmentation import NUMBER, Augmentation, Chosen, Limits, signs
-from pipegen.ops.auto_augment_policies import PolicyName, sub_policies
 from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.augmentation import NUMBER, Augmentation, Chosen, Limits, signs
+from pipegen.ops.families.auto_augment_policies import PolicyName, sub_policies
 
 if TYPE_CHECKING:
     import tensorflow as tf

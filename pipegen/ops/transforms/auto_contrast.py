@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -22,6 +22,6 @@ class AutoContrast(DeterministicCurve):
     examples = (Example("auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.tables import auto_contrasted
+        from pipegen.ops.lowering.tables import auto_contrasted
 
         return auto_contrasted(histogram)

@@ -29,7 +29,7 @@ class CenterCrop(CropTransform):
         return height_width(self.size)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.windows import inside, place
+        from pipegen.ops.lowering.windows import inside, place
 
         h, w = self.output_size()
         inside((h, w), height, width)

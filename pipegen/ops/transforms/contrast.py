@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicFactor
-from pipegen.ops.magnitudes import Number
+from pipegen.ops.families.deterministic import DeterministicFactor
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -32,6 +32,6 @@ class Contrast(DeterministicFactor):
         return False
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import contrast
+        from pipegen.ops.lowering.colours import contrast
 
         return contrast(like + self.factor, channels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipegen.ops.base import IMAGE_224, Example, Number
-from pipegen.ops.mixing import WHOLE, MixingTransform
+from pipegen.ops.families.mixing import WHOLE, MixingTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pipegen.errors import OpError
 from pipegen.ops.base import Example
-from pipegen.ops.decoder import DecodeTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.types import BYTE_RANGE, FeatureType
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.decoding import WindowOf
+    from pipegen.ops.lowering.decoding import WindowOf
 
 FILE = FeatureType("encoded", "string", ())
 
@@ -57,19 +57,19 @@ class Decode(DecodeTransform):
         return self.decode(image)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        from pipegen.ops.decoding import decode
+        from pipegen.ops.lowering.decoding import decode
 
         return decode(contents, self.channels, exif=self.exif, need=self._need(need))
 
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:
-        from pipegen.ops.decoding import decode_window
+        from pipegen.ops.lowering.decoding import decode_window
 
         return decode_window(contents, window, self.channels, exif=self.exif, need=self._need(need), whole=whole)
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> tf.Tensor:
-        from pipegen.ops.decoding import survey
+        from pipegen.ops.lowering.decoding import survey
 
         return survey(contents, exif=self.exif, need=self._need(need), window=window)
 
@@ -82,7 +82,7 @@ class Decode(DecodeTransform):
         *,
         whole: bool = False,
     ) -> tf.Tensor:
-        from pipegen.ops.decoding import decode_surveyed
+        from pipegen.ops.lowering.decoding import decode_surveyed
 
         alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
         return decode_surveyed(contents, found, alone, self.channels, whole=whole, scales=self._need(need) is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
-from pipegen.ops.deterministic import DeterministicGeometric
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -33,6 +33,6 @@ class Flip(DeterministicGeometric):
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import mirrored
+        from pipegen.ops.lowering.affine import mirrored
 
         return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Number, check_factor, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicCurve
-from pipegen.ops.magnitudes import Number, check_factor, factor_lints
+from pipegen.ops.families.deterministic import DeterministicCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -44,6 +44,6 @@ class Gamma(DeterministicCurve):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.tables import gamma_corrected
+        from pipegen.ops.lowering.tables import gamma_corrected
 
         return gamma_corrected(tf.fill([tf.shape(u)[0]], tf.constant(self.gamma, tf.float64)))

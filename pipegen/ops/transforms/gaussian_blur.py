@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.blurs import LARGEST, BlurTransform, sigma_lints
+from pipegen.ops.families.blurs import LARGEST, BlurTransform, sigma_lints
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -35,7 +35,7 @@ class GaussianBlur(BlurTransform):
     """The standard deviation of the Gaussian, in pixels, at most 10."""
 
     def radius(self) -> int:
-        from pipegen.ops.filters import gaussian_radius
+        from pipegen.ops.lowering.filters import gaussian_radius
 
         return gaussian_radius(self.sigma)
 
@@ -48,6 +48,6 @@ class GaussianBlur(BlurTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow as tf
 
-        from pipegen.ops.filters import gaussian_weights
+        from pipegen.ops.lowering.filters import gaussian_weights
 
         return gaussian_weights(tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64)), self.radius())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicColour
+from pipegen.ops.families.deterministic import DeterministicColour
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -37,6 +37,6 @@ class Grayscale(DeterministicColour):
         return x.dtype == "float32" and x.channels == 1 == self.channels
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import gray
+        from pipegen.ops.lowering.colours import gray
 
         return gray(like, channels, self.channels)

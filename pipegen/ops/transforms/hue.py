@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.arguments.magnitudes import Number, angle_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicColour
-from pipegen.ops.magnitudes import Number, angle_lints
+from pipegen.ops.families.deterministic import DeterministicColour
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -37,7 +37,7 @@ class Hue(DeterministicColour):
         return angle_lints(self.op, self.degrees, most=360, why="a full turn is 360")
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import hue
-        from pipegen.ops.linear import radians
+        from pipegen.ops.lowering.colours import hue
+        from pipegen.ops.lowering.linear import radians
 
         return hue(radians(like + self.degrees))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -18,6 +18,6 @@ class Invert(DeterministicCurve):
     examples = (Example("invert", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.tables import repeated
+        from pipegen.ops.lowering.tables import repeated
 
         return repeated([255 - x for x in range(256)], u)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.arguments.presets import Preset, constants, needs_three_channels
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
-from pipegen.ops.magnitudes import Number
-from pipegen.ops.presets import Preset, constants, needs_three_channels
 from pipegen.types import FeatureType, Interval
 
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import model_validator
 
+from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example, Family, Traits
-from pipegen.ops.deterministic import DeterministicGeometric
-from pipegen.ops.magnitudes import Number
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -62,6 +62,6 @@ class Perspective(DeterministicGeometric):
         return set(self._moves()) == {(0, 0)}
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import cornered
+        from pipegen.ops.lowering.affine import cornered
 
         return cornered([(like + x, like + y) for x, y in self._moves()], like, height, width)

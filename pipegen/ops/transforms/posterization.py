@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -28,7 +28,7 @@ class Posterization(DeterministicCurve):
         return self.bits == 8 and self.keeps_type(x)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.tables import repeated
+        from pipegen.ops.lowering.tables import repeated
 
         step = 2 ** (8 - self.bits)
         return repeated([x // step * step for x in range(256)], u)

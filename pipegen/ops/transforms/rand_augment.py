@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.ops.augmentation import OPERATIONS, Augmentation, Chosen, Limits, signs, uniform_operation
+from pipegen.ops.arguments.magnitudes import Level, level_range
+from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.magnitudes import Level, level_range
-from pipegen.ops.schedules import Schedule
+from pipegen.ops.families.augmentation import OPERATIONS, Augmentation, Chosen, Limits, signs, uniform_operation
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator, model_validator
 
-from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-from pipegen.ops.magnitudes import (
+from pipegen.ops.arguments.magnitudes import (
     Magnitude,
     angle_lints,
     check_factor,
@@ -17,6 +16,7 @@ from pipegen.ops.magnitudes import (
     shift_lints,
     symmetric_range,
 )
+from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -104,8 +104,8 @@ class RandomAffine(GeometricTransform):
         return 6
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import affine
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.affine import affine
+        from pipegen.ops.lowering.linear import uniform
 
         degrees, x, y, along_x, along_y, factor = (uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges()))
         return affine(degrees=degrees, x=x, y=y, shear=(along_x, along_y), factor=factor, height=height, width=width)

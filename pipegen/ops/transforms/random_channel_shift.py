@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -69,8 +69,8 @@ class RandomChannelShift(ColourTransform):
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import shift
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.colours import shift
+        from pipegen.ops.lowering.linear import uniform
 
         bounds = symmetric_range(self.delta)
         return shift([uniform(u[..., c if self.per_channel else 0], bounds) for c in range(channels)])

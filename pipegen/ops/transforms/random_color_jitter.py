@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator, model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-from pipegen.ops.magnitudes import (
+from pipegen.ops.arguments.magnitudes import (
     Magnitude,
     angle_lints,
     check_factor,
@@ -17,6 +16,7 @@ from pipegen.ops.magnitudes import (
     factor_range,
     symmetric_range,
 )
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -108,8 +108,8 @@ class RandomColorJitter(ColourTransform):
         return 4
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import brightness, compose, contrast, hue, saturation
-        from pipegen.ops.linear import radians, uniform
+        from pipegen.ops.lowering.colours import brightness, compose, contrast, hue, saturation
+        from pipegen.ops.lowering.linear import radians, uniform
 
         bright, contrasting, saturated, angle = (uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges()))
         matrix = compose(brightness(bright, channels), contrast(contrasting, channels))

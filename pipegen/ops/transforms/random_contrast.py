@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.arguments.magnitudes import Magnitude
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.factors import FactorTransform
-from pipegen.ops.magnitudes import Magnitude
+from pipegen.ops.families.factors import FactorTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -35,6 +35,6 @@ class RandomContrast(FactorTransform):
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import contrast
+        from pipegen.ops.lowering.colours import contrast
 
         return contrast(self.drawn(u), channels)

@@ -39,7 +39,7 @@ class RandomCrop(CropTransform):
         return (CenterCrop(size=self.size, feature=self.feature),)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.windows import inside, pick, place
+        from pipegen.ops.lowering.windows import inside, pick, place
 
         h, w = self.output_size()
         inside((h, w), height, width)

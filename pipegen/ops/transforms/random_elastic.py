@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
-from pipegen.ops.neighbourhood import DisplacementTransform
+from pipegen.ops.families.neighbourhood import DisplacementTransform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,9 +73,9 @@ class RandomElastic(DisplacementTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow as tf
 
-        from pipegen.ops.displacements import UNIT, spacing
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.threefry import key_of
+        from pipegen.ops.lowering.displacements import UNIT, spacing
+        from pipegen.ops.lowering.linear import uniform
+        from pipegen.ops.lowering.threefry import key_of
 
         alpha = tf.abs(uniform(u[:, 0], symmetric_range(self.alpha)))
         return key_of(u[:, 1:3]), tf.cast(alpha * (256.0 / (UNIT * spacing(self.sigma))), tf.float32)
@@ -87,8 +87,8 @@ class RandomElastic(DisplacementTransform):
         """How far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
         import tensorflow as tf
 
-        from pipegen.ops.displacements import smooth_field
-        from pipegen.ops.filters import sides
+        from pipegen.ops.lowering.displacements import smooth_field
+        from pipegen.ops.lowering.filters import sides
 
         height, width, _ = sides(images)
         field = smooth_field(key, height, width, self.sigma)

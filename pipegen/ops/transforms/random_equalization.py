@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.curves import OccasionalCurve
+from pipegen.ops.families.curves import OccasionalCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -26,6 +26,6 @@ class RandomEqualization(OccasionalCurve):
     )
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.tables import equalized
+        from pipegen.ops.lowering.tables import equalized
 
         return equalized(histogram)

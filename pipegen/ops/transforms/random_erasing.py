@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.fills import filled
+from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import IMAGE_224, ConstantFill, Example
-from pipegen.ops.fills import filled
-from pipegen.ops.magnitudes import Range, check_range
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -67,8 +67,8 @@ class RandomErasing(NeighbourhoodTransform):
 
         import tensorflow as tf
 
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.windows import pick, place
+        from pipegen.ops.lowering.linear import uniform
+        from pipegen.ops.lowering.windows import pick, place
 
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         low, high = self.aspect_ratio
@@ -81,7 +81,7 @@ class RandomErasing(NeighbourhoodTransform):
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.filters import sides
+        from pipegen.ops.lowering.filters import sides
 
         # In two steps: TensorFlow takes a part of what was just stacked for the part itself, and forgets a new axis.
         top, left, h, w = (part[:, None] for part in tf.unstack(given[0], num=4, axis=1))

@@ -49,7 +49,7 @@ class RandomFlip(GeometricTransform):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.affine import mirrored
+        from pipegen.ops.lowering.affine import mirrored
 
         flips = tf.cast(u < self.probability, tf.float64)
         none = tf.zeros_like(flips[..., 0])

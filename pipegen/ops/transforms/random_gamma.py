@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.magnitudes import Magnitude, check_factor, factor_lints, factor_range
+from pipegen.ops.families.curves import CurveTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -50,7 +50,7 @@ class RandomGamma(CurveTransform):
         return 1
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.tables import gamma_corrected
+        from pipegen.ops.lowering.linear import uniform
+        from pipegen.ops.lowering.tables import gamma_corrected
 
         return gamma_corrected(uniform(u[:, 0], factor_range(self.gamma)))

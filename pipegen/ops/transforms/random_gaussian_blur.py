@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr, field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.blurs import LARGEST, BlurTransform, sigma_lints
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
+from pipegen.ops.families.blurs import LARGEST, BlurTransform, sigma_lints
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -51,7 +51,7 @@ class RandomGaussianBlur(BlurTransform):
         return now
 
     def radius(self) -> int:
-        from pipegen.ops.filters import gaussian_radius
+        from pipegen.ops.lowering.filters import gaussian_radius
 
         return self._radius if self._radius is not None else gaussian_radius(symmetric_range(self.sigma)[1])
 
@@ -67,7 +67,7 @@ class RandomGaussianBlur(BlurTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow as tf
 
-        from pipegen.ops.filters import gaussian_weights
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.filters import gaussian_weights
+        from pipegen.ops.lowering.linear import uniform
 
         return gaussian_weights(tf.abs(uniform(u[:, 0], symmetric_range(self.sigma))), self.radius())

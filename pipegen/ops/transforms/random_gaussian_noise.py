@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ class RandomGaussianNoise(NeighbourhoodTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow as tf
 
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.threefry import key_of
+        from pipegen.ops.lowering.linear import uniform
+        from pipegen.ops.lowering.threefry import key_of
 
         std = tf.abs(uniform(u[:, 0], symmetric_range(self.std)))
         # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
@@ -95,8 +95,8 @@ class RandomGaussianNoise(NeighbourhoodTransform):
 
 def _draw(images: tf.Tensor, key: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """16 random bits for each value of an image, uint16 `(n, values)`."""
-    from pipegen.ops.filters import sides
-    from pipegen.ops.threefry import half_words
+    from pipegen.ops.lowering.filters import sides
+    from pipegen.ops.lowering.threefry import half_words
 
     height, width, channels = sides(images)
     return half_words(key, height * width * channels), whole, real
@@ -106,7 +106,7 @@ def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor
     """The values `(n, values)` with noise, from their places among the quantiles."""
     import tensorflow as tf
 
-    from pipegen.ops.filters import rounded_shift
+    from pipegen.ops.lowering.filters import rounded_shift
 
     values = tf.reshape(images, tf.shape(places))
     noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))

@@ -36,7 +36,7 @@ class RandomGrayscale(ColourTransform):
         return x.dtype == "float32" and self.probability == 0
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import gray
-        from pipegen.ops.linear import zeros_for
+        from pipegen.ops.lowering.colours import gray
+        from pipegen.ops.lowering.linear import zeros_for
 
         return gray(zeros_for(u), 3, 3)

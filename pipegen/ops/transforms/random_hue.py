@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-from pipegen.ops.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -54,7 +54,7 @@ class RandomHue(ColourTransform):
         return 1
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import hue
-        from pipegen.ops.linear import radians, uniform
+        from pipegen.ops.lowering.colours import hue
+        from pipegen.ops.lowering.linear import radians, uniform
 
         return hue(radians(uniform(u[..., 0], symmetric_range(self.degrees))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.curves import OccasionalCurve
+from pipegen.ops.families.curves import OccasionalCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,6 +21,6 @@ class RandomInvert(OccasionalCurve):
     )
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.tables import repeated
+        from pipegen.ops.lowering.tables import repeated
 
         return repeated([255 - x for x in range(256)], u)

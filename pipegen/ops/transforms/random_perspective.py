@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, Family, GeometricTransform, Traits
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -79,8 +79,8 @@ class RandomPerspective(GeometricTransform):
         return 8
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import cornered
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.affine import cornered
+        from pipegen.ops.lowering.linear import uniform
 
         x, y = self._ranges()
         corners = [(uniform(u[..., i], x), uniform(u[..., i + 1], y)) for i in range(0, 8, 2)]

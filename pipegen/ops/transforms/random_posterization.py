@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator
 
+from pipegen.ops.arguments.magnitudes import check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.magnitudes import check_range
+from pipegen.ops.families.curves import CurveTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -46,7 +46,7 @@ class RandomPosterization(CurveTransform):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.tables import posterized
+        from pipegen.ops.lowering.tables import posterized
 
         low, high = self.bits
         return posterized(low + tf.cast(tf.floor(u[:, 0] * (high - low + 1)), tf.int32))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator, model_validator
 
+from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Size, Transform, height_width
-from pipegen.ops.magnitudes import Range, check_range
-from pipegen.ops.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
+from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -106,8 +106,8 @@ class RandomResizedCrop(CropTransform):
 
         import tensorflow as tf
 
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.windows import pick, place
+        from pipegen.ops.lowering.linear import uniform
+        from pipegen.ops.lowering.windows import pick, place
 
         # Height and width beside the ten tries: each may be one number or one for each image.
         most_h, most_w = height[..., None], width[..., None]
@@ -133,6 +133,6 @@ class RandomResizedCrop(CropTransform):
         return place(top, left, h, w, u)
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.resizing import resize
+        from pipegen.ops.lowering.resizing import resize
 
         return resize(window, *self.output_size(), self.method, antialias=self.antialias)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-from pipegen.ops.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -49,7 +49,7 @@ class RandomRotation(GeometricTransform):
         return 1
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import turned
-        from pipegen.ops.linear import radians, uniform
+        from pipegen.ops.lowering.affine import turned
+        from pipegen.ops.lowering.linear import radians, uniform
 
         return turned(radians(uniform(u[..., 0], symmetric_range(self.degrees))), height, width)

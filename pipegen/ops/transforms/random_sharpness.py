@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, check_range, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.magnitudes import Magnitude, check_factor, check_range, factor_lints, factor_range
-from pipegen.ops.sharpening import LARGEST, SharpenTransform
+from pipegen.ops.families.sharpening import LARGEST, SharpenTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -53,7 +53,7 @@ class RandomSharpness(SharpenTransform):
         return 1
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.sharpening import gains
+        from pipegen.ops.families.sharpening import gains
+        from pipegen.ops.lowering.linear import uniform
 
         return gains(uniform(u[:, 0], factor_range(self.factor)))

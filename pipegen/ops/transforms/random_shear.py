@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-from pipegen.ops.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -54,8 +54,8 @@ class RandomShear(GeometricTransform):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.affine import slanted
-        from pipegen.ops.linear import radians, uniform
+        from pipegen.ops.lowering.affine import slanted
+        from pipegen.ops.lowering.linear import radians, uniform
 
         slope = tf.tan(radians(uniform(u, symmetric_range(self.degrees))))
         first, last = slope[..., 0], slope[..., -1]

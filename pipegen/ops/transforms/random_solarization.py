@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.curves import CurveTransform, threshold_lints
-from pipegen.ops.magnitudes import Range, check_range
+from pipegen.ops.families.curves import CurveTransform, threshold_lints
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -46,7 +46,7 @@ class RandomSolarization(CurveTransform):
         return 1
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.linear import uniform
-        from pipegen.ops.tables import solarized
+        from pipegen.ops.lowering.linear import uniform
+        from pipegen.ops.lowering.tables import solarized
 
         return solarized(uniform(u[:, 0], self.threshold))

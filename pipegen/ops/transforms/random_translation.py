@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator, model_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, shift_lints, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-from pipegen.ops.magnitudes import Magnitude, check_magnitude, shift_lints, symmetric_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -63,8 +63,8 @@ class RandomTranslation(GeometricTransform):
         return 2
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import moved
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.affine import moved
+        from pipegen.ops.lowering.linear import uniform
 
         right = uniform(u[..., 0], symmetric_range(self.x)) * width
         down = uniform(u[..., 1], symmetric_range(self.y)) * height

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import field_validator, model_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-from pipegen.ops.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -87,8 +87,8 @@ class RandomZoom(GeometricTransform):
         return len(self._ranges())
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import magnified
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.affine import magnified
+        from pipegen.ops.lowering.linear import uniform
 
         factors = [uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges())]
         return magnified(factors[0], factors[-1], height, width)

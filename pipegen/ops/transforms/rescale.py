@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Number, Range, check_range
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
-from pipegen.ops.magnitudes import Number, Range, check_range
 from pipegen.types import FeatureType, Interval
 
 DARKENS = 1 / 64

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ANY_IMAGE, ConstantFill, ElementTransform, Example, Family, Size, Traits, height_width, require_image
-from pipegen.ops.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, cover_size, fit_size, resize, shorter_side_size
+from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, cover_size, fit_size, resize, shorter_side_size
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.arguments.magnitudes import Number, angle_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicGeometric
-from pipegen.ops.magnitudes import Number, angle_lints
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -38,7 +38,7 @@ class Rotation(DeterministicGeometric):
         return angle_lints(self.op, self.degrees, most=360, why="a full turn is 360")
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import turned
-        from pipegen.ops.linear import radians
+        from pipegen.ops.lowering.affine import turned
+        from pipegen.ops.lowering.linear import radians
 
         return turned(radians(like + self.degrees), height, width)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicFactor
-from pipegen.ops.magnitudes import Number
+from pipegen.ops.families.deterministic import DeterministicFactor
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -28,6 +28,6 @@ class Saturation(DeterministicFactor):
     """The saturation, at least 0; 0 is gray, 1 changes nothing."""
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.colours import saturation
+        from pipegen.ops.lowering.colours import saturation
 
         return saturation(like + self.factor)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.sharpening import LARGEST, SharpenTransform
+from pipegen.ops.families.sharpening import LARGEST, SharpenTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -37,6 +37,6 @@ class Sharpness(SharpenTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow as tf
 
-        from pipegen.ops.sharpening import gains
+        from pipegen.ops.families.sharpening import gains
 
         return gains(tf.fill(tf.shape(u)[:1], tf.constant(self.factor, tf.float64)))

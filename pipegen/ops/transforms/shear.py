@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from pipegen.ops.arguments.magnitudes import angle_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicGeometric
-from pipegen.ops.magnitudes import angle_lints
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -45,8 +45,8 @@ class Shear(DeterministicGeometric):
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.affine import slanted
-        from pipegen.ops.linear import radians
+        from pipegen.ops.lowering.affine import slanted
+        from pipegen.ops.lowering.linear import radians
 
         slope = tf.tan(radians(like + self.degrees))
         return slanted(slope if self.axis != "y" else 0.0, slope if self.axis != "x" else 0.0, like, height, width)

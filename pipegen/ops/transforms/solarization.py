@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Number, check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicCurve
-from pipegen.ops.magnitudes import Number, check_range
+from pipegen.ops.families.deterministic import DeterministicCurve
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -39,11 +39,11 @@ class Solarization(DeterministicCurve):
         return self.threshold > 255 and self.keeps_type(x)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        from pipegen.ops.curves import threshold_lints
+        from pipegen.ops.families.curves import threshold_lints
 
         return threshold_lints(self.op, self.threshold)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.tables import repeated
+        from pipegen.ops.lowering.tables import repeated
 
         return repeated([255 - x if x >= self.threshold else x for x in range(256)], u)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import model_validator
 
+from pipegen.ops.arguments.magnitudes import Number, shift_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicGeometric
-from pipegen.ops.magnitudes import Number, shift_lints
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -48,6 +48,6 @@ class Translation(DeterministicGeometric):
         return (*shift_lints("x", self.x), *shift_lints("y", self.y))
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import moved
+        from pipegen.ops.lowering.affine import moved
 
         return moved((like + self.x) * width, (like + self.y) * height)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.augmentation import OPERATIONS, Augmentation, Chosen, Limits, signs, uniform_operation
 from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.augmentation import OPERATIONS, Augmentation, Chosen, Limits, signs, uniform_operation
 
 if TYPE_CHECKING:
     import tensorflow as tf

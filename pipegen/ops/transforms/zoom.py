@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
+from pipegen.ops.arguments.magnitudes import Number, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.deterministic import DeterministicGeometric
-from pipegen.ops.magnitudes import Number, factor_lints
+from pipegen.ops.families.deterministic import DeterministicGeometric
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -64,7 +64,7 @@ class Zoom(DeterministicGeometric):
         return tuple(lint for name, f in given if f is not None for lint in factor_lints(self.op, name, (f, f), 0.2, 5.0))
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.affine import magnified
+        from pipegen.ops.lowering.affine import magnified
 
         across, down = self._factors()
         return magnified(like + across, like + down, height, width)

@@ -27,7 +27,7 @@ from pipegen.plan import stages as s
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.curves import CurveTransform
+    from pipegen.ops.families.curves import CurveTransform
 
 Array = np.ndarray[Any, Any]
 FLOATS = FeatureType("image", "float32", (8, 8, 3), Interval(0, 255))
@@ -95,7 +95,7 @@ def test_auto_contrast_rounds_as_pillow_does() -> None:
     """One range of every seven, in XLA and out of it: Pillow is 1 below the exact quotient in places."""
     import tensorflow as tf
 
-    from pipegen.ops.tables import auto_contrasted
+    from pipegen.ops.lowering.tables import auto_contrasted
 
     low, high = (v[::7] for v in np.nonzero(np.less.outer(np.arange(256), np.arange(256))))
     histogram: Array = np.zeros((len(low), 1, 256), np.int32)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224
-from pipegen.ops.mixing import GROUP, WHOLE, MixingTransform, mix_labels, symmetric_beta
+from pipegen.ops.families.mixing import GROUP, WHOLE, MixingTransform, mix_labels, symmetric_beta
 from pipegen.ops.transforms.cutmix import Cutmix
 from pipegen.ops.transforms.mixup import Mixup
 from pipegen.types import FeatureType, Interval

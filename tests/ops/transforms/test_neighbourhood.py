@@ -21,7 +21,7 @@ from pipegen.ops.transforms.sharpness import Sharpness
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.neighbourhood import NeighbourhoodTransform
+    from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 
 Array = np.ndarray[Any, Any]
 
@@ -252,8 +252,8 @@ def test_distances_are_smoothed_uniform_noise(sigma: float) -> None:
     """Their deviation and their correlation over `sigma` pixels are those of white noise behind a Gaussian filter."""
     import tensorflow as tf
 
-    from pipegen.ops.displacements import UNIT as one
-    from pipegen.ops.displacements import smooth_field, spacing
+    from pipegen.ops.lowering.displacements import UNIT as one
+    from pipegen.ops.lowering.displacements import smooth_field, spacing
 
     key = tf.constant(np.random.default_rng(8).integers(0, 2**32, (48, 2), dtype=np.uint32))
     field = smooth_field(key, 90, 80, sigma).numpy().astype(float)

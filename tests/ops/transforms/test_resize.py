@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, ConstantFill
-from pipegen.ops.resizing import cover_size, fit_size, shorter_side_size
+from pipegen.ops.lowering.resizing import cover_size, fit_size, shorter_side_size
 from pipegen.ops.transforms.resize import Resize
 from pipegen.types import FeatureType, Interval
 

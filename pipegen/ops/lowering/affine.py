@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.linear import about_centre, multiply, stack
+from pipegen.ops.lowering.linear import about_centre, multiply, stack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def affine(
     """
     import tensorflow as tf
 
-    from pipegen.ops.linear import radians
+    from pipegen.ops.lowering.linear import radians
 
     along_x, along_y = (tf.tan(radians(angle)) for angle in shear)
     matrix = multiply(magnified(factor, factor, height, width), slanted(along_x, along_y, degrees, height, width))

@@ -10,7 +10,7 @@ from pipegen.ops.traits import Family, Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.decoding import WindowOf
+    from pipegen.ops.lowering.decoding import WindowOf
     from pipegen.types import FeatureType
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Number, check_range, factor_lints
 from pipegen.ops.base import ColourTransform, GeometricTransform
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.magnitudes import Number, check_range, factor_lints
+from pipegen.ops.families.curves import CurveTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,7 +23,7 @@ class DeterministicGeometric(GeometricTransform):
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.linear import zeros_for
+        from pipegen.ops.lowering.linear import zeros_for
 
         return self.fixed(zeros_for(u), height, width)
 
@@ -47,7 +47,7 @@ class DeterministicColour(ColourTransform):
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.linear import zeros_for
+        from pipegen.ops.lowering.linear import zeros_for
 
         return self.fixed(zeros_for(u), channels)
 

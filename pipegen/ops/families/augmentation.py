@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pipegen.ops.base import ColourTransform, Fill, GeometricTransform, Interpolation, Part, Transform
-from pipegen.ops.policies import Policy
+from pipegen.ops.families.policies import Policy
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.schedules import Schedule
+    from pipegen.ops.arguments.schedules import Schedule
 
 OPERATIONS = (
     "identity", "shear_x", "shear_y", "translate_x", "translate_y", "rotate", "brightness", "color", "contrast",
@@ -112,7 +112,7 @@ class Augmentation(Policy):
         raise NotImplementedError
 
     def parts(self) -> tuple[Part, ...]:
-        from pipegen.ops.augmentation_tables import LayerFilter, LayerHistogramTable, LayerTable
+        from pipegen.ops.families.augmentation_tables import LayerFilter, LayerHistogramTable, LayerTable
 
         kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))
         shares, found = self.shares(), []
@@ -189,7 +189,7 @@ class AllGeometry(AugmentationPart, GeometricTransform):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.linear import multiply, radians, stack
+        from pipegen.ops.lowering.linear import multiply, radians, stack
 
         chosen, limits = self.policy.layers(u), self.policy.limits
         slant_x, slant_y = chosen.signed("shear_x", limits.shear), chosen.signed("shear_y", limits.shear)
@@ -223,7 +223,7 @@ class AllColour(AugmentationPart, ColourTransform):
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         import tensorflow as tf
 
-        from pipegen.ops.linear import LUMA, multiply, stack
+        from pipegen.ops.lowering.linear import LUMA, multiply, stack
 
         chosen, limit = self.policy.layers(u), self.policy.limits.enhancement
         brightness, colour, contrast = (1.0 + chosen.signed(name, limit) for name in COLOUR)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.errors import OpError
-from pipegen.ops.schedules import AnySchedule, Schedule
-from pipegen.ops.schedules import Number as Number
-from pipegen.ops.schedules import Range as Range
+from pipegen.ops.arguments.schedules import AnySchedule, Schedule
+from pipegen.ops.arguments.schedules import Number as Number
+from pipegen.ops.arguments.schedules import Range as Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

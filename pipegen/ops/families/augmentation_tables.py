@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.augmentation import NUMBER, LayerPart
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.sharpening import SharpenTransform
+from pipegen.ops.families.augmentation import NUMBER, LayerPart
+from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.sharpening import SharpenTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -20,7 +20,7 @@ class LayerTable(LayerPart, CurveTransform):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.tables import posterized, solarized
+        from pipegen.ops.lowering.tables import posterized, solarized
 
         chosen = self.policy.layers(u)
         operation, strength = chosen.operation[..., self.layer], chosen.strength[..., self.layer]
@@ -39,7 +39,7 @@ class LayerHistogramTable(LayerPart, CurveTransform):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.tables import auto_contrasted, equalized
+        from pipegen.ops.lowering.tables import auto_contrasted, equalized
 
         stretches = _is(self.policy.operations(u)[..., self.layer], "auto_contrast")
         return tf.where(stretches, auto_contrasted(histogram), equalized(histogram))
@@ -51,7 +51,7 @@ class LayerFilter(LayerPart, SharpenTransform):
     name = "filter"
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.sharpening import gains
+        from pipegen.ops.families.sharpening import gains
 
         return gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
+from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import ColourTransform
-from pipegen.ops.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -45,6 +45,6 @@ class FactorTransform(ColourTransform):
 
     def drawn(self, u: tf.Tensor) -> tf.Tensor:
         """The factors, float64 `(...)`, from `u` `(..., 1)`."""
-        from pipegen.ops.linear import uniform
+        from pipegen.ops.lowering.linear import uniform
 
         return uniform(u[..., 0], factor_range(self.factor))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.linear import LUMA, scaled_identity, stack, vector, zeros
+from pipegen.ops.lowering.linear import LUMA, scaled_identity, stack, vector, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

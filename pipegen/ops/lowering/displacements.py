@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.filters import Whole
+    from pipegen.ops.lowering.filters import Whole
 
 _WEIGHT = 1 << 11
 """The sum of the weights of one pixel, and the largest value between the two products."""
@@ -51,7 +51,7 @@ def _noise(key: tf.Tensor, count: Whole) -> tf.Tensor:
     """Odd numbers from -255 to 255, each as likely: float32 `(n, count)`."""
     import tensorflow as tf
 
-    from pipegen.ops.threefry import half_words
+    from pipegen.ops.lowering.threefry import half_words
 
     bytes_ = tf.bitwise.right_shift(half_words(key, count), tf.constant(8, tf.uint16))
     return tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)
@@ -64,7 +64,7 @@ def _points(length: Whole, sigma: float) -> Whole:
 
 
 def _reach(sigma: float) -> int:
-    from pipegen.ops.filters import gaussian_radius
+    from pipegen.ops.lowering.filters import gaussian_radius
 
     return gaussian_radius(sigma)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.base import Fill, Interpolation, Transform, require_image
-from pipegen.ops.fills import filled, interpolated
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FLOATING
 
@@ -75,7 +75,7 @@ class NeighbourhoodTransform(Transform):
         """
         import tensorflow as tf
 
-        from pipegen.ops.filters import sides
+        from pipegen.ops.lowering.filters import sides
 
         (values,) = given
         return tf.reshape(values, [-1, *sides(images)])

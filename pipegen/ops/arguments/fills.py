@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.schedules import Number
 from pipegen.ops.model import Model
-from pipegen.ops.schedules import Number
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ class BlurTransform(NeighbourhoodTransform):
         return 0.4 + 0.1 * self.radius()
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        from pipegen.ops.filters import filter_columns, filter_rows, widen
+        from pipegen.ops.lowering.filters import filter_columns, filter_rows, widen
 
         def first(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
             return widen(images, int(real.shape[-1]) - 1), whole, real

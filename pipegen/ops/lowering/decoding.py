@@ -45,8 +45,8 @@ def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ig
     Returns:
         uint8 `(height, width, channels)`.
     """
-    from pipegen.ops.exif import orient, orientation, swaps_sides
-    from pipegen.ops.formats import decode_other
+    from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
+    from pipegen.ops.lowering.formats import decode_other
 
     def plain() -> tf.Tensor:
         return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None)
@@ -87,8 +87,8 @@ def decode_window(
     """
     import tensorflow as tf
 
-    from pipegen.ops.exif import orient, orientation, swaps_sides
-    from pipegen.ops.formats import decode_other
+    from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
+    from pipegen.ops.lowering.formats import decode_other
 
     def chosen(size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
         place = window(*tf.unstack(size, num=2))
@@ -270,7 +270,7 @@ def _jpeg_at(contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | 
     """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image."""
     import tensorflow as tf
 
-    from pipegen.ops.formats import luma
+    from pipegen.ops.lowering.formats import luma
 
     def read(channels: int) -> tf.Tensor:
         if place is None or whole:

@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ColourTransform, GeometricTransform, Part, Traits, Transform, step_kwargs
-from pipegen.ops.curves import CurveTransform
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.traits import Family
 
 if TYPE_CHECKING:

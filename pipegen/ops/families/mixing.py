@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import Transform, require_image
-from pipegen.ops.magnitudes import Number
 from pipegen.ops.traits import Family, Traits
 
 if TYPE_CHECKING:

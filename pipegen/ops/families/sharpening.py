@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tenso
     right but at the border."""
     import tensorflow as tf
 
-    from pipegen.ops.filters import sides
+    from pipegen.ops.lowering.filters import sides
 
     height, width, channels = sides(images)
     margin = (width + 1) * channels
@@ -68,7 +68,7 @@ def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Te
     """The blend y = s + factor · (x - s), as lines `(n, height, width · channels)`."""
     import tensorflow as tf
 
-    from pipegen.ops.filters import rounded_shift, sides
+    from pipegen.ops.lowering.filters import rounded_shift, sides
 
     height, width, channels = sides(images)
     row, size = width * channels, height * width * channels

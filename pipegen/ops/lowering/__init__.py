@@ -1,0 +1,1 @@
+"""What steps come to in TensorFlow, which is imported inside the functions: what several steps share."""
