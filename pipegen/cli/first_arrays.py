@@ -13,7 +13,7 @@ from pipegen.ops.sources.arrays import ArrayFeature
 from pipegen.ops.sources.classes import read_labels
 from pipegen.ops.sources.npz import read_arrays
 from pipegen.ops.sources.rows import read_image
-from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     if not pairs:
         shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
         raise CannotRun(f"{file} holds no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
-    path = _text(os.path.relpath(os.path.abspath(file), os.path.abspath(spec_folder)).replace(os.sep, "/"))
+    path = flow_scalar(os.path.relpath(os.path.abspath(file), os.path.abspath(spec_folder)).replace(os.sep, "/"))
     first = pairs[0]
     summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
     summary += f", in {first.classes} classes" if first.label else ""
@@ -124,10 +124,10 @@ def _source(pairs: list[Pair], path: str) -> list[str]:
 
 
 def _arrays(pair: Pair, path: str) -> str:
-    label = f", label: {{kind: label, key: {_text(pair.label)}}}" if pair.label else ""
+    label = f", label: {{kind: label, key: {flow_scalar(pair.label)}}}" if pair.label else ""
     height, width, channels = pair.type.shape
     size = height if height == width else f"[{height}, {width}]"
-    image = f"image: {{kind: image, key: {_text(pair.image)}, size: {size}, channels: {channels}}}"
+    image = f"image: {{kind: image, key: {flow_scalar(pair.image)}, size: {size}, channels: {channels}}}"
     return f"{{arrays: {{path: {path}, features: {{{image}{label}}}}}}}"
 
 
@@ -143,8 +143,3 @@ def _steps(pair: Pair) -> list[str]:
     if pair.type.interval is not None and pair.type.interval.high > 1:
         steps.append("  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}")
     return ["transforms:", *steps] if steps else []
-
-
-def _text(text: str) -> str:
-    text = text.replace("$", "$$")
-    return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text

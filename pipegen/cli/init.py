@@ -14,8 +14,10 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.files import SUFFIX
 
 _ARRAYS = ".npz"
+_TABLES = (".csv", ".tsv", ".tab")
+_FILES = (_ARRAYS, *_TABLES)
 _LATER = {
-    ".npy": "single arrays", ".csv": "tables", ".tsv": "tables", ".parquet": "tables",
+    ".npy": "single arrays", ".parquet": "Parquet files",
     ".tfrecord": "TFRecords", ".h5": "HDF5 files", ".hdf5": "HDF5 files",
 }  # fmt: skip
 
@@ -24,14 +26,15 @@ def init(
     folder: Annotated[
         str,
         typer.Argument(
-            metavar="FOLDER", help="A folder of images: one sub-folder per class, train and validation, or flat; or a `.npz` file."
+            metavar="FOLDER",
+            help="A folder of images: one sub-folder per class, train and validation, or flat; or a `.csv` or `.npz` file.",
         ),
     ],
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
     ] = None,
 ) -> None:
-    """Look at images or a `.npz` file; write a first spec.
+    """Look at images, a table or a `.npz` file; write a first spec.
 
     It finds out whether there are classes, splits or neither, notes what it found as comments, and never writes over
     a file.
@@ -40,6 +43,7 @@ def init(
       pipegen init flowers/
       pipegen init ~/data/flowers -o flowers.pipegen.yaml
       pipegen init cifar10.npz
+      pipegen init labels.csv
     """
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
@@ -63,6 +67,10 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.first_arrays import first_arrays
 
         return first_arrays(folder, spec_folder)
+    if folder.lower().endswith(_TABLES):
+        from pipegen.cli.first_table import first_table
+
+        return first_table(folder, spec_folder)
     from pipegen.cli.first_spec import first_spec
     from pipegen.cli.survey import survey
 
@@ -84,18 +92,18 @@ def _next(target: str, schema: str) -> list[str]:
 
 def _check_folder(folder: str) -> None:
     extension = os.path.splitext(folder)[1].lower()
-    if os.path.isdir(folder) or (extension == _ARRAYS and os.path.isfile(folder)):
+    if os.path.isdir(folder) or (extension in _FILES and os.path.isfile(folder)):
         return
     if extension in _LATER:
         raise CannotRun(f"{folder}: pipegen does not read {_LATER[extension]} yet", "for now, point `init` at a folder of images")
     if os.path.exists(folder):
         raise CannotRun(f"{folder} is no folder", "`pipegen init` looks at a folder of images")
-    raise CannotRun(f"there is no {'file' if extension == _ARRAYS else 'folder'} {folder}")
+    raise CannotRun(f"there is no {'file' if extension in _FILES else 'folder'} {folder}")
 
 
 def _name_of(folder: str) -> str:
     name = os.path.basename(os.path.abspath(folder))
-    name = name[: -len(_ARRAYS)] if name.lower().endswith(_ARRAYS) and os.path.isfile(folder) else name
+    name = os.path.splitext(name)[0] if name.lower().endswith(_FILES) and os.path.isfile(folder) else name
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "pipeline"
 
 

@@ -145,11 +145,11 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """What takes paths, where records are rows that have none."""
+    if spec.splits.method == "folder" and not spec.source.has_folders():
+        help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
+        yield make("PG302", f"`{spec.source.op}` has rows and no folders", locate(("splits", "method")), help=help_)
     if not spec.source.has_rows():
         return
-    if spec.splits.method == "folder":
-        help_ = "use `method: random`, or the source `by_split` with arrays for each split"
-        yield make("PG302", f"`{spec.source.op}` has rows and no folders", locate(("splits", "method")), help=help_)
     if isinstance(spec.splits.group, PathGroup):
         yield make("PG302", f"`{spec.source.op}` has rows and no paths to group by", locate(("splits", "group")), help="remove `group`")
 

@@ -35,11 +35,14 @@ def split_hashes(keys: Iterable[str], seed: int) -> list[int]:
 
 
 def fingerprint(listing: Listing) -> str:
-    """SHA-256, in hexadecimal, over the sorted relative paths and sizes of the records; of rows also over what they hold."""
+    """SHA-256, in hexadecimal, over the sorted relative paths and sizes of the records; also over what rows and tables hold."""
     digest = hashlib.sha256()
     if listing.rows is not None:
         digest.update("\n".join(f"{split} {rows.digest()}" for split, rows in listing.rows.items()).encode())
         digest.update(f"\n{listing.class_names}\n{listing.labels}\n".encode())
+    if listing.in_table:
+        labels = sorted(zip(listing.keys, listing.labels or (), strict=False))
+        digest.update(encode(f"{listing.class_names}\n{labels}\n"))
     for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
         digest.update(encode(key) + b"\x00%d\n" % size)
     return digest.hexdigest()

@@ -157,16 +157,17 @@ def _by_threshold(splits: Splits, names: Sequence[str]) -> dict[str, Sequence[in
 
 
 def _keras(splits: Splits, listing: Listing) -> dict[str, Sequence[int]]:
-    """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; of arrays, the first rows."""
+    """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
     other = next(name for name in splits.parts if name != "train")
     fraction = float(splits.parts[other])
     of_class: dict[int, list[int]] = {}
-    labels = listing.labels if listing.rows is None else None
+    folders = listing.rows is None and not listing.in_table
+    labels = listing.labels if folders else None
     for record in range(len(listing.keys)):
         of_class.setdefault(labels[record] if labels is not None else 0, []).append(record)
     bins: dict[str, list[int]] = {"train": [], other: []}
     for records in of_class.values():
-        if listing.rows is None:
+        if folders:
             records.sort(key=lambda i: listing.keys[i].rpartition("/")[::2])
         cut = int(fraction * len(records))  # in binary floating point, as Keras computes it
         bins[other] += records[:cut]

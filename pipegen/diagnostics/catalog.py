@@ -111,7 +111,9 @@ _TABLE = (
     Code("PG417", "cache-folder-unusable", _E, "The cache's folder cannot be used"),
     Code("PG418", "arrays-mismatch", _E, "The arrays and the features of the spec do not fit together"),
     Code("PG419", "unfit-array", _E, "An array of images has another dtype, size or range than can be used"),
-    Code("PG420", "unfit-labels", _E, "An array of labels holds what is no class"),
+    Code("PG420", "unfit-labels", _E, "An array or a column of labels holds what is no class"),
+    Code("PG421", "table-mismatch", _E, "A table and the features of the spec do not fit together"),
+    Code("PG422", "repeated-file", _W, "A file stands in several rows of a table"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -44,7 +44,7 @@ def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic
 
 
 def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    if "train" not in spec.split_names() or not spec.source.has_labels() or spec.source.has_rows():
+    if "train" not in spec.split_names() or not spec.source.has_labels() or not spec.source.has_folders():
         return []  # only folders are known to be stored class by class
     if spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle):
         kind = "is not shuffled" if spec.shuffle == "none" else "is shuffled in windows only"

@@ -86,5 +86,5 @@ def _stand_in(source: Any) -> Source | None:
     """A source of the kind that is meant, where its arguments are wrong and its features are known all the same."""
     name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
     cls = sources().get(name) if isinstance(name, str) else None
-    source = None if cls is None or hasattr(cls, "from_yaml") else cls.model_construct()
-    return None if source is None or source.has_rows() else source
+    open_ended = cls is None or hasattr(cls, "from_yaml") or "features" in cls.model_fields
+    return None if cls is None or open_ended else cls.model_construct()

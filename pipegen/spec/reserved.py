@@ -22,7 +22,6 @@ KEYS: dict[KeyPath, str] = {
 """Keys, with what they will hold."""
 
 SOURCES: dict[str, str] = {
-    "csv": _TABLES,
     "parquet": _TABLES,
     "dataframe": _TABLES,
     "files": _TABLES,

@@ -52,3 +52,9 @@ def needs_quotes(text: str) -> bool:
 def quoted(text: str) -> str:
     """`text` in quotes, as it can stand anywhere in a spec."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def flow_scalar(text: str) -> str:
+    """`text` as it can stand inside `{…}` and `[…]`, a dollar and all."""
+    text = text.replace("$", "$$")
+    return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text

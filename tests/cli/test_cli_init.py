@@ -166,7 +166,8 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
     [
         ("x.npz", "is no `.npz` file"),
         ("x.npy", "single arrays yet"),
-        ("x.csv", "tables yet"),
+        ("x.parquet", "Parquet files yet"),
+        ("x.csv", "no column of x.csv names image files"),
         ("x.txt", "is no folder"),
         ("nowhere", "there is no folder"),
     ],
@@ -178,6 +179,30 @@ def test_what_it_cannot_look_at(cli: Cli, tmp_path: Path, name: str, says: str) 
     assert result.exit_code == 2
     assert says in result.stderr
     assert not list(tmp_path.glob("*.pipegen.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("pets.csv", "file,breed,weight\n{}", ["column: file, root: images}", "column: breed}", "stratify: label"]),
+        ("pets.tsv", "{}", ["header: false", "column: 0, root: images}", "column: 1}"]),
+        ("pets.csv", "file;breed;weight\n{}", ["separator: ;", "column: file, root: images}"]),
+    ],
+)
+def test_a_table(cli: Cli, tmp_path: Path, name: str, text: str, expected: list[str]) -> None:
+    write_images(tmp_path / "images", 8)
+    files = sorted(p.relative_to(tmp_path / "images").as_posix() for p in (tmp_path / "images").rglob("*.*"))
+    separator = ";" if ";" in text else "\t" if name.endswith(".tsv") else ","
+    rows = "".join(separator.join((file, "dog" if i % 2 else "cat", f"{i}.5")) + "\n" for i, file in enumerate(files))
+    (tmp_path / name).write_text(text.format(rows))
+    result = cli("init", name)
+    assert result.exit_code == 0, result.stderr
+    written = (tmp_path / "pets.pipegen.yaml").read_text()
+    for part in expected:
+        assert part in written
+    assert len([line for line in written.splitlines() if line and not line.startswith("#")]) <= 14
+    assert f"{len(files)} rows, in 2 classes" in result.stdout
+    assert cli("validate", "pets.pipegen.yaml").exit_code == 0
 
 
 def test_a_file_of_arrays(cli: Cli, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_sections_are_judged_together_though_one_is_wrong(sections: dict[str, st
         ({"transforms": "[{resize: {sze: 32}}, {normalize: {preset: torch}}]"}, ["PG102"]),
         ({"transforms": "[{resize: {sze: 32}}]", "output": "{dtype: uint8, channels: first}"}, ["PG102"]),
         ({"trasforms": "[{resize: {size: 32}}]", "transforms": "[]"}, ["PG102"]),
-        ({"source": "{csv: {path: a.csv}}", "output": "{x: photo, y: price}"}, ["PG190"]),
+        ({"source": "{csv: {path: a.csv}}", "output": "{x: photo, y: price}"}, ["PG101"]),
         ({"splits": "{parts: {train: 0.8, validation: x}}", "batch": "{remainder: {validation: drop}}"}, ["PG104"]),
         ({"splits": "{part: {train: 0.8, test: 0.2}}", "transforms": "[{resize: {size: 32, when: [test]}}]"}, ["PG102"]),
         ({"output": "{x: image, encode: {label: onehot}}"}, ["PG105"]),

@@ -62,6 +62,9 @@ class Listing:
     """For records that are no files: the arrays whose rows they are, by split, or under the empty name for every split. A key is
     the number of a row, behind the split where there are several."""
 
+    in_table: bool = False
+    """Whether a table says which records there are, in which order and with which labels, and not the keys."""
+
     def path(self, i: int) -> str:
         """The absolute path of record `i`; the number of the row where it is one."""
         if self.paths is not None:
@@ -88,6 +91,10 @@ class Source(Model):
     def has_rows(self) -> bool:
         """Whether a record is a row of arrays, and no file of its own."""
         return False
+
+    def has_folders(self) -> bool:
+        """Whether the folders that files lie in say something, such as their class."""
+        return not self.has_rows()
 
     def needs_data(self) -> bool:
         """Whether the records come from `build(data=)` and from nowhere else."""

@@ -77,6 +77,11 @@ class BySplit(Source):
         kinds = {source.has_rows(): split for split, source in parts.items()}
         if len(kinds) > 1:
             raise ValueError(f"`{kinds[True]}` has arrays and `{kinds[False]}` has files; every split must have the same features")
+        features = {frozenset(name for name, _ in source.infer().items()): split for split, source in parts.items() if source.has_labels()}
+        if len(features) > 1:
+            (one, here), (other, there), *_ = features.items()
+            odd = sorted(one ^ other)[0]
+            raise ValueError(f"`{odd}` is a feature of `{here if odd in one else there}` alone; every split must have the same features")
         labelled = [split for split, source in parts.items() if source.has_labels()]
         if labelled and len(labelled) < len(parts):
             bare = next(split for split in parts if split not in labelled)
@@ -99,6 +104,10 @@ class BySplit(Source):
     def has_rows(self) -> bool:
         """Whether the parts are arrays."""
         return self.parts[self.reference].has_rows()
+
+    def has_folders(self) -> bool:
+        """Whether the parts are folders."""
+        return all(source.has_folders() for source in self.parts.values())
 
     def needs_data(self) -> bool:
         """Whether one of the parts does."""

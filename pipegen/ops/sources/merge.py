@@ -55,6 +55,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         parts=tuple(parts),
         paths=tuple(paths) if root is None else None,
         rows=rows,
+        in_table=any(listing.in_table for listing in listings.values()),
     )
 
 

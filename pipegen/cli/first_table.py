@@ -1,0 +1,150 @@
+"""A first spec for a table: which column names images, where those lie, and which column is their label."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.cli.failures import CannotRun
+from pipegen.errors import OpError
+from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.table import WHITESPACE, read_table
+from pipegen.spec.scalars import flow_scalar
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.table import Table
+
+_SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
+_LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
+_MOST_FOLDERS = 200
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a table turns out to be.
+
+    Attributes:
+        table: Its cells.
+        separator: What to say of the separator; `None` where the default is right.
+        header: Whether the first row names the columns.
+        image: The column of paths.
+        root: The folder that they are relative to, or `None` for the table's own.
+        label: The column of labels, or `None`.
+        classes: How many there are.
+    """
+
+    table: Table
+    separator: str | None
+    header: bool
+    image: int
+    root: str | None
+    label: int | None
+    classes: int
+
+    def name(self, column: int) -> str:
+        """How a spec names a column."""
+        return flow_scalar(self.table.names[column]) if self.table.names is not None else str(column)
+
+
+def first_table(file: str, spec_folder: str) -> tuple[str, str]:
+    """Write a spec for a table.
+
+    Args:
+        file: The table.
+        spec_folder: Where the spec will stand; its paths are relative to that.
+
+    Returns:
+        The text of the spec, and what was found in a few words.
+
+    Raises:
+        CannotRun: When it cannot be read, or no column names image files.
+    """
+    found = _look(file)
+
+    def relative(path: str) -> str:
+        return flow_scalar(os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/"))
+
+    rows = len(found.table.cells)
+    summary = f"{rows:,} rows" + (f", in {found.classes} classes" if found.label is not None else "")
+    root = f", root: {relative(found.root)}" if found.root is not None else ""
+    lines = [
+        "# yaml-language-server: $schema=pipegen.schema.json",
+        f"# `pipegen init` found {summary}.",
+        "pipegen: 1",
+        "source:",
+        "  csv:",
+        f"    path: {relative(file)}",
+        *([f"    separator: {flow_scalar(found.separator)}"] if found.separator is not None else []),
+        *([] if found.header else ["    header: false"]),
+        "    features:",
+        f"      image: {{kind: image, column: {found.name(found.image)}{root}}}",
+    ]
+    if found.label is not None:
+        lines.append(f"      label: {{kind: label, column: {found.name(found.label)}}}")
+        lines.append("splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}")
+    lines += ["transforms:", "  - resize: {size: 224}"]
+    if found.label is not None:
+        lines.append("  - random_flip  # left and right; take it out where that matters, as in text")
+    lines.append(f"batch: {{size: {min(_BATCH, max(1, rows // 4))}}}")
+    return "\n".join(lines) + "\n", summary
+
+
+def _look(file: str) -> _Found:
+    """The first way of reading the table in which a column names images."""
+    problem: OpError | None = None
+    for separator in _SEPARATORS:
+        try:
+            table = read_table("", file, separator=separator, header=False)
+        except OpError as error:
+            problem = problem or error
+            continue
+        image = _image_column(table)
+        if image is None:
+            continue
+        header = not _is_image(table.cells[0][image])
+        if header:
+            table = read_table("", file, separator=separator, header=True)
+        label = _label_column(table, image)
+        classes = len({row[label] for row in table.cells}) if label is not None else 0
+        return _Found(table, separator, header, image, _root(table, image), label, classes)
+    if problem is not None and problem.code != "PG421":
+        raise CannotRun(problem.message, problem.help or "")
+    raise CannotRun(f"no column of {file} names image files", "one is needed whose every cell is the path of a JPEG, PNG, GIF, BMP or WebP")
+
+
+def _is_image(cell: str) -> bool:
+    return os.path.splitext(cell.strip().lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
+
+
+def _image_column(table: Table) -> int | None:
+    """The first column with image paths in every row but the first, which may be a header."""
+    body = table.cells[1:] or table.cells
+    columns = range(len(table.cells[0])) if table.cells else range(0)
+    return next((column for column in columns if all(_is_image(row[column]) for row in body)), None)
+
+
+def _label_column(table: Table, image: int) -> int | None:
+    """The column that is called a label, or else the one with the fewest values, each of them in several rows."""
+    counted: dict[int, int] = {}
+    for column in range(len(table.cells[0])):
+        values = {row[column].strip() for row in table.cells}
+        if column != image and 1 < len(values) <= len(table.cells) // 2 and "" not in values and not any("." in v for v in values):
+            counted[column] = len(values)
+    named = [c for c in counted if table.names is not None and table.names[c].lower() in _LABELS]
+    return next(iter(named), min(counted, key=lambda c: counted[c], default=None))
+
+
+def _root(table: Table, image: int) -> str | None:
+    """The folder that the paths are relative to, where it is not the table's: one below that which has the first file."""
+    first, own = table.cells[0][image].strip(), os.path.dirname(table.file)
+    if os.path.isfile(os.path.join(own, first)):
+        return None
+    for number, (folder, inner, _) in enumerate(os.walk(own)):
+        inner.sort()
+        if os.path.isfile(os.path.join(folder, first)):
+            return folder
+        if number == _MOST_FOLDERS:
+            break
+    return None

@@ -1,0 +1,133 @@
+"""A table read as text: its columns by name or by number, and where in the file each row stands."""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.reports import close_names, count, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WHITESPACE = "whitespace"
+_TABS = (".tsv", ".tab")
+_MOST_FIELD = 1 << 24
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cells of a table.
+
+    Attributes:
+        file: The absolute path.
+        names: The names of the columns, or `None` for a table without a header.
+        cells: The rows, each with a cell for every column.
+        lines: The line of the file that each row begins on, from 1.
+    """
+
+    file: str
+    names: tuple[str, ...] | None
+    cells: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+
+    def place(self, row: int) -> str:
+        """The file and the line of a row, for messages."""
+        return f"{self.file}:{self.lines[row]}"
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
+        """The cells of a column, without blanks around them.
+
+        Args:
+            wanted: Its name, or its number from 0.
+            field: The argument that names it, for errors.
+
+        Raises:
+            OpError: `PG421` when there is none of that name or number; `PG402` for a table without rows.
+        """
+        if not self.cells:
+            raise OpError("PG402", f"{self.file!r} has no rows", field="path")
+        number = self._number(wanted, field)
+        return tuple(row[number].strip() for row in self.cells)
+
+    def _number(self, wanted: str | int, field: str) -> int:
+        width = len(self.cells[0])
+        if isinstance(wanted, int):
+            if wanted < width:
+                return wanted
+            raise OpError("PG421", f"{self.file!r} has {count(width, 'column')}, numbered from 0; there is no column {wanted}", field=field)
+        if self.names is None:
+            help_ = "give the number of the column, from 0; with `header: true` the first line names them"
+            raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
+        found = [i for i, name in enumerate(self.names) if name == wanted]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            message = f"{count(len(found), 'column')} of {self.file!r} are named {wanted!r}"
+            raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
+        near = close_names(str(wanted), self.names)
+        help_ = f"is {quoted(near)} meant?" if near else f"its columns are {quoted(self.names)}"
+        raise OpError("PG421", f"{self.file!r} has no column {wanted!r}", field=field, help=help_)
+
+
+def read_table(base: str, path: str, *, separator: str | None, header: bool) -> Table:
+    """Read a table of text in UTF-8.
+
+    Args:
+        base: What a relative path is relative to.
+        path: The file.
+        separator: One character, or `whitespace` for blanks and tabs in any number; by default a tab in `.tsv` and `.tab`, else a comma.
+        header: Whether the first row names the columns.
+
+    Raises:
+        OpError: `PG401` when there is no such file; `PG421` when it is no table of text, or its rows differ in length.
+    """
+    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if not os.path.isfile(file):
+        raise OpError("PG401", f"{file!r} {'is a folder and no table' if os.path.isdir(file) else 'does not exist'}", field="path")
+    separator = separator or ("\t" if file.lower().endswith(_TABS) else ",")
+    lines: list[int] = []
+    cells: list[tuple[str, ...]] = []
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as stream:
+            for line, row in _rows(stream, separator):
+                if row:
+                    lines.append(line)
+                    cells.append(tuple(row))
+    except UnicodeDecodeError as error:
+        message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+        raise OpError("PG421", message, field="path", help="save it as UTF-8") from None
+    except (OSError, csv.Error) as error:
+        raise OpError("PG421", f"{file!r} cannot be read as a table: {error}", field="path") from None
+    names = None
+    if header and cells:
+        names, lines, cells = tuple(name.strip() for name in cells[0]), lines[1:], cells[1:]
+    width = len(names) if names is not None else len(cells[0]) if cells else 0
+    odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
+    if odd is not None:
+        message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
+        raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
+    return Table(file, names, tuple(cells), tuple(lines))
+
+
+def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """The rows, each with the line that it begins on; blank lines are empty rows."""
+    if separator == WHITESPACE:
+        for number, text in enumerate(stream, 1):
+            yield number, text.split()
+        return
+    csv.field_size_limit(_MOST_FIELD)
+    reader = csv.reader(stream, delimiter=separator, strict=True)
+    line = 1
+    for row in reader:
+        yield line, row
+        line = reader.line_num + 1
+
+
+def _why_uneven(separator: str, row: Sequence[str]) -> str:
+    if separator != WHITESPACE and len(row) == 1:
+        return "`separator` says what stands between cells, such as `;` or `whitespace`"
+    return "a cell that holds the separator stands in double quotes"
