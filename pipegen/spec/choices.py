@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
@@ -15,7 +15,7 @@ from pipegen.ops.base import SplitName
 from pipegen.ops.families.policies import Selection
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
-from pipegen.spec.reserved import KINDS, SOURCE_KEYS, SOURCES, STEPS
+from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
 from pipegen.spec.validate import check, valid
 from pipegen.spec.words import one_of, show
 
@@ -91,14 +91,21 @@ def build_source(value: Any, place: Place) -> Source | None:
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), "with tables"))
-    if _features_not_yet(given.get("features"), here.at("features")):
+    if _features_not_yet(given.get("features"), _feature_keys(cls), here.at("features")):
         return None
     result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
     return None if later else result
 
 
-def _features_not_yet(features: Any, place: Place) -> bool:
-    """Report features of a kind that is to come; the result is whether there are any."""
+def _feature_keys(cls: type[Source]) -> frozenset[str]:
+    """The arguments that a source knows of each of its features."""
+    field = cls.model_fields.get("features")
+    model = get_args(field.annotation)[1:] if field is not None else ()
+    return frozenset(key for m in model for key in m.model_fields)
+
+
+def _features_not_yet(features: Any, known: frozenset[str], place: Place) -> bool:
+    """Report features of a kind that is to come, and arguments of theirs; the result is whether there are any."""
     before = len(place.out)
     kinds: list[str] = []
     for name, feature in features.items() if isinstance(features, dict) else ():
@@ -111,6 +118,10 @@ def _features_not_yet(features: Any, place: Place) -> bool:
             here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "with tables", key=False))
         elif kind in kinds:
             here.at("kind").add(_not_yet(f"a second {kind}", here.at("kind"), "with tables", key=False))
+        else:
+            for key in sorted(FEATURE_KEYS - known if known else ()):
+                if key in feature:
+                    here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), "with tables"))
         kinds.append(str(kind))
     return len(place.out) > before
 

@@ -45,5 +45,8 @@ STEPS = frozenset(
     }
 )
 
+FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
+"""Arguments of one feature, where the source does not know them."""
+
 KINDS = frozenset({"mask", "tensor", "weight", "text", "boxes", "keypoints", "audio"})
 """What a feature of a source is to be, beside what sources know."""

@@ -71,7 +71,7 @@ class Csv(Source):
     @field_validator("features")
     @classmethod
     def _one_of_each(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
-        kinds = [feature.kind for feature in features.values()]
+        kinds = [str(feature.kind) for feature in features.values()]
         if "image" not in kinds:
             raise ValueError("`features` names no image; such as `image: {kind: image, column: file}`")
         twice = next((kind for kind in ("image", "label") if kinds.count(kind) > 1), None)

@@ -193,14 +193,14 @@ def test_batches_have_the_images_and_labels_of_the_rows(folder: Path) -> None:
     spec = {
         "pipegen": 1,
         "source": {"csv": {"path": str(folder / "t.csv"), "features": {"photo": FEATURES["image"], "breed": {"kind": "label"}}}},
-        "splits": {"parts": {"test": 1.0}},
+        "shuffle": "none",
         "transforms": [{"resize": {"size": 4}}],
         "output": {"x": "photo", "y": "breed"},
         "batch": {"size": 3},
     }
     pipe = pipegen.build(spec, runtime={"jit": "never"})
-    ((x, y),) = list(pipe["test"])
+    ((x, y),) = list(pipe.train)
     np.testing.assert_array_equal(x.numpy()[:, 0, 0, 0], [20, 0, 10])
     np.testing.assert_array_equal(y.numpy(), [1, 0, 1])
     assert pipe.class_names == ("chow", "pug")
-    assert [os.path.basename(f) for f in pipe.files("test")] == ["c.png", "a.png", "b.png"]
+    assert [os.path.basename(f) for f in pipe.files("train")] == ["c.png", "a.png", "b.png"]
