@@ -61,7 +61,8 @@ class PipelineDataset(Explains):
         self._pipegen_first = first
         self._pipegen_translate = translate
         self._pipegen_commit = commit
-        self._pipegen_passes = None if marked is None else Passes(marked(self._pipegen_numbered))
+        self._pipegen_marked = self._pipegen_numbered if marked is None else marked(self._pipegen_numbered)
+        self._pipegen_passes = None if marked is None else Passes(self._pipegen_marked)
         self._pipegen_guarded: tf.data.Dataset | None = None
         self._pipegen_derived: tf.data.Dataset | None = None
         super().__init__(self._pipegen_numbered._variant_tensor)
@@ -86,7 +87,7 @@ class PipelineDataset(Explains):
         return self._pipegen_derived._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen_numbered]
+        return [self._pipegen_marked]
 
     @property
     def element_spec(self) -> Any:
