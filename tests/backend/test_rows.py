@@ -226,7 +226,7 @@ def test_arrays_are_no_constants_of_the_graph() -> None:
             seen += 1
             assert function.function.graph.as_graph_def().ByteSize() < 100_000
         todo += ds._inputs()
-    assert seen >= 3
+    assert seen >= 2, "the functions of the epochs' steps and of their batches"
     (rows,) = pipe._manifest.listing.rows.values()  # type: ignore[union-attr]
     assert readers(rows, 2**30) is readers(rows, 2**30), "one tensor for every split"
 
