@@ -1,8 +1,8 @@
 """What each stage means in TensorFlow.
 
-A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64 and outside
-XLA; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run. One example
-is a batch of one, so the unoptimised plan and the optimised one share this file.
+A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64, and where it `rounds`
+them XLA may compile that; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run.
+One example is a batch of one, so the unoptimised plan and the optimised one share this file.
 """
 
 from __future__ import annotations

@@ -77,15 +77,16 @@ class BySplit(Source):
         kinds = {source.has_rows(): split for split, source in parts.items()}
         if len(kinds) > 1:
             raise ValueError(f"`{kinds[True]}` has arrays and `{kinds[False]}` has files; every split must have the same features")
-        features = {frozenset(name for name, _ in source.infer().items()): split for split, source in parts.items() if source.has_labels()}
-        if len(features) > 1:
-            (one, here), (other, there), *_ = features.items()
-            odd = sorted(one ^ other)[0]
-            raise ValueError(f"`{odd}` is a feature of `{here if odd in one else there}` alone; every split must have the same features")
         labelled = [split for split, source in parts.items() if source.has_labels()]
         if labelled and len(labelled) < len(parts):
             bare = next(split for split in parts if split not in labelled)
             raise ValueError(f"`{labelled[0]}` has labels and `{bare}` has none; every split must have the same features")
+        names = {frozenset(name for name, _ in source.infer().items()): split for split, source in parts.items()}
+        if len(names) > 1:
+            (one, here), (other, there), *_ = names.items()
+            odd = sorted(one ^ other)[0]
+            bearer, bare = (here, there) if odd in one else (there, here)
+            raise ValueError(f"`{bearer}` has a feature `{odd}` and `{bare}` has none; every split must have the same features")
         return parts
 
     @property

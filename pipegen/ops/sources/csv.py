@@ -127,25 +127,26 @@ class Csv(Source):
             OpError: As `read_table` and `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class.
         """
         table = read_table(str(base), self.path, separator=self.separator, header=self.header)
-        keys, paths, sizes = self._files(table, base, progress)
+        keys, paths, sizes, notes = self._files(table, base, progress)
         labels: tuple[int, ...] | None = None
         names: tuple[str, ...] = ()
         if self.label is not None:
             labels, names = self._labels(table, self.label)
-        return Listing(os.path.dirname(table.file), keys, labels, names, sizes, tuple(_notes(keys)), paths=paths, in_table=True)
+        return Listing(os.path.dirname(table.file), keys, labels, names, sizes, notes, paths=paths, in_table=True)
 
     def _files(
         self, table: Table, base: Path, progress: Callable[[int], None] | None
-    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
-        """The key, the absolute path and the size of each row's file."""
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], tuple[Note, ...]]:
+        """The key, the absolute path and the size of each row's file, and what is odd about them."""
         feature, field = self.features[self.image], f"features.{self.image}"
         root = os.path.dirname(table.file)
         if feature.root is not None:
             root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
             if not os.path.isdir(root):
                 raise OpError("PG401", f"there is no folder {root!r}", field=f"{field}.root")
-        seen: dict[str, int] = {}
-        keys, paths, sizes, missing = [], [], [], []
+        rows_of: dict[str, int] = {}
+        keys: dict[str, None] = {}
+        paths, sizes, missing = [], [], []
         for row, cell in enumerate(table.column(self.image if feature.column is None else feature.column, f"{field}.column")):
             if not cell:
                 raise OpError("PG421", f"{table.place(row)} names no image", field=f"{field}.column", help="leave such rows out")
@@ -156,16 +157,19 @@ class Csv(Source):
                 size = -1
             if size < 0:
                 missing.append(row)
-            key = os.path.normpath(cell).replace(os.sep, "/")
-            seen[key] = seen.get(key, 0) + 1
-            keys.append(key if seen[key] == 1 else f"{key}#{seen[key]}")
+            name = os.path.normpath(cell).replace(os.sep, "/")
+            rows_of[name] = rows_of.get(name, 0) + 1
+            key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
+            while key in keys:  # a file may be called like another one's second row
+                key += "#"
+            keys[key] = None
             paths.append(path)
             sizes.append(size)
             if progress is not None and row % 1000 == 999:
                 progress(row + 1)
         if missing:
             raise _not_there(table, [paths[row] for row in missing], missing, len(paths), f"{field}.{'root' if feature.root else 'column'}")
-        return tuple(keys), tuple(paths), tuple(sizes)
+        return tuple(keys), tuple(paths), tuple(sizes), _repeated([name for name, rows in rows_of.items() if rows > 1])
 
     def _labels(self, table: Table, name: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The class index of each row, and the classes."""
@@ -195,12 +199,11 @@ def _not_there(table: Table, files: list[str], rows: list[int], total: int, fiel
     return OpError("PG401", f"{first}; nor do the files of {count(len(rows) - 1, 'other row')} of {total}", field=field, help=help_)
 
 
-def _notes(keys: tuple[str, ...]) -> list[Note]:
-    """Files that stand in several rows."""
-    again = [key.rpartition("#")[0] for key in keys if "#" in key]
-    repeated = sorted({key for key in again if key in set(keys)}) if again else []
-    if not repeated:
-        return []
-    stands = "stands" if len(repeated) == 1 else "stand"
-    message = f"{count(len(repeated), 'file')} {stands} in several rows, such as {quoted(repeated[:1])}: each row is an example"
-    return [Note("PG422", message, "leave the repeats out, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`")]
+def _repeated(names: list[str]) -> tuple[Note, ...]:
+    """What is said of files that stand in several rows."""
+    if not names:
+        return ()
+    stands = "stands" if len(names) == 1 else "stand"
+    message = f"{count(len(names), 'file')} {stands} in several rows, such as {quoted(names[:1])}: each row is an example"
+    help_ = "leave the repeats out, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
+    return (Note("PG422", message, help_),)

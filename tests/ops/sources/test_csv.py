@@ -112,6 +112,14 @@ def test_a_file_in_several_rows_is_several_examples(folder: Path) -> None:
     assert any({0, 3, 4} <= set(records) for records in members.values()), "the advice keeps them together"
 
 
+def test_a_file_may_be_called_like_the_second_row_of_another(folder: Path) -> None:
+    (folder / "a.jpg#2").write_bytes(b"x")
+    for text in ("file\na.jpg\na.jpg#2\na.jpg\n", "file\na.jpg\na.jpg\na.jpg#2\n"):
+        listing = listed(folder, text, features={"image": FEATURES["image"]})
+        assert len(set(listing.keys)) == 3
+        assert "such as 'a.jpg'" in listing.notes[0].message
+
+
 def test_labels_are_part_of_what_identifies_the_data(folder: Path) -> None:
     """Other than in a folder, where a path has its class, they can change while every path stays."""
     one, other = listed(folder), listed(folder, ROWS.replace("c.jpg,pug", "c.jpg,chow"))
@@ -174,10 +182,17 @@ def test_splits_from_two_tables_share_their_classes(folder: Path) -> None:
     (folder / "train.csv").write_text(ROWS)
     (folder / "val.csv").write_text("file,breed\nc.jpg,chow\n")
     tables = {split: {"csv": {"path": f"{split}.csv", "features": FEATURES}} for split in ("train", "val")}
-    listing = BySplit.from_yaml(tables).list(folder) if hasattr(BySplit, "from_yaml") else BySplit(**tables).list(folder)
+    listing = BySplit.from_yaml(tables).list(folder)
     assert listing.keys == ("train/a.jpg", "train/sub/b.png", "train/c.jpg", "val/c.jpg")
     assert listing.labels == (1, 0, 1, 0)
     assert listing.in_table
+
+
+def test_splits_must_have_features_of_the_same_names() -> None:
+    table = {"path": "t.csv", "features": {"photo": {"kind": "image"}}}
+    parts = {"train": {"csv": table}, "test": {"image_folder": {"path": "x", "labels": "none"}}}
+    with pytest.raises(ValidationError, match=r"has a feature `(image|photo)` and"):
+        BySplit.from_yaml(parts)
 
 
 @pytest.mark.tf
