@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.blocks import block_size, finished, in_blocks
 from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, prepare, rounds
 from pipegen.backend.lower import run as run_stage
 from pipegen.backend.reuse import Places, Reuse, is_large
@@ -130,64 +131,93 @@ class _Chain:
             done[stage.feature] = run_stage(stage, value, own if leads else expand(stage, value, own))
         return done
 
+    def in_blocks(self, size: int, into: Sequence[tf.Tensor | None] | None, number: tf.Tensor, *given: Any) -> Features:
+        """The phases and the body in one program, for `size` examples at a time."""
+
+        def block(features: Features, params: tuple[Params, ...]) -> Features:
+            for phase in self.phases():
+                params = finished(number >= 0, partial(phase, features, params))
+            return self.body(features, params)
+
+        done: Features = in_blocks(block, size, into, given)
+        return done
+
     def compile(self, batch: int, depth: int) -> tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]:
-        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled."""
+        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled.
+
+        Where what a phase hands on is too large, there are no phases, and `body` does everything.
+        """
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
         draws = tf.zeros([batch, self.width + 1], tf.float64)
         params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
         drawn = None
         if any(map(rounds, self.stages)):
-            drawn, known = _concrete(self.drawn, 0, draws)
-            params = tuple(map(operator.add, params, known))
-        first = []
-        for function in self.phases():
-            phase, params = _concrete(function, 0, features, params)
-            first.append(phase)
-        body, _ = _concrete(self.body, depth, features, params)
-        return drawn, first, body
+            program = _Program(self.drawn, (draws,))
+            drawn, params = program.start(), tuple(map(operator.add, params, program.structure))
+        given, first = params, []
+        for phase in self.phases():
+            first.append(_Program(phase, (features, given)))
+            given = first[-1].structure
+        size = block_size(batch, [phase.structure for phase in first]) if depth else None
+        if size is None:
+            return drawn, [phase.start() for phase in first], _Program(self.body, (features, given)).start(depth)
+        number = tf.constant(0, tf.int64)
+        whole = _Program(partial(self.in_blocks, size), (number, features, params), fills=True).start(depth)
+        return drawn, [], lambda number, *given: whole(number, number, *given)
 
 
-def _concrete(function: Callable[..., Any], depth: int, *args: Any) -> tuple[Callable[..., Any], Any]:
-    """A function compiled by XLA for arguments of exactly these types, and the types of its results.
-
-    That XLA knows every operation is seen at once. The machine code, which takes longer, is made on a thread of its own
-    while other kernels are traced and the first examples are decoded; a call that comes earlier waits for it.
+class _Program:
+    """A function that XLA compiles for arguments of exactly these types.
 
     Args:
-        function: Takes the arguments.
-        depth: How many of its results are in use at a time, where their memory is used again; else 0.
-        *args: Tensors or specs, nested as the function takes them.
+        function: Takes the arguments; XLA can compile it.
+        args: Tensors or specs, nested as the function takes them.
+        fills: Whether the function takes, before its arguments, for each result a tensor whose memory it may fill, or None.
 
-    Returns:
-        The function, which takes the number of the call (it says which memory is used) and the arguments.
+    Attributes:
+        structure: The types of its results, nested.
 
     Raises:
         ValueError: If XLA has no form of an operation.
     """
-    specs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(args)]
 
-    def flat(*leaves: tf.Tensor) -> Any:
-        return function(*tf.nest.pack_sequence_as(args, leaves))
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False) -> None:
+        self._function, self._args, self._fills = function, args, fills
+        self._specs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(args)]
+        compiled = tf.function(partial(self._flat, None), jit_compile=True, autograph=False)
+        self._concrete = compiled.get_concrete_function(*self._specs)
+        compiled.experimental_get_compiler_ir(*self._specs)(stage="hlo")
+        self.structure = self._concrete.structured_outputs
 
-    compiled = tf.function(flat, jit_compile=True, autograph=False)
-    concrete = compiled.get_concrete_function(*specs)
-    compiled.experimental_get_compiler_ir(*specs)(stage="hlo")
-    structure = concrete.structured_outputs
-    outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(structure)]
+    def start(self, depth: int = 0) -> Callable[..., Any]:
+        """Begin to make the machine code.
 
-    run: Callable[..., list[tf.Tensor]] = partial(_in_fresh_memory, concrete)
-    if depth and any(map(is_large, outputs)):
-        run = Places(lambda *leaves: tf.nest.flatten(flat(*leaves)), outputs, depth)
-    _COMPILERS.submit(_warm_up, run, specs)
+        That XLA knows every operation has been seen. The machine code, which takes longer, is made on a thread of its own
+        while other kernels are traced and the first examples are decoded; a call that comes earlier waits for it.
 
-    def call(number: tf.Tensor | None, *given: Any) -> Any:
-        return tf.nest.pack_sequence_as(structure, run(number, *tf.nest.flatten(given)))
+        Args:
+            depth: How many of its results are in use at a time, where their memory is used again; else 0.
 
-    return call, structure
+        Returns:
+            The function, which takes the number of the call (it says which memory is used) and the arguments.
+        """
+        outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(self.structure)]
+        run: Callable[..., list[tf.Tensor]] = self._in_fresh_memory
+        if depth and any(map(is_large, outputs)):
+            run = Places(lambda into, *leaves: tf.nest.flatten(self._flat(into, *leaves)), outputs, depth)
+        _COMPILERS.submit(_warm_up, run, self._specs)
 
+        def call(number: tf.Tensor | None, *given: Any) -> Any:
+            return tf.nest.pack_sequence_as(self.structure, run(number, *tf.nest.flatten(given)))
 
-def _in_fresh_memory(concrete: Callable[..., Any], _number: tf.Tensor | None, *leaves: tf.Tensor) -> list[tf.Tensor]:
-    return tf.nest.flatten(concrete(*leaves))
+        return call
+
+    def _flat(self, into: Sequence[tf.Tensor | None] | None, *leaves: tf.Tensor) -> Any:
+        given = tf.nest.pack_sequence_as(self._args, leaves)
+        return self._function(into, *given) if self._fills else self._function(*given)
+
+    def _in_fresh_memory(self, _number: tf.Tensor | None, *leaves: tf.Tensor) -> list[tf.Tensor]:
+        return tf.nest.flatten(self._concrete(*leaves))
 
 
 def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:

@@ -49,7 +49,8 @@ class Places:
     """A function compiled by XLA whose large results go to memory that is used again.
 
     Args:
-        function: From tensors to a list of tensors; XLA can compile it.
+        function: From tensors to a list of tensors; XLA can compile it. Its first argument, for each result, is a tensor of the
+            same type whose memory it may fill, or None.
         outputs: The types of its results, with static shapes.
         depth: How many results of one kind are in use at a time, at most: those being computed, those that wait, and those
             that the user works on. With more in use, some get new memory.
@@ -92,7 +93,10 @@ class Places:
 
     def _stored(self, variables: list[tf.Variable], *tensors: tf.Tensor) -> list[tf.Tensor]:
         """The small results; the large ones are assigned."""
-        results = self._function(*tensors)
+        into: list[tf.Tensor | None] = [None] * len(self._outputs)
+        for variable, i in zip(variables, self._large, strict=True):
+            into[i] = variable.read_value()
+        results = self._function(into, *tensors)
         for variable, i in zip(variables, self._large, strict=True):
             variable.assign(results[i], read_value=False)
         return [result for i, result in enumerate(results) if i not in self._large]

@@ -33,7 +33,7 @@ def places() -> Callable[[int, float], list[Any]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reuse, "LARGE", 48)
         made = reuse.Places(
-            lambda x: [x[:1] * 2, tf.zeros(SHAPE) + x[0], x[:1] * 3],
+            lambda _into, x: [x[:1] * 2, tf.zeros(SHAPE) + x[0], x[:1] * 3],
             [tf.TensorSpec([1], tf.float32), tf.TensorSpec(SHAPE, tf.float32), tf.TensorSpec([1], tf.float32)],
             DEPTH,
         )

@@ -6,6 +6,7 @@ stands here is the rule that keeps it there, and needs no clock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations, pairwise, product
 
 import pytest
@@ -140,14 +141,14 @@ def test_each_kernel_is_one_xla_program_whatever_the_batch() -> None:
     nodes = [n for n in plan.nodes if isinstance(n, Kernel)]
     assert len(nodes) == 2
     programs: list[object] = []
-    original = lowered._concrete
 
-    def counted(function: object, *args: object) -> object:
-        programs.append(function)
-        return original(function, *args)
+    class Counted(lowered._Program):
+        def start(self, *args: int) -> Callable[..., object]:
+            programs.append(self)
+            return super().start(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowered, "_concrete", counted)
+        patch.setattr(lowered, "_Program", Counted)
         entry = next(n.out for n in plan.nodes if isinstance(n, Batch))
         functions = []
         for node in nodes:

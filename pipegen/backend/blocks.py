@@ -1,0 +1,84 @@
+"""A batch worked off a few examples at a time, in one program that XLA compiles.
+
+What a filter has computed of a batch before its last phase is as large as the batch: 38 MB for 64 float images. The C library
+takes so large a block from the system each time, whose pages cost more than the filter. Of a few examples it stays in the
+processor's cache, and XLA uses its memory again from one block to the next.
+
+Where nothing is that large, the same programs on whole batches are faster: writing a block into its place in the batch
+keeps XLA from the fastest code for the last phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import tensorflow as tf
+
+MAPPED = 1 << 25
+"""Bytes from which on the C library of Linux asks the system for every block anew, whatever the program did before."""
+
+_EXAMPLES = 8
+"""At most; between 2 and 16 there is little difference."""
+
+
+def block_size(batch: int, given: Any) -> int | None:
+    """How many examples to work on at a time, or None for all of them at once.
+
+    Args:
+        batch: Examples in a batch, which a block divides.
+        given: What each phase hands to the next one: nested tensors or their specs.
+    """
+    if not any(prod(t.shape) * t.dtype.size >= MAPPED for t in tf.nest.flatten(given)):
+        return None
+    return next((size for size in range(_EXAMPLES, 1, -1) if batch % size == 0), None)
+
+
+def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
+    """What a function gives, computed once before anything reads it: XLA fuses nothing across a branch.
+
+    Args:
+        going: Boolean scalar that is true, which XLA does not know.
+        function: Gives nested tensors of static shapes.
+    """
+    structure = tf.function(function, autograph=False).get_concrete_function().structured_outputs
+
+    def zeros() -> list[tf.Tensor]:
+        return [tf.zeros(t.shape, t.dtype) for t in tf.nest.flatten(structure)]
+
+    return tf.nest.pack_sequence_as(structure, tf.nest.flatten(tf.cond(going, lambda: tf.nest.flatten(function()), zeros)))
+
+
+def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor | None] | None, given: Any) -> Any:
+    """What a function gives for a batch, computed one block after another.
+
+    Args:
+        function: Takes nested tensors `(size, ...)`, and gives some.
+        size: Examples of a block.
+        into: For each result a tensor of its type, `(n, ...)`, whose memory may be filled, or None; or None for all of them.
+        given: The function's arguments, of `n` examples; n is a multiple of `size`.
+
+    Returns:
+        The results, `(n, ...)`, nested as the function gives them.
+    """
+    count = int(tf.nest.flatten(given)[0].shape[0]) // size
+
+    def of_block(i: tf.Tensor | int) -> Any:
+        return function(*tf.nest.map_structure(lambda t: tf.slice(t, [i * size, *[0] * (t.shape.rank - 1)], [size, *t.shape[1:]]), given))
+
+    structure = tf.function(lambda: of_block(0), autograph=False).get_concrete_function().structured_outputs
+    specs = tf.nest.flatten(structure)
+
+    def start(spec: tf.TensorSpec, memory: tf.Tensor | None) -> tf.TensorArray:
+        blocks = tf.TensorArray(spec.dtype, count, element_shape=spec.shape)
+        return blocks if memory is None else blocks.unstack(tf.reshape(memory, [count, *spec.shape]))
+
+    def step(i: tf.Tensor, done: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
+        results = tf.nest.flatten(of_block(i))
+        return i + 1, [blocks.write(i, result) for blocks, result in zip(done, results, strict=True)]
+
+    begun = [start(spec, memory) for spec, memory in zip(specs, into or [None] * len(specs), strict=True)]
+    _, done = tf.while_loop(lambda i, _: i < count, step, (tf.constant(0), begun), maximum_iterations=count)
+    stacked = [tf.reshape(blocks.stack(), [count * size, *spec.shape[1:]]) for blocks, spec in zip(done, specs, strict=True)]
+    return tf.nest.pack_sequence_as(structure, stacked)
