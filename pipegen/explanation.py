@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
-from pipegen.plan.recipe import recipe
+from pipegen.plan.fitting import learning_steps
+from pipegen.plan.recipe import recipe, runs_on
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
 
@@ -39,6 +40,7 @@ def explain_text(
             parts.append("as written\n" + _indent(render_plan(done.records[0].before)) + "\n")
         parts.append(render_plan(done.plan))
         parts.append(_stand_ins(spec, split))
+        parts.append(_learned(spec, split))
         parts.append("passes\n" + _passes(done) + "\n")
         if given is not None:
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split])))
@@ -55,6 +57,17 @@ def _stand_ins(spec: PipelineSpec, split: str) -> str:
     for path in sorted(chosen.stand_ins, key=str):
         forms = ", ".join(ref.step.op for ref in chosen.steps if ref.path == path)
         lines.append(f"  `{path[-1]}` is random and fixes the shape; here {forms} stand in for it\n")
+    return "".join(lines)
+
+
+def _learned(spec: PipelineSpec, split: str) -> str:
+    lines = []
+    for _, step in learning_steps(spec):
+        if step.fitted is None or not runs_on(step, split):
+            continue
+        for feature, moments in step.fitted.moments.items():
+            mean, std = (", ".join(f"{v:.6g}" for v in values) for values in (moments.mean, moments.std))
+            lines.append(f"  `{step.op}` of `{feature}` has mean [{mean}] and std [{std}], {step.fitted.origin}\n")
     return "".join(lines)
 
 

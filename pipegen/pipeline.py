@@ -14,6 +14,7 @@ from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise,
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import circumstances, explain_text
+from pipegen.fitting import fit
 from pipegen.state import make_state, position_from
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def build(
         params: Values for declared params: `{"size": 192}`.
         runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
         data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
-        progress: Called with the number of files listed so far, now and then.
+        progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
 
     Returns:
         The pipeline: `model.fit(pipe.train, validation_data=pipe.validation)`.
@@ -60,6 +61,7 @@ def build(
     """
     loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
     manifest = collect_data(loaded, progress, data)
+    loaded, _ = fit(loaded, manifest, progress)
     for warning in loaded.warnings:
         if warning.severity is Severity.WARNING:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
@@ -92,6 +94,11 @@ class Pipeline:
             left -= claim_cache(model, done[split].plan, count, left, locate)
         claim_disk(model, {split: d.plan for split, d in done.items()}, self._manifest, locate)
         return done
+
+    @property
+    def _main(self) -> Plan:
+        """The plan of the training split, or without one of the first."""
+        return self._plans["train" if "train" in self._plans else next(iter(self._plans))]
 
     def _require(self, split: str) -> None:
         if split not in self._plans:
@@ -233,7 +240,7 @@ class Pipeline:
         from pipegen.plan.unlabelled import unlabelled_plan
 
         record = self._manifest.type
-        rows = rows_like(record, wanted) if record is not None else None
+        rows = rows_like(record, wanted) if record is not None and self._manifest.listing.rows else None
         plan = unlabelled_plan(self.spec.model, self.spec.loaded.locate.label, rows.type if rows is not None else None)
         given = wanted if rows is None else rows
         return predictions(self.spec.model, optimise(self.spec.model, plan, cache=False).plan, given, self._engine.where)
@@ -283,7 +290,7 @@ class Pipeline:
     @property
     def element_spec(self) -> Any:
         """The shapes and dtypes of a training batch; without a training split, of the first split's."""
-        return self["train" if "train" in self._plans else next(iter(self._plans))].element_spec
+        return self[self._main.split].element_spec
 
     @property
     def spec_hash(self) -> str:
@@ -356,7 +363,7 @@ class Pipeline:
 
         if not hasattr(model, "predict_on_batch"):
             raise TypeError(f"check takes a Keras model, got {model!r}")
-        found = mismatches(model, self.element_spec, self.spec.model.output, len(self.class_names))
+        found = mismatches(model, self.element_spec, self._main.emit.output, self._main.index.out)
         if found:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
 
@@ -382,7 +389,9 @@ class Pipeline:
         if self.class_names:
             shown = ", ".join(self.class_names[:10]) + (" …" if len(self.class_names) > 10 else "")
             lines.append(f"  {len(self.class_names)} classes: {shown}")
-            lines.append(f"  loss: {fitting_loss(model.output)}")
+        loss = fitting_loss(self._main.emit.output, self._main.index.out)
+        if loss is not None:
+            lines.append(f"  loss: {loss}")
         return "\n".join(lines)
 
 

@@ -112,6 +112,16 @@ class FeatureType:
             return None
         return DTYPE_BYTES[self.dtype] * math.prod(d or 0 for d in self.shape)
 
+    @property
+    def indexed(self) -> bool:
+        """Whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
+        return self.kind in ("label", "tensor", "weight")
+
+    @property
+    def several_labels(self) -> bool:
+        """Whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
+        return self.kind == "label" and self.dtype == "uint8"
+
     def with_(self, **changes: object) -> FeatureType:
         """A copy with some attributes changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
@@ -141,6 +151,10 @@ class ElementType:
             if key == name:
                 return value
         raise KeyError(name)
+
+    def get(self, name: str) -> FeatureType | None:
+        """The type of a feature, or `None` when there is no such feature."""
+        return next((value for key, value in self.features if key == name), None)
 
     def __contains__(self, name: object) -> bool:
         return any(key == name for key, _ in self.features)

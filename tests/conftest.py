@@ -35,6 +35,14 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The user's cache folder, which is none of the user's own: what steps learn is kept there."""
+    folder = tmp_path_factory.mktemp("cache-home")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def photo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of 43 small photographs in three classes: `daisy`, `rose` and `tulip`; of many sizes, one a PNG.

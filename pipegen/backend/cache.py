@@ -27,7 +27,7 @@ class MemoryCache:
     """
 
     def __init__(self, entry: ElementType, num_examples: int) -> None:
-        self.features = tuple(name for name, t in entry.items() if t.kind != "label")
+        self.features = tuple(name for name, t in entry.items() if not t.indexed)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self._filled = variable([False] * num_examples, tf.bool, "pipegen_cache_filled")

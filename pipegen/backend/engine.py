@@ -170,11 +170,12 @@ class Engine:
 def records_from(manifest: Manifest, split: str, runtime: Runtime) -> Records:
     """The records of a split."""
     common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
+    columns = manifest.columns(split)
     found = manifest.rows(split)
     if found is None:
-        return Records(*common)
+        return Records(*common, columns=columns)
     rows, numbers = found
-    return Records(*common, arrays=readers(rows, ram_budget(runtime)), rows=numbers)
+    return Records(*common, arrays=readers(rows, ram_budget(runtime)), rows=numbers, columns=columns)
 
 
 def resolve_shard(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:

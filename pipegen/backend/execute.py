@@ -175,11 +175,5 @@ class Executor:
             if t.kind == "encoded":
                 features[name] = self.tensors.read(record)
             else:
-                features[name] = self.label(record) if t.kind == "label" else self.tensors.take(name, record)
+                features[name] = (self.tensors.indexed if t.indexed else self.tensors.take)(name, record)
         return features
-
-    def label(self, record: tf.Tensor) -> tf.Tensor:
-        """The class index of records."""
-        if self.tensors.labels is None:
-            raise InternalError("a label was asked of unlabelled records")
-        return tf.gather(self.tensors.labels, record)

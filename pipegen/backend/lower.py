@@ -207,6 +207,8 @@ def _constant(stage: s.Warp | s.Resample) -> float:
 def _encode(label: tf.Tensor, stage: s.EncodeLabel) -> tf.Tensor:
     if stage.encoding == "binary":
         return tf.cast(label, tf.float32)[..., None]
+    if stage.encoding == "multi_hot":
+        return tf.cast(label, tf.float32)
     if stage.encoding == "one_hot":
         return tf.one_hot(label, stage.classes or 0, dtype=tf.float32)
     return label

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.plan.outputs import encoding_of
+
 if TYPE_CHECKING:
     import keras
 
     from pipegen.spec.models import Output
+    from pipegen.types import ElementType
 
 _SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
 _ONE_HOT = ("categorical_crossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy", "categorical_focal_crossentropy")
 _BINARY = ("binary_crossentropy", "BinaryCrossentropy", "BinaryFocalCrossentropy", "binary_focal_crossentropy")
+_FITS = {
+    "int": "sparse_categorical_crossentropy",
+    "one_hot": "categorical_crossentropy",
+    "binary": "binary_crossentropy",
+    "multi_hot": "binary_crossentropy",
+    "tensor": "mean_squared_error",
+}
+"""The loss for each encoding of a label, and for numbers."""
 
 
-def mismatches(model: keras.Model, element_spec: Any, output: Output, num_classes: int) -> list[str]:
-    """Everything about `model` that does not fit the batches; empty when it fits."""
+def mismatches(model: keras.Model, element_spec: Any, output: Output, indexed: ElementType) -> list[str]:
+    """Everything about `model` that does not fit the batches; empty when it fits.
+
+    Args:
+        model: The model.
+        element_spec: The shapes and dtypes of a batch.
+        output: What the pipeline gives.
+        indexed: The types of the features that targets can be, before they are encoded.
+    """
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    return [*_inputs(model, x), *_units(model, output, num_classes), *_loss(model, output)]
+    return [*_inputs(model, x), *_units(model, output, indexed), *_loss(model, output, indexed)]
 
 
 def _inputs(model: keras.Model, x: Any) -> list[str]:
@@ -57,41 +75,76 @@ def _shape(shape: tuple[int | None, ...]) -> str:
     return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
 
 
-def _units(model: keras.Model, output: Output, num_classes: int) -> list[str]:
-    shape = getattr(model, "output_shape", None)
+def _units(model: keras.Model, output: Output, indexed: ElementType) -> list[str]:
     outputs = getattr(model, "outputs", None) or ()
     if len(outputs) > 1 and isinstance(output.y, str):
         return [f"the model has {len(outputs)} outputs, and the pipeline gives one target, `{output.y}`"]
-    if not isinstance(shape, tuple) or not shape or not isinstance(shape[-1], int) or not num_classes or not isinstance(output.y, str):
+    if isinstance(output.y, dict):
+        given = sorted(output.y)
+        missing = [n for n in given if n not in (getattr(model, "output_names", None) or given)]
+        return [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(model.output_names)}" for n in missing]
+    shape = getattr(model, "output_shape", None)
+    if not isinstance(shape, tuple) or not shape or not isinstance(shape[-1], int) or not isinstance(output.y, str):
         return []
-    encoding, units = output.encode.get(output.y, "int"), shape[-1]
+    return _units_of(output, output.y, indexed, shape[-1])
+
+
+def _units_of(output: Output, feature: str, indexed: ElementType, units: int) -> list[str]:
+    target = indexed.get(feature)
+    if target is None:
+        return []
+    if target.kind != "label":
+        wanted = target.shape[-1] if target.shape else 1
+        return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
+    encoding, classes = encoding_of(output, feature, target), target.classes
     if encoding == "binary":
         return [] if units == 1 else [f"the model ends in {units} units, and `encode: binary` wants 1"]
-    if encoding == "int" and units == 1 and num_classes == 2:
+    if not classes or (encoding == "int" and units == 1 and classes == 2):
         return []
-    return [] if units == num_classes else [f"the model ends in {units} units, and there are {num_classes} classes"]
+    return [] if units == classes else [f"the model ends in {units} units, and there are {classes} classes"]
 
 
-def _loss(model: keras.Model, output: Output) -> list[str]:
+def _loss(model: keras.Model, output: Output, indexed: ElementType) -> list[str]:
     loss = getattr(model, "loss", None)
     if isinstance(loss, list) and len(loss) == 1:
         loss = loss[0]
+    if isinstance(loss, dict) and isinstance(output.y, dict):
+        return [m for key, feature in output.y.items() if key in loss for m in _loss_of(loss[key], output, feature, indexed)]
     if loss is None or isinstance(loss, (dict, list)) or not isinstance(output.y, str):
         return []
+    return _loss_of(loss, output, output.y, indexed)
+
+
+def _loss_of(loss: Any, output: Output, feature: str, indexed: ElementType) -> list[str]:
+    target = indexed.get(feature)
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
-    encoding = output.encode.get(output.y, "int")
-    wrong = {"int": (*_ONE_HOT,), "one_hot": (*_SPARSE,), "binary": (*_SPARSE, *_ONE_HOT)}.get(encoding, ())
-    fits = {"int": "sparse_categorical_crossentropy", "one_hot": "categorical_crossentropy", "binary": "binary_crossentropy"}
-    if name in wrong:
-        return [f"the loss `{name}` does not fit `encode: {encoding}`; {fits[encoding]} does"]
+    if target is None:
+        return []
+    if target.kind != "label":
+        wrong = name in (*_SPARSE, *_ONE_HOT)
+        return [f"the loss `{name}` is for classes, and `{feature}` holds numbers; {_FITS['tensor']} fits them"] if wrong else []
+    encoding = encoding_of(output, feature, target)
+    unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
+    if name in unfit:
+        return [f"the loss `{name}` does not fit `encode: {encoding}`; {_FITS[encoding]} does"]
     if encoding == "int" and name in _BINARY:
-        return [f"the loss `{name}` wants `output: {{encode: {{{output.y}: binary}}}}`; with `int` use {fits['int']}"]
+        return [f"the loss `{name}` wants `output: {{encode: {{{feature}: binary}}}}`; with `int` use {_FITS['int']}"]
     return []
 
 
-def fitting_loss(output: Output) -> str | None:
-    """The name of the Keras loss that fits the targets."""
-    if not isinstance(output.y, str):
+def fitting_loss(output: Output, indexed: ElementType) -> str | None:
+    """The Keras loss that fits the target, or one for each of several, as text; `None` without targets."""
+
+    def fits(feature: str) -> str:
+        target = indexed.get(feature)
+        if target is None or target.kind != "label":
+            return _FITS["tensor"]
+        return _FITS[encoding_of(output, feature, target)]
+
+    if output.y is None:
         return None
-    encoding = output.encode.get(output.y, "int")
-    return {"int": "sparse_categorical_crossentropy", "one_hot": "categorical_crossentropy"}.get(encoding, "binary_crossentropy")
+    if isinstance(output.y, str):
+        return fits(output.y)
+    if isinstance(output.y, dict):
+        return "{" + ", ".join(f"{key}: {fits(feature)}" for key, feature in output.y.items()) + "}"
+    return "[" + ", ".join(map(fits, output.y)) + "]"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.errors import InternalError
+
 if TYPE_CHECKING:
+    import numpy as np
+
     from pipegen.backend.rows import Reader
 
 
@@ -24,6 +28,7 @@ class Records:
         contents: Encoded images held in memory, in place of files.
         arrays: For records that are rows of arrays: what reads rows of each feature, in place of files.
         rows: The row of each record in those arrays.
+        columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
     """
 
     paths: Sequence[str]
@@ -33,6 +38,7 @@ class Records:
     contents: Sequence[bytes] | None = None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
     rows: Sequence[int] | None = None
+    columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -49,6 +55,7 @@ class Records:
                 labels=None if self.labels is None else tf.constant(list(self.labels), tf.int64),
                 arrays=self.arrays,
                 rows=None if self.rows is None else tf.constant(list(self.rows), tf.int64),
+                columns={name: tf.constant(values) for name, values in self.columns.items()},
             )
 
 
@@ -63,6 +70,14 @@ class RecordTensors:
     labels: tf.Tensor | None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
     rows: tf.Tensor | None = None
+    columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
+
+    def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
+        """What is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
+        values = self.columns.get(feature, self.labels)
+        if values is None:
+            raise InternalError(f"`{feature}` was asked of records that have no label")
+        return tf.gather(values, record)
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """What the arrays hold of a feature: of one record, or stacked for records `(n,)`."""

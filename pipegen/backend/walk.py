@@ -226,11 +226,11 @@ class Run:
         return plain_map(ds, fill, self.threads if parallel else None)
 
     def _gather(self, features: Features, out: ElementType) -> Features:
-        """Examples with their features from the cache, and their labels, which it does not hold."""
+        """Examples with their features from the cache, and those that it does not hold, since they are at hand."""
         values = self.x.cache.gather(features, self.missing)
         for name, t in out.items():
-            if t.kind == "label" and name not in features:
-                values[name] = self.x.label(features["@record"])
+            if t.indexed and name not in features:
+                values[name] = self.x.tensors.indexed(name, features["@record"])
         return features | values
 
     def batch(self, ds: tf.data.Dataset, node: Batch) -> tf.data.Dataset:

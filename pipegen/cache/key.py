@@ -57,8 +57,8 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
         "tensorflow": tensorflow_version(),
         "source": canonical(spec)["source"],
         "data": fingerprint,
-        "stages": [_plain(stage) for stage in upstream(plan)],
-        "type": [[name, t.dtype, t.shape] for name, t in node.out.items() if t.kind != "label"],
+        "stages": [plain(stage) for stage in upstream(plan)],
+        "type": [[name, t.dtype, t.shape] for name, t in node.out.items() if not t.indexed],
     }
     text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -69,7 +69,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():
-        if t.kind != "label":
+        if not t.indexed:
             if t.num_bytes is None:
                 raise InternalError(f"a cache was placed where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))
@@ -92,14 +92,14 @@ def tensorflow_version() -> str:
     return ""
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A stage as plain values: which step it is and its arguments, less its place in the spec and among the draws."""
     if isinstance(value, s.StepRef):
         return [value.step.op, {k: v for k, v in value.step.meaning().items() if k not in _PLACE}]
     if is_dataclass(value):
-        return [type(value).__name__, {f.name: _plain(getattr(value, f.name)) for f in fields(value)}]
+        return [type(value).__name__, {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from pipegen.cli.failures import CannotRun, code_of
+from pipegen.terminal import is_terminal as is_terminal
+from pipegen.terminal import progress as progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pipegen.compilation import Inspection, Spec
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -99,14 +100,6 @@ def note(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at a stream."""
-    try:
-        return stream.isatty()
-    except (AttributeError, ValueError):
-        return False
-
-
 def wants_colour(stream: TextIO) -> bool:
     """Whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -115,31 +108,6 @@ def wants_colour(stream: TextIO) -> bool:
 def bold(text: str) -> str:
     """Bold text, where standard output shows it."""
     return f"\x1b[1m{text}\x1b[0m" if wants_colour(sys.stdout) else text
-
-
-@contextmanager
-def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while something long runs; nothing unless that is a terminal.
-
-    Args:
-        title: What runs.
-        total: How many there are to do, where that is known.
-
-    Yields:
-        To be called with how many are done.
-    """
-    if not is_terminal(sys.stderr):
-        yield lambda _done: None
-        return
-    from rich import progress as bars
-    from rich.console import Console
-
-    columns = [bars.TextColumn("{task.description}"), bars.MofNCompleteColumn()]
-    columns[1:1] = [bars.BarColumn()] if total else [bars.SpinnerColumn()]
-    columns += [bars.TimeRemainingColumn()] if total else []
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def start_tensorflow() -> None:

@@ -15,6 +15,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
+from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import describe_argument, field_type, shape
 
@@ -33,6 +34,7 @@ _FAMILIES = {
     NeighbourhoodTransform: "neighbourhood",
     MixingTransform: "mixing",
     PointwiseTransform: "pointwise",
+    FittedTransform: "statistics",
     Policy: "policy",
 }
 _COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")

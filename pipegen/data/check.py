@@ -36,18 +36,21 @@ def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> 
     """
     where = as_locate(locate)
     found = Diagnostics()
-    for check in (_not_yet, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints):
+    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints):
         found.extend(check(spec, where))
     return found
 
 
-def _not_yet(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """What names a column, where there is none."""
+    if spec.source.has_columns():
+        return
     if isinstance(spec.splits.method, ColumnMethod):
-        message = "`method: {column: …}` needs a table, and tables are not read yet"
-        yield make("PG190", message, locate(("splits", "method")), help="with folders, use `method: folder` or the source `by_split`")
-    if isinstance(spec.splits.group, str):
-        message = f"`group: {spec.splits.group}` names a column, and tables are not read yet"
-        yield make("PG190", message, locate(("splits", "group")), help="with folders, group by the path: `group: {path: REGEX}`")
+        message = f"`method: {{column: {spec.splits.method.column}}}` needs a table, and `{spec.source.op}` is none"
+        yield make("PG302", message, locate(("splits", "method")), help="with folders, use `method: folder` or the source `by_split`")
+    if isinstance(spec.splits.group, (str, int)):
+        message = f"`group: {spec.splits.group}` names a column of a table, and `{spec.source.op}` has none"
+        yield make("PG302", message, locate(("splits", "group")), help="with files, group by the path: `group: {path: REGEX}`")
 
 
 def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -185,9 +188,12 @@ def _folds(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    if spec.splits.stratify is not None and not spec.source.has_labels():
-        message = "`stratify: label` needs labels, and the source has none"
-        yield make("PG304", message, locate(("splits", "stratify")), locate(("source",), "no labels here"), help="remove `stratify`")
+    if spec.splits.stratify is not None and not spec.source.has_classes():
+        several = spec.source.has_labels()
+        what = "one label for each example, and here they have several" if several else "labels, and the source has none"
+        where = "several labels here" if several else "no labels here"
+        message = f"`stratify: label` needs {what}"
+        yield make("PG304", message, locate(("splits", "stratify")), locate(("source",), where), help="remove `stratify`")
     if isinstance(spec.splits.group, PathGroup):
         try:
             re.compile(spec.splits.group.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,4 +127,11 @@ def _without(listing: Listing, excluded: frozenset[str]) -> Listing:
         labels=None if listing.labels is None else tuple(listing.labels[i] for i in kept),
         parts=None if listing.parts is None else tuple(listing.parts[i] for i in kept),
         paths=None if listing.paths is None else tuple(listing.paths[i] for i in kept),
+        columns={name: values[kept] for name, values in listing.columns.items()},
+        cells=None if listing.cells is None else partial(_cells_of, listing.cells, kept),
     )
+
+
+def _cells_of(cells: Callable[[str | int, str], tuple[str, ...]], kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
+    values = cells(column, field)
+    return tuple(values[i] for i in kept)

@@ -43,6 +43,9 @@ def fingerprint(listing: Listing) -> str:
     if listing.in_table:
         labels = sorted(zip(listing.keys, listing.labels or (), strict=False))
         digest.update(encode(f"{listing.class_names}\n{labels}\n"))
+    order = sorted(range(len(listing.keys)), key=listing.keys.__getitem__) if listing.columns else []
+    for name, values in sorted(listing.columns.items()):
+        digest.update(encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n") + values[order].tobytes())
     for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
         digest.update(encode(key) + b"\x00%d\n" % size)
     return digest.hexdigest()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.data.fingerprint import example_id, fingerprint
 from pipegen.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy as np
 
     from pipegen.ops.sources.base import Listing
     from pipegen.ops.sources.rows import Rows
@@ -65,7 +67,12 @@ class Manifest:
     @property
     def type(self) -> ElementType | None:
         """The type of a record, where the data says more of it than the spec."""
-        return next(iter(self.listing.rows.values())).type if self.listing.rows else None
+        return next(iter(self.listing.rows.values())).type if self.listing.rows else self.listing.type
+
+    def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
+        """Features of which each record holds a few numbers: `(n, ...)` each, of a split in source order."""
+        members = list(self.members[split])
+        return {name: values[members] for name, values in self.listing.columns.items()}
 
     def labels(self, split: str) -> tuple[int, ...] | None:
         """The class index of each example of a split, or `None` without labels."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from pipegen.data.deal import deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import apportion
-from pipegen.errors import OpError
-from pipegen.spec.models import PathGroup
+from pipegen.errors import InternalError, OpError
+from pipegen.ops.sources.reports import quoted
+from pipegen.spec.models import ColumnMethod, PathGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +42,8 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
 
     Raises:
         OpError: `PG409` when the parts ask for more than there is, `PG105` when the pattern of `group` does not match
-            every path, `PG302` when splits given by the data tear a group apart. `field` is relative to `splits`.
+            every path, `PG302` when splits given by the data tear a group apart, `PG404` when no row has the value of a part, `PG421` when
+            a table has no such column. `field` is relative to `splits`.
     """
     groups = _groups(splits, listing)
     if listing.parts is not None:
@@ -49,6 +51,9 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
         _refuse_leaks(bins, groups, listing)
     elif splits.folds is not None:
         bins = _cut_folds(splits, splits.folds, listing, groups)
+    elif isinstance(splits.method, ColumnMethod):
+        bins = _named(splits, splits.method.column, listing)
+        _refuse_leaks(bins, groups, listing)
     elif not splits.parts:
         bins = {names[0]: range(len(listing.keys))}
     elif splits.method == "keras":
@@ -175,6 +180,28 @@ def _keras(splits: Splits, listing: Listing) -> dict[str, Sequence[int]]:
     return dict(bins)
 
 
+def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Sequence[int]]:
+    """The method `{column: NAME}`: each part is the rows with its value there; rows with another value are in none."""
+    values = _cells(listing, column, "method.column")
+    of = {str(value): name for name, value in splits.parts.items()}
+    bins: dict[str, list[int]] = {name: [] for name in splits.parts}
+    for record, value in enumerate(values):
+        if value in of:
+            bins[of[value]].append(record)
+    for name, records in bins.items():
+        if not records:
+            there = sorted(set(values))
+            message = f"no row has {splits.parts[name]!r} in the column {column!r}, so `{name}` would be empty"
+            raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(there)}")
+    return dict(bins)
+
+
+def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
+    if listing.cells is None:
+        raise InternalError("a column was asked of records that have none")
+    return listing.cells(column, field)
+
+
 def _given(parts: Sequence[str]) -> dict[str, Sequence[int]]:
     bins: dict[str, list[int]] = {}
     for record, part in enumerate(parts):
@@ -184,8 +211,10 @@ def _given(parts: Sequence[str]) -> dict[str, Sequence[int]]:
 
 def _groups(splits: Splits, listing: Listing) -> tuple[str, ...] | None:
     """The group of each record, or `None` without `group`."""
-    if not isinstance(splits.group, PathGroup):
+    if splits.group is None:
         return None
+    if not isinstance(splits.group, PathGroup):
+        return _cells(listing, splits.group, "group")
     search = re.compile(splits.group.path).search
     matches = [search(key) for key in listing.keys]
     missing = [key for key, match in zip(listing.keys, matches, strict=True) if match is None]

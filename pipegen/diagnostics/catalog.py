@@ -86,6 +86,7 @@ _TABLE = (
     Code("PG223", "mixing-class-indices", _E, "A step mixes labels that are class indices"),
     Code("PG224", "late-element-step", _E, "A step that works on single images comes after one that mixes them"),
     Code("PG226", "step-in-policy", _E, "A policy holds a step that not every example could get or go without"),
+    Code("PG230", "nothing-to-fit-on", _E, "A step takes its numbers from a training split that there is not"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -114,6 +115,7 @@ _TABLE = (
     Code("PG420", "unfit-labels", _E, "An array or a column of labels holds what is no class"),
     Code("PG421", "table-mismatch", _E, "A table and the features of the spec do not fit together"),
     Code("PG422", "repeated-file", _W, "A file stands in several rows of a table"),
+    Code("PG423", "no-number", _E, "A cell of a table holds no number where one is due"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -124,7 +124,8 @@ class Transform(Model):
         return self.model_copy(update=now) if now else self
 
     def parts(self) -> tuple[Part, ...]:
-        """The steps that do the work of a policy, in the order of their meaning; none for a step that does its own."""
+        """The steps that do the work of a policy, or of a step that takes its numbers from data, in the order of their meaning;
+        none for a step that does its own."""
         return ()
 
     def written(self) -> Transform:

@@ -1,4 +1,4 @@
-"""What a policy is made of, as a value."""
+"""What a policy, or another step that others do the work of, is made of, as a value."""
 
 from __future__ import annotations
 

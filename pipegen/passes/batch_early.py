@@ -54,7 +54,7 @@ def _works_on_batches(item: Node | Placed) -> bool:
         return all(t.is_static and t.kind != "encoded" for t in dict(item.out.items()).values())
     if not isinstance(item, Placed) or isinstance(item.stage, s.ElementStage):
         return False
-    return all(t.is_static for t in dict(item.before.items()).values() if t.kind != "label")
+    return all(t.is_static for t in dict(item.before.items()).values() if not t.indexed)
 
 
 BATCH_EARLY = Pass("batch_early", "E1", "whole batches of fixed shape can be compiled", batch_early)

@@ -77,7 +77,7 @@ def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
     early = isinstance(plan.nodes[at], Element)
     if not any(isinstance(n, Element) for n in plan.nodes[:at]) and not early:
         return "nothing is computed before the batch"
-    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if t.kind != "label"):
+    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not t.indexed):
         return f"{'a random step comes before' if early else 'no step makes sure that'} examples have a fixed shape"
     if context.replaces_damaged:
         return "`errors: skip` replaces records, which a cache would freeze"

@@ -84,8 +84,8 @@ class Builder:
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
-        label_only = self.type.without(*(f for f, t in self.type.items() if t.kind != "label"))
-        self.nodes.append(Index(label_only, self.split, "stored", None, False, draws))
+        indexed = self.type.without(*(f for f, t in self.type.items() if not t.indexed))
+        self.nodes.append(Index(indexed, self.split, "stored", None, False, draws))
         self.nodes.append(Read(self.type))
         if self.split == "train" and spec.shuffle != "none":
             window = spec.shuffle.window if isinstance(spec.shuffle, WindowShuffle) else None

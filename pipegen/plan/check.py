@@ -10,6 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.plan.build import Builder
+from pipegen.plan.fitting import check_fitting
 from pipegen.plan.lints import lint_recipe
 from pipegen.spec.models import ShardIndex
 
@@ -41,6 +42,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     """
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
+    diagnostics.extend(check_fitting(spec, locate))
     possible = spec.source.possible() if record is None else (record,)
     plans, findings = _build(spec, locate, _with_classes(possible[0], classes))
     findings = _whatever_comes(findings, spec, locate, possible[1:])
@@ -88,7 +90,7 @@ def _build(spec: PipelineSpec, locate: Locate, source: ElementType, *, whole: bo
 
 
 def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
-    labels = {name: t.with_(classes=classes) for name, t in type_.items() if t.kind == "label"}
+    labels = {name: t.with_(classes=classes) for name, t in type_.items() if t.kind == "label" and t.classes is None}
     return type_.replace(**labels) if classes is not None else type_
 
 

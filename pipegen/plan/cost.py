@@ -179,7 +179,7 @@ def gather_us(out: ElementType) -> float:
 
 def example_bytes(out: ElementType) -> int:
     """Bytes of one example, labels not counted; a dimension that is not known stands for a photograph's."""
-    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if t.kind not in ("label", "text"))
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not t.indexed and t.kind != "text")
 
 
 def reads_rows(node: Read) -> bool:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.plan import stages as s
-from pipegen.plan.outputs import encode, is_encoded, names, unbatchable
-from pipegen.spec.models import UNENCODED
+from pipegen.plan.outputs import encode, encoding_of, is_encoded, names, unbatchable
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
-_SOFT = ("one_hot", "binary")
+_SOFT = ("one_hot", "binary", "multi_hot")
 """The encodings whose mean says how much of each class there is."""
 
 
@@ -94,12 +93,13 @@ def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: Fea
         message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{x.kind}`, which `{name}` is"
         plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
         return
-    encoding = spec.output.encode.get(name, UNENCODED)
+    encoding = encoding_of(spec.output, name, x)
     if encoding not in _SOFT:
         message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
         plan.errors.append(OpError("PG223", message, help=f"write `output: {{encode: {{{name}: one_hot}}}}`"))
         return
-    if encoding == "binary" and x.classes not in (None, 2):
+    wrong = encoding == "multi_hot" and not (x.several_labels or is_encoded(x))
+    if wrong or (encoding == "binary" and x.classes not in (None, 2)):
         return  # a finding about the output
     y = x
     if not is_encoded(x):

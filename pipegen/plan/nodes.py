@@ -169,6 +169,11 @@ class Plan:
         return node
 
     @property
+    def emit(self) -> Emit:
+        """The node that arranges what the model takes."""
+        return next(node for node in reversed(self.nodes) if isinstance(node, Emit))
+
+    @property
     def batch(self) -> Batch:
         """The node that stacks them."""
         return next(n for n in self.nodes if isinstance(n, Batch))

@@ -146,10 +146,17 @@ def _fits_bytes(x: FeatureType) -> bool:
 
 
 def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
-    encoding = plan.output.encode.get(name, UNENCODED)
+    encoding = encoding_of(plan.output, name, x)
     where = locate(("output", "encode", name))
-    if encoding == "multi_hot":
-        plan.findings.append(make("PG190", "`multi_hot` needs several labels for an example; that comes with tables", where))
+    if x.several_labels and encoding != "multi_hot":
+        message = f"an example can have several labels in `{name}`, which `{encoding}` cannot say"
+        plan.findings.append(make("PG218", message, where, help=("use `multi_hot`, or leave it out",)))
+        plan.failed = True
+        return
+    if encoding == "multi_hot" and not x.several_labels and not is_encoded(x):
+        help_ = "use `one_hot`; where a column holds several labels, give the feature the `separator` between them"
+        message = f"`multi_hot` is for several labels, and `{name}` has one for each example"
+        plan.findings.append(make("PG218", message, where, help=(help_,)))
         plan.failed = True
         return
     if encoding == "binary" and x.classes is not None and x.classes != 2:
@@ -160,6 +167,11 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
         return
     if encoding != UNENCODED and not is_encoded(x):
         plan.stages.append((name, *encode(name, encoding, x)))
+
+
+def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
+    """How a label is to be encoded; unless it is said, several labels are `multi_hot`."""
+    return output.encode.get(name, "multi_hot" if x.several_labels else UNENCODED)
 
 
 def is_encoded(x: FeatureType) -> bool:

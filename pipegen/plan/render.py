@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.base import step_kwargs
@@ -216,7 +217,9 @@ def _clip(stage: s.ApplyColour | s.Colour) -> str:
 def _arithmetic(stage: s.Pointwise) -> str:
     a = stage.arithmetic
     parts = [f"channels {list(a.order)}"] if a.order else []
-    if any(x != 1 for x in a.scale) or any(x != 0 for x in a.offset):
+    if any(map(math.isnan, a.scale)):
+        parts.append("with numbers of split train, which `pipegen fit` finds")
+    elif any(x != 1 for x in a.scale) or any(x != 0 for x in a.offset):
         parts.append(f"× {_value(list(a.scale))} + {_value(list(a.offset))}")
     parts.append(f"as {a.dtype}")
     steps = f": {_uses(stage.refs)}" if stage.refs else ""

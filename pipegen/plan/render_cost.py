@@ -44,7 +44,8 @@ _LEAST_US = 0.05
 
 def _totals(plan: Plan, cost: PlanCost) -> list[str]:
     if not any(isinstance(n, Cache) for n in plan.nodes):
-        return [f"  {cost.us:>8,.1f}        in all: {1e6 / cost.us:,.0f} images a second on each core"]
+        rate = f": {1e6 / cost.us:,.0f} images a second on each core" if cost.us else ""  # a table of numbers costs next to nothing
+        return [f"  {cost.us:>8,.1f}        in all{rate}"]
     return [
         f"  {cost.first_us:>8,.1f}        in all while the cache fills",
         f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images a second on each core",

@@ -83,7 +83,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 def _batch_is_static(plan: Plan) -> str | None:
     """What is batched has a fixed shape."""
     for name, t in plan.batch.out.items():
-        if not t.is_static and t.kind != "label":
+        if not t.is_static and not t.indexed:
             return f"`{name}` is {t}."
     return None
 
@@ -133,7 +133,7 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
-            if any(s.is_random(st) for st in before) or not all(t.is_static for t in dict(node.out.items()).values() if t.kind != "label"):
+            if any(s.is_random(st) for st in before) or not all(t.is_static for t in dict(node.out.items()).values() if not t.indexed):
                 return "a random or ragged stage precedes Cache."
     return None
 

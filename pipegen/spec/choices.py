@@ -22,6 +22,8 @@ from pipegen.spec.words import one_of, show
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pydantic.fields import FieldInfo
+
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.base import Source
@@ -91,35 +93,36 @@ def build_source(value: Any, place: Place) -> Source | None:
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), "with tables"))
-    if _features_not_yet(given.get("features"), _feature_keys(cls), here.at("features")):
+    if _features_not_yet(given.get("features"), _feature_fields(cls), here.at("features")):
         return None
     result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
     return None if later else result
 
 
-def _feature_keys(cls: type[Source]) -> frozenset[str]:
+def _feature_fields(cls: type[Source]) -> dict[str, FieldInfo]:
     """The arguments that a source knows of each of its features."""
     field = cls.model_fields.get("features")
     model = get_args(field.annotation)[1:] if field is not None else ()
-    return frozenset(key for m in model for key in m.model_fields)
+    return {key: known for m in model for key, known in m.model_fields.items()}
 
 
-def _features_not_yet(features: Any, known: frozenset[str], place: Place) -> bool:
+def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Place) -> bool:
     """Report features of a kind that is to come, and arguments of theirs; the result is whether there are any."""
     before = len(place.out)
     kinds: list[str] = []
+    later = KINDS - set(get_args(known["kind"].annotation) if "kind" in known else ())
     for name, feature in features.items() if isinstance(features, dict) else ():
         if not isinstance(feature, dict):
             continue
         here, kind = place.at(name), feature.get("kind")
         if "of" in feature:
             here.at("of").add(_not_yet("`of`, which lets a feature live on an image,", here.at("of"), "with tables"))
-        elif isinstance(kind, str) and kind in KINDS:
+        elif isinstance(kind, str) and kind in later:
             here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "with tables", key=False))
-        elif kind in kinds:
+        elif kind == "image" and kind in kinds:
             here.at("kind").add(_not_yet(f"a second {kind}", here.at("kind"), "with tables", key=False))
         else:
-            for key in sorted(FEATURE_KEYS - known if known else ()):
+            for key in sorted(FEATURE_KEYS - set(known) if known else ()):
                 if key in feature:
                     here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), "with tables"))
         kinds.append(str(kind))

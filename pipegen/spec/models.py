@@ -46,10 +46,10 @@ class Param(Model):
 
 
 class ColumnMethod(Model):
-    """Splits named by a column (with tables)."""
+    """Splits named by a column of a table."""
 
-    column: str
-    """The column whose values name the splits."""
+    column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
+    """The name of the column, or its number from 0, whose values name the splits."""
 
 
 class PathGroup(Model):
@@ -80,8 +80,8 @@ class Splits(Model):
     of each class are validation, as Keras does."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class the same in every split, exact to one example per class."""
-    group: str | PathGroup | None = None
-    """Keep records of one group in one split: `{path: REGEX}`, or a column."""
+    group: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | PathGroup | None = None
+    """Keep records of one group in one split: `{path: REGEX}`, or of a table the name of a column, or its number from 0."""
     folds: Folds | None = None
     """Cross-validation; may stand beside `parts: {test: 0.1}`."""
     seed: Seed = 0
@@ -259,4 +259,5 @@ class PipelineSpec(Model):
         names = tuple(self.splits.parts)
         if self.splits.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
-        return names or (("train",) if self.source.has_labels() else ("predict",))
+        learns = self.source.has_labels() or ("y" in self.output.model_fields_set and self.output.y is not None)
+        return names or (("train",) if learns else ("predict",))

@@ -17,7 +17,6 @@ KEYS: dict[KeyPath, str] = {
     ("tests",): "assertions on shapes, ranges and counts",
     ("stages",): "progressive resizing",
     ("runtime", "service"): "the tf.data service",
-    ("splits", "method", "column"): "splits named by a column of a table",
 }
 """Keys, with what they will hold."""
 

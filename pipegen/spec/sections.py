@@ -57,8 +57,7 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     steps = build_steps(raw["transforms"], place.at("transforms")) if "transforms" in raw else []
     if None not in steps:
         _same_ids(tuple(step for step in steps if step is not None), place)
-    if ("splits", "method", "column") not in reserved:
-        _parts(values.get("splits"), place)
+    _parts(values.get("splits"), place)
     _odd_keys(tree, place, reserved)
     return None if tree.partial else draft(raw, values, steps, out)
 
@@ -124,11 +123,6 @@ def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
         here = place.at(*path)
         help_ = ("the syntax is settled; this version does not run it",)
         here.add(make("PG190", f"`{format_path(path)}` ({what}) comes with a later version of pipegen", here.label(key=True), help=help_))
-    group = raw.get("splits", {}).get("group") if isinstance(raw.get("splits"), dict) else None
-    if isinstance(group, str):
-        here = place.at("splits", "group")
-        help_ = ("for files, a regular expression on the path says what belongs together: `group: {path: REGEX}`",)
-        here.add(make("PG190", "`splits.group` by a column comes with a later version of pipegen, with tables", here.label(), help=help_))
     return found
 
 
@@ -204,7 +198,7 @@ def _parts(splits: Splits | None, place: Place) -> None:
             message = f"{name_of(here.path)} is {expected}, and `{size}` is text"
             here.add(make("PG008", message, here.label(), help=help_, fix=replacement(here, str(trap[0]))))
         else:
-            help_ = ("text names a value in the data, with `method: folder`",)
+            help_ = ("text names a value in the data, with `method: folder` or `method: {column: NAME}`",)
             here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=help_))
 
 

@@ -11,6 +11,7 @@ from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
+from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import transforms
 from pipegen.spec.expect import field_type
 from pipegen.spec.validate import valid
@@ -28,7 +29,7 @@ class UnknownStep(Transform):
 
 def keeps_shape(step: type[Transform]) -> bool:
     """Whether a step's family alone says that images leave it with the shape that they entered with."""
-    return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, MixingTransform, Policy))
+    return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, MixingTransform, FittedTransform, Policy))
 
 
 def _same_values(step: type[Transform]) -> bool:

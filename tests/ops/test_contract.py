@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from pipegen.ops.arguments.moments import Fitted, Moments
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -26,6 +27,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
+from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import default_decoder, transforms
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ EXPECTED = {
     "cutmix", "mixup",
     "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
+    "standardize",
 }  # fmt: skip
 
 OPS = sorted(transforms().items())
@@ -146,6 +149,9 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
     import tensorflow as tf
 
     step = step.at(tf.constant(0))
+    if isinstance(step, FittedTransform):
+        (part,) = step.parts()
+        return run(part.step, x, rng)
     if isinstance(step, Policy):
         image = image_of(x, rng)
         for part in step.parts():
@@ -196,6 +202,8 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
 @pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
 def test_inference_holds(op: type[Transform], example: Example) -> None:
     step = build(op, example)
+    if isinstance(step, FittedTransform) and step.learns():
+        step = step.with_numbers(Fitted({"image": Moments(100, (120.0, 90.0, 7.5), (1e5, 2e5, 300.0))}, 1))
     promised = step.infer(example.given)
     for seed in range(3):
         y = run(step, example.given, np.random.default_rng(seed))

@@ -63,6 +63,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"count": 3, "steps": ["random_invert", {"random_zoom": {"factor": 0.5}}, {"random_contrast": {"factor": 0.9}}]},
         {"count": [0, 1], "steps": ["random_flip", "random_equalization"], "probability": 0.5},
     ],
+    "standardize": [
+        {"statistics": "samplewise", "center": False}, {"statistics": "samplewise", "epsilon": 1},
+        {"statistics": "featurewise", "scale": False, "epsilon": 0.5},
+    ],
     "trivial_augment": [{"fill": "wrap", "probability": 0.5}],
     "perspective": [
         {"top_left": [0.45, 0.4], "fill": {"constant": 3}}, {"bottom_right": [-0.3, 0.8], "fill": "wrap", "interpolation": "bicubic"},

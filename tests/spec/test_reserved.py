@@ -16,8 +16,6 @@ from pipegen.spec.reserved import SOURCES, STEPS
         ("tests: {1: 2}", 1),
         ("stages: []", 1),
         ("runtime: {service: grpc://x, cache: none}", 1),
-        ("splits: {method: {column: part}, parts: {train: a, validation: b}}", 1),
-        ("splits: {group: patient}", 1),
         ("transforms: [{python: {function: 'my_pkg.mod:fn'}}, mosaic]", 2),
     ],
 )

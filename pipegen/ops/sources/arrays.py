@@ -27,9 +27,10 @@ _OF_LABELS = ("classes", "offset")
 class ArrayFeature(Model):
     """One array of a source: what it holds, and where it comes from."""
 
-    kind: Literal["image", "label"]
+    kind: Literal["image", "label", "tensor", "weight"]
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
-    float32. `label`: class indices or class names, `(n,)` or `(n, 1)`."""
+    float32. `label`: class indices or class names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32.
+    `weight`: numbers of 0 or more, `(n,)`, which weigh the examples in the loss."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
     path: Annotated[str, Field(min_length=1)] | None = None
@@ -70,10 +71,10 @@ class ArrayFeature(Model):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> ArrayFeature:
-        foreign = _OF_LABELS if self.kind == "image" else _OF_IMAGES
+        foreign = (*(_OF_LABELS if self.kind != "label" else ()), *(_OF_IMAGES if self.kind != "image" else ()))
         given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
         if given is not None:
-            other = "labels" if self.kind == "image" else "images"
+            other = "labels" if given in _OF_LABELS else "images"
             raise ValueError(f"`{given}` belongs to {other}, and this is `kind: {self.kind}`")
         if self.bits is not None and self.range is not None:
             raise ValueError("`range` is for images of floats, and `bits` for integers; leave one of them out")
@@ -86,6 +87,8 @@ class ArrayFeature(Model):
         if self.kind == "label":
             count = len(self.classes) if isinstance(self.classes, tuple) else self.classes
             return (FeatureType("label", "int64", (), classes=count),)
+        if self.kind != "image":
+            return (FeatureType(self.kind, "float32", (), uniform=True),)
         values: list[tuple[str, Interval | None]] = [("uint8", BYTE_RANGE), ("uint16", WORD_RANGE)]
         values += [("float32", _UNIT), ("float32", BYTE_RANGE), ("float32", None)]
         if self.range is not None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.ops.base import Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    import numpy as np
 
     from pipegen.ops.sources.rows import Rows
     from pipegen.types import ElementType
@@ -65,6 +67,15 @@ class Listing:
     in_table: bool = False
     """Whether a table says which records there are, in which order and with which labels, and not the keys."""
 
+    columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    """Features of which each record holds a few numbers: an array `(n, ...)` each, in source order."""
+    column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For those of them that are labels, their classes."""
+    cells: Callable[[str | int, str], tuple[str, ...]] | None = None
+    """Of a table: from the name or the number of any column, and the argument that names it, to its text for each record."""
+    type: ElementType | None = None
+    """The type of a record, where the data says more of it than the arguments, and records are no rows of arrays."""
+
     def path(self, i: int) -> str:
         """The absolute path of record `i`; the number of the row where it is one."""
         if self.paths is not None:
@@ -101,8 +112,16 @@ class Source(Model):
         return False
 
     def has_labels(self) -> bool:
-        """Whether records carry a class label."""
+        """Whether records carry a class label, or several."""
         raise NotImplementedError
+
+    def has_columns(self) -> bool:
+        """Whether records are rows of a table, whose other columns can be asked for."""
+        return False
+
+    def has_classes(self) -> bool:
+        """Whether each record is of one class."""
+        return self.has_labels()
 
     def split_names(self) -> tuple[str, ...] | None:
         """The splits, when the source itself says which record is in which; else `None`."""

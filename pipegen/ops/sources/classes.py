@@ -9,10 +9,16 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.reports import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 Classes = int | tuple[str, ...] | None
 _MOST = 100_000
+
+
+def main_label(names: Iterable[str]) -> str | None:
+    """Which of several labels gives the data its classes: `label`, else the first."""
+    names = tuple(names)
+    return "label" if "label" in names else next(iter(names), None)
 
 
 def read_labels(name: str, classes: Classes, offset: int, given: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.sources.base import Listing, Note
+from pipegen.ops.sources.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.rows import Rows, common_type
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     parts: list[str] = []
     paths: list[str] = []
     all_notes = list(notes)
+    columns: list[dict[str, Any]] = []
     for split, listing in listings.items():
         all_notes += listing.notes
         if reference in listings:
@@ -43,6 +45,10 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sizes += [listing.sizes[i] for i in kept]
         parts += [split] * len(kept)
         paths += [listing.path(i) for i in kept] if root is None else []
+        if listing.columns:
+            own, wrong = _columns(split, listing, first, reference)
+            columns.append({name: values[kept] for name, values in own.items()})
+            all_notes += wrong
     rows, wrong = _rows(listings, first)
     all_notes += wrong
     return Listing(
@@ -56,7 +62,35 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         paths=tuple(paths) if root is None else None,
         rows=rows,
         in_table=any(listing.in_table for listing in listings.values()),
+        columns=_joined(columns),
+        column_classes=first.column_classes if first is not None else {},
+        type=first.type if first is not None else None,
     )
+
+
+def _columns(split: str, listing: Listing, first: Listing | None, reference: str) -> tuple[dict[str, Any], list[Note]]:
+    """The columns of a split with its labels counted as in the reference, and a `PG408` note for each class that it lacks."""
+    values, notes = dict(listing.columns), []
+    for name, own in listing.column_classes.items():
+        names = first.column_classes.get(name, own) if first is not None else own
+        labels = Labels(listing.columns[name], own)
+        lacking = classes_used(labels) - set(names)
+        if lacking:
+            message = f"`{split}` has the class {min(lacking)!r} in `{name}`, and `{reference}` has no such class"
+            notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", split, "error"))
+        else:
+            values[name] = with_classes(labels, names)
+    return values, notes
+
+
+def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Columns of several splits, one after another; none where a note says what is wrong with them."""
+    import numpy as np
+
+    try:
+        return {name: np.concatenate([part[name] for part in columns]) for name in (columns[0] if columns else {})}
+    except (KeyError, ValueError):
+        return {}
 
 
 def _rows(listings: Mapping[str, Listing], first: Listing | None) -> tuple[dict[str, Rows] | None, list[Note]]:

@@ -11,7 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.base import height_width
 from pipegen.ops.sources.base import Listing, Note
-from pipegen.ops.sources.classes import read_labels
+from pipegen.ops.sources.classes import main_label, read_labels
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
 
@@ -31,7 +31,7 @@ class Rows:
     """The arrays whose rows are the records.
 
     Attributes:
-        arrays: The images by feature, as NumPy arrays `(n, height, width, channels)`; labels are in the listing.
+        arrays: The images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
         type: The type of a row.
     """
 
@@ -114,18 +114,24 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """The rows of arrays as records; what is wrong with an array is an error among the notes, and then there are no records."""
+    import numpy as np
+
     types: dict[str, FeatureType] = {}
     images: dict[str, Any] = {}
-    labels: tuple[int, ...] | None = None
-    names: tuple[str, ...] = ()
+    columns: dict[str, Any] = {}
+    classes: dict[str, tuple[str, ...]] = {}
     notes: list[Note] = []
     lengths: dict[str, int] = {}
     for name, feature in features.items():
         try:
             if feature.kind == "label":
-                labels, names = read_labels(name, feature.classes, feature.offset, arrays[name])
-                types[name] = feature.possible()[0].with_(classes=len(names))
-                lengths[name] = len(labels)
+                indices, classes[name] = read_labels(name, feature.classes, feature.offset, arrays[name])
+                types[name] = feature.possible()[0].with_(classes=len(classes[name]))
+                columns[name], lengths[name] = np.array(indices, np.int64), len(indices)
+            elif feature.kind != "image":
+                columns[name] = read_values(name, arrays[name], weights=feature.kind == "weight")
+                types[name] = FeatureType(feature.kind, "float32", columns[name].shape[1:])
+                lengths[name] = len(columns[name])
             else:
                 images[name], types[name] = read_image(name, feature, arrays[name])
                 lengths[name] = len(images[name])
@@ -140,7 +146,39 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     rows = Rows(images, ElementType(tuple(types.items())))
-    return Listing("", tuple(map(str, range(n))), labels, names, (size,) * n, rows={"": rows})
+    label = main_label(classes)
+    names = classes.pop(label, ()) if label is not None else ()
+    main = columns.pop(label) if label is not None else None
+    labels = tuple(main.tolist()) if main is not None else None
+    keys = tuple(map(str, range(n)))
+    return Listing("", keys, labels, names, (size,) * n, rows={"": rows}, columns=columns, column_classes=classes)
+
+
+def read_values(name: str, given: Any, *, weights: bool = False) -> Any:
+    """Numbers as float32 `(n, ...)`; weights as `(n,)`, also where they come as `(n, 1)`.
+
+    Raises:
+        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight.
+    """
+    import numpy as np
+
+    array = _as_array(name, given)
+    if array.dtype.kind not in "biuf":
+        raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they have to be numbers")
+    if array.ndim == 0 or not len(array):
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    values = np.asarray(array, np.float32)
+    wrong = ~np.isfinite(values).reshape(len(values), -1).all(1)
+    if wrong.any():
+        raise OpError("PG419", f"row {int(np.argmax(wrong))} of `{name}` holds values that are no numbers", help="leave such rows out")
+    if not weights:
+        return values
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or values.min() < 0:
+        shape = f"its shape is {values.shape}" if values.ndim != 1 else f"the least is {values.min():g}"
+        raise OpError("PG419", f"`{name}` needs one number of 0 or more for each row, and {shape}")
+    return values
 
 
 def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, FeatureType]:

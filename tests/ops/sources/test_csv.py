@@ -165,9 +165,8 @@ def test_what_cannot_be_read(folder: Path, text: str | bytes, arguments: dict[st
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"features": {"label": {"kind": "label"}}}, "names no image"),
         ({"features": {"a": {"kind": "image"}, "b": {"kind": "image"}}}, "has 2 of `kind: image`"),
-        ({"features": {"image": {"kind": "image", "classes": 3}}}, "belong to labels"),
+        ({"features": {"image": {"kind": "image", "classes": 3}}}, "belongs to labels"),
         ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to images"),
         ({"features": FEATURES | {"label": {"kind": "label", "classes": ["a", "a"]}}}, "is listed twice"),
         ({"separator": "ab"}, "a separator is one character"),

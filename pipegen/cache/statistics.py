@@ -1,0 +1,116 @@
+"""What steps have learned from a training split, kept as small files: found again as long as what they came from is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pipegen
+from pipegen.cache.key import plain, tensorflow_version
+from pipegen.data.fingerprint import encode
+from pipegen.ops.arguments.moments import Moments
+from pipegen.spec.models import DiskCache
+from pipegen.spec.spec_hash import canonical
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec, Runtime
+
+FORMAT = 1
+_FOLDER = "statistics"
+
+
+def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
+    """32 hexadecimal digits that name what is learned from a training split.
+
+    They cover the source, the data's fingerprint, which of its records are trained on, every step before, and the versions of
+    pipegen and TensorFlow. What comes later leaves them alone: other steps, the batch, the augmentation.
+
+    Args:
+        spec: The spec.
+        plan: The plan that measures, as built.
+        manifest: The data.
+    """
+    keys = hashlib.sha256()
+    for key in sorted(manifest.keys("train")):
+        keys.update(encode(key) + b"\n")
+    covered = {
+        "pipegen": pipegen.__version__,
+        "tensorflow": tensorflow_version(),
+        "source": canonical(spec)["source"],
+        "data": manifest.fingerprint,
+        "train": keys.hexdigest(),
+        "stages": [plain(stage) for stage in plan.stages()],
+        "draws": [spec.seed, [ref.id for ref in plan.index.draws]] if plan.index.draws else None,
+    }
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def statistics_folder(runtime: Runtime) -> Path | None:
+    """Where they are kept: in the folder of the spec's caches, else in the user's cache folder, if there is one."""
+    if isinstance(runtime.cache, DiskCache):
+        return Path(runtime.cache.disk) / _FOLDER
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        return None
+    return caches / "pipegen" / _FOLDER
+
+
+def statistics_file(folder: Path, key: str) -> Path:
+    """The file of a key."""
+    return folder / f"{key}.json"
+
+
+def read_statistics(folder: Path, key: str) -> Moments | None:
+    """What is kept under a key, or `None` where that is nothing, or nothing whole."""
+    try:
+        values: dict[str, Any] = json.loads(statistics_file(folder, key).read_text(encoding="utf-8"))
+        if values["pipegen_statistics"] != FORMAT or values["key"] != key:
+            return None
+        moments = Moments(int(values["count"]), tuple(map(float, values["mean"])), tuple(map(float, values["squares"])))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    whole = moments.count > 0 and len(moments.mean) == len(moments.squares) > 0
+    sound = all(map(math.isfinite, moments.mean)) and all(math.isfinite(s) and s >= 0 for s in moments.squares)
+    return moments if whole and sound else None
+
+
+def write_statistics(folder: Path, key: str, moments: Moments, spec: str, steps: str) -> None:
+    """Keep what was learned. The file is there whole or not at all, whatever happens meanwhile and whoever else writes it.
+
+    Args:
+        folder: The folder.
+        key: From `statistics_key`.
+        moments: What was learned.
+        spec: The name of the spec, for people.
+        steps: The steps that it was learned behind, for people.
+
+    Raises:
+        OSError: When it cannot be written.
+    """
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    about = {"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now}
+    text = json.dumps({**about, "count": moments.count, "mean": moments.mean, "squares": moments.squares}, indent=2)
+    folder.mkdir(parents=True, exist_ok=True)
+    number, fresh = tempfile.mkstemp(prefix=f".{key}.", dir=folder)
+    try:
+        with open(number, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(fresh, statistics_file(folder, key))
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise

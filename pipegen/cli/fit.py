@@ -1,0 +1,78 @@
+"""`pipegen fit`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pipegen.cli.common import Sets, SpecFile, load_spec, progress, say, start_tensorflow
+
+if TYPE_CHECKING:
+    from pipegen.compilation import Spec
+    from pipegen.fitting import Learned
+
+
+def fit(
+    spec: SpecFile,
+    again: Annotated[bool, typer.Option("--again", help="Measure also what is kept from an earlier time.")] = False,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the numbers.")] = "text",
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Find what steps take from the training split, and keep it.
+
+    Steps such as `standardize: {statistics: featurewise}` need the mean and the spread of the training data. This measures
+    them in one pass over the training split, without augmentation; `pipegen.build` then starts at once. They are kept in
+    the folder of the spec's caches, or in the user's cache folder, and serve as long as the data, the training split and
+    the steps before are the same.
+
+    Examples:
+      pipegen fit flowers.pipegen.yaml
+      pipegen fit flowers.pipegen.yaml --again --format json
+    """
+    from pipegen.compilation import collect_data, plans_with_data
+    from pipegen.fitting import fit as fit_spec
+    from pipegen.plan.fitting import learning_steps
+
+    loaded = load_spec(spec, sets)
+    learned: tuple[Learned, ...] = ()
+    if learning_steps(loaded.model):
+        with progress("listing") as listed:
+            manifest = collect_data(loaded, listed)
+        start_tensorflow()
+        fitted, learned = fit_spec(loaded, manifest, again=again)
+        plans_with_data(fitted, manifest)
+    if output_format == "json":
+        say(json.dumps({"version": 1, "steps": [_as_json(loaded, found) for found in learned]}, indent=2))
+        return
+    if not learned:
+        say("nothing to fit: no step of this spec takes its numbers from the data")
+    for found in learned:
+        _tell(loaded, found)
+
+
+def _tell(spec: Spec, found: Learned) -> None:
+    from pipegen.fitting import place_of
+
+    mean, std = (", ".join(f"{v:.6g}" for v in values) for values in (found.moments.mean, found.moments.std))
+    step = spec.model.transforms[found.step]
+    say(f"`{step.op}` ({place_of(spec, found)}) of `{found.feature}`: {found.origin}")
+    say(f"  mean [{mean}]")
+    say(f"  std  [{std}]")
+    if all(found.moments.std):
+        say(f"  the numbers written down: - normalize: {{mean: [{mean}], std: [{std}]}}")
+
+
+def _as_json(spec: Spec, found: Learned) -> dict[str, Any]:
+    return {
+        "step": spec.model.transforms[found.step].op,
+        "path": ["transforms", found.step],
+        "feature": found.feature,
+        "examples": found.examples,
+        "values": found.moments.count,
+        "mean": list(found.moments.mean),
+        "std": list(found.moments.std),
+        "file": str(found.file) if found.file is not None else None,
+        "measured": found.measured,
+    }

@@ -1,0 +1,132 @@
+"""Gives the steps of a spec what they take from its training split: found before and kept, or measured now."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
+from pipegen.compilation import Spec, optimise, plans_with_data
+from pipegen.ops.arguments.moments import Fitted, Moments
+from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.recipe import step_path
+from pipegen.terminal import progress as bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType
+
+log = logging.getLogger("pipegen")
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What one step takes from one feature.
+
+    Attributes:
+        step: Which of the spec's steps.
+        feature: The feature.
+        moments: The numbers.
+        examples: How many examples they come from.
+        file: Where they are kept, or `None` where they cannot be.
+        measured: Whether that was done now, rather than found there.
+    """
+
+    step: int
+    feature: str
+    moments: Moments
+    examples: int
+    file: Path | None
+    measured: bool
+
+    @property
+    def origin(self) -> str:
+        """Where the numbers come from, in words."""
+        kept = f", kept in {self.file}" if self.file is not None else ""
+        return f"measured on {self.examples:,} examples of split train{kept}" if self.measured else f"read from {self.file}"
+
+
+def fit(
+    spec: Spec, manifest: Manifest, progress: Callable[[int], None] | None = None, *, again: bool = False
+) -> tuple[Spec, tuple[Learned, ...]]:
+    """The spec with the numbers of its training split in it, and what they are.
+
+    Args:
+        spec: The spec.
+        manifest: Its data.
+        progress: Called with how many images are measured, now and then; without it a bar shows that on a terminal.
+        again: Measure also what is kept.
+
+    Raises:
+        SpecError: When a step or the output does not fit the data.
+        DataError: For a file that cannot be decoded.
+    """
+    if learning_steps(spec.model):
+        plans_with_data(spec, manifest)  # what is wrong is said before anything is measured
+    found: list[Learned] = []
+    record = manifest.type or spec.model.source.infer()
+    for index, step in learning_steps(spec.model):
+        own = [_learn(spec, manifest, index, feature, record, progress, again) for feature in fitted_features(step, record)]
+        found += own
+        numbers = Fitted({f.feature: f.moments for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
+        steps = list(spec.model.transforms)
+        steps[index] = step.with_numbers(numbers)
+        spec = replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
+    return spec, tuple(found)
+
+
+def _learn(
+    spec: Spec, manifest: Manifest, index: int, feature: str, record: ElementType, progress: Callable[[int], None] | None, again: bool
+) -> Learned:
+    """What one step takes from one feature; the steps before it have their numbers."""
+    locate = spec.loaded.locate.label
+    model, plan = fitting_plan(spec.model, index, feature, locate, record)
+    key, folder = statistics_key(model, plan, manifest), statistics_folder(model.runtime)
+    op, count = model.transforms[-1].op, manifest.num_examples("train")
+    file = statistics_file(folder, key) if folder is not None else None
+    kept = read_statistics(folder, key) if folder is not None and not again else None
+    if kept is not None:
+        log.info("the numbers of `%s` were read from %s", op, file)
+        return Learned(index, feature, kept, count, file, measured=False)
+    moments = _measure(spec, model, plan, manifest, progress)
+    words = " → ".join(s.op for s in model.transforms[:-1])
+    if folder is not None:
+        try:
+            write_statistics(folder, key, moments, model.name or "", words)
+        except OSError as error:
+            log.warning("what `%s` has learned cannot be kept in %s: %s", op, folder, (error.strerror or str(error)).lower())
+            file = None
+    log.info("`%s` was fitted on %s examples of split train", op, f"{count:,}")
+    for channel in (c for c, squares in enumerate(moments.squares) if squares == 0):
+        said = "channel %d of `%s` has the one value %g all over split train, so `%s` divides it by nothing"
+        log.warning(said, channel, feature, moments.mean[channel], op)
+    return Learned(index, feature, moments, count, file, measured=True)
+
+
+def _measure(spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, progress: Callable[[int], None] | None) -> Moments:
+    from pipegen.backend.fit import measure
+
+    locate = spec.loaded.locate.label
+    count = manifest.num_examples("train")
+    compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
+
+    def where(path: tuple[str | int, ...]) -> str:
+        label = locate(path, key=True)
+        return str(label.span) if label.span is not None else label.path
+
+    if progress is not None:
+        return measure(model, compiled, manifest, where, progress)
+    with bar("fitting", count) as tick:
+        return measure(model, compiled, manifest, where, tick)
+
+
+def place_of(spec: Spec, learned: Learned) -> str:
+    """Where a step that has learned stands: `file:line:column`, or the path in words."""
+    label = spec.loaded.locate.label(step_path(learned.step, spec.model.transforms[learned.step]), key=True)
+    return str(label.span) if label.span is not None else label.path

@@ -1,0 +1,190 @@
+"""Steps whose numbers come from data: from the image itself, or from the whole training split, on which they are fitted."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import PrivateAttr
+
+from pipegen.errors import OpError
+from pipegen.ops.arguments.moments import Fitted, Moments
+from pipegen.ops.base import Arithmetic, ElementTransform, PointwiseTransform, Transform, require_image
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.types import FLOATING, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import tensorflow as tf
+    from typing_extensions import Self
+
+    from pipegen.ops.traits import Traits
+    from pipegen.types import FeatureType
+
+
+class FittedTransform(Transform):
+    """A step that takes numbers from the training split, where its arguments ask for that, and is done by its parts."""
+
+    _fitted: Fitted | None = PrivateAttr(default=None)
+
+    @property
+    def fitted(self) -> Fitted | None:
+        """What it has learned, or `None` before that."""
+        return self._fitted
+
+    def learns(self) -> bool:
+        """Whether its arguments ask for numbers of the training split."""
+        raise NotImplementedError
+
+    def with_numbers(self, fitted: Fitted | None) -> Self:
+        """The same step with what it has learned; with `None`, as if it had not."""
+        step = self.model_copy()
+        step._fitted = fitted
+        return step
+
+    def traits(self, x: FeatureType) -> Traits:
+        return self.parts()[0].step.traits(x)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        for part in self.parts():
+            x = part.step.infer(x)
+        return x
+
+
+class StandardizePart(Transform):
+    """What does the work of a step that standardises."""
+
+    owner: Transform
+    """The step as it was written."""
+    center: bool
+    """Whether the mean is subtracted."""
+    scale: bool
+    """Whether it is divided by the standard deviation."""
+    epsilon: float
+    """What is added to the standard deviation."""
+
+    @property
+    def op(self) -> str:  # type: ignore[override]
+        return self.owner.op
+
+    def written(self) -> Transform:
+        return self.owner
+
+    def meaning(self) -> dict[str, Any]:
+        return self.owner.meaning()
+
+
+class SampleStandardization(StandardizePart, NeighbourhoodTransform):
+    """Standardises each image by its own mean and standard deviation."""
+
+    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+
+    def weight(self) -> float:
+        return 0.5
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """float32. No one of n values lies further than √(n - 1) standard deviations from their mean."""
+        require_values(self, x)
+        bounds = None
+        if self.scale and self.center:
+            count = math.prod(d or 0 for d in x.shape)
+            bounds = Interval(-math.sqrt(count - 1), math.sqrt(count - 1)) if count else None
+        elif self.center and x.interval is not None:
+            bounds = Interval(-x.interval.width, x.interval.width)
+        return x.with_(dtype="float32", interval=bounds)
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return False
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return ()
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._moments,)
+
+    def _moments(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """What is subtracted, what that was rounded by, and what is multiplied by, float32 `(n,)`: of an image with little
+        contrast the rounding of its mean would show."""
+        import tensorflow as tf
+
+        from pipegen.ops.lowering.moments import sample_moments
+
+        mean, std = sample_moments(images)
+        shift = mean if self.center else tf.zeros_like(mean)
+        factor = 1.0 / (std + self.epsilon) if self.scale else tf.ones_like(std)
+        rounded = tf.cast(shift, tf.float32)
+        return rounded, tf.cast(shift - tf.cast(rounded, tf.float64), tf.float32), tf.cast(factor, tf.float32)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        shift, rest, factor = (g[:, None, None, None] for g in given)
+        return ((tf.cast(images, tf.float32) - shift) - rest) * factor
+
+
+class FeatureStandardization(StandardizePart, PointwiseTransform):
+    """Standardises each channel by the mean and the standard deviation that the training split has there.
+
+    Until they are known its numbers are NaN, which shows in whatever is computed with them.
+    """
+
+    moments: Moments | None
+    """What the training split has, or `None` before it has been looked at."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """float32, of unknown range until the numbers are there."""
+        require_values(self, x)
+        if self.moments is None:
+            return x.with_(dtype="float32", interval=None)
+        if len(self.moments.mean) != x.channels:
+            raise OpError("PG205", f"`{self.op}` was fitted on {len(self.moments.mean)} channels, and gets {x.channels}")
+        return self.arithmetic(x).infer(x)
+
+    def arithmetic(self, x: FeatureType) -> Arithmetic:
+        if self.moments is None:
+            return Arithmetic((math.nan,), (math.nan,), "float32")
+        scale = tuple(1.0 / (s + self.epsilon) if self.scale and s > 0 else 1.0 for s in self.moments.std)
+        shift = self.moments.mean if self.center else (0.0,) * len(scale)
+        return Arithmetic(scale, tuple(-m * s for m, s in zip(shift, scale, strict=True)), "float32")
+
+
+class ImageMoments(ElementTransform):
+    """Count, mean and squares of each channel of one image: what a step is fitted with, one image after another."""
+
+    owner: Transform
+    """The step that learns."""
+
+    @property
+    def op(self) -> str:  # type: ignore[override]
+        return self.owner.op
+
+    def written(self) -> Transform:
+        return self.owner
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """float64 `(3, 1, channels)`."""
+        require_values(self, x)
+        if x.channels is None:
+            raise OpError("PG205", f"`{self.op}` needs to know how many channels an image has")
+        return x.with_(dtype="float64", shape=(3, 1, x.channels), interval=None)
+
+    def meaning(self) -> dict[str, Any]:
+        """Nothing: what is measured does not depend on what it is for."""
+        return {}
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.moments import channel_moments
+
+        return channel_moments(image)
+
+
+def require_values(step: Transform, x: FeatureType) -> None:
+    """Reject what is no image of bytes, of 16 bits or of floats.
+
+    Raises:
+        OpError: `PG208` for another dtype; see also `require_image`.
+    """
+    require_image(step, x)
+    if x.dtype not in ("uint8", "uint16") and x.dtype not in FLOATING:
+        raise OpError("PG208", f"`{step.op}` works on whole numbers of 8 and 16 bits and on floats, and gets {x.dtype}")

@@ -1,0 +1,136 @@
+"""What the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.classes import read_labels
+from pipegen.ops.sources.reports import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.sources.classes import Classes
+
+
+_LARGEST = 3.4028234663852886e38
+"""The largest float32."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A column of labels.
+
+    Attributes:
+        values: int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class that a row has.
+        names: The classes in the order of their indices.
+    """
+
+    values: Any
+    names: tuple[str, ...]
+
+
+def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, *, weights: bool = False) -> Any:
+    """A column as float32 `(n,)`.
+
+    Args:
+        cells: The text of each row.
+        place: Where a row stands.
+        field: The argument that names the column, for errors.
+        weights: Whether a number below 0 is an error.
+
+    Raises:
+        OpError: `PG423` where a cell is no finite number.
+    """
+    import numpy as np
+
+    values: Any = np.empty(len(cells), np.float32)
+    for row, cell in enumerate(cells):
+        try:
+            value = float(cell.replace("_", "x"))  # Python's own underscores between digits are no numbers of a table
+        except ValueError:
+            value = float("nan")
+        if not abs(value) <= _LARGEST:
+            what = f"{place(row)} has {cell!r}, which is no number" if cell else f"{place(row)} has an empty cell, where a number is due"
+            raise OpError("PG423", what, field=field, help="leave such rows out, or fill them in")
+        if weights and value < 0:
+            message = f"{place(row)} has the weight {value:g}"
+            raise OpError("PG423", message, field=field, help="a weight is 0 or more: an example of weight 2 counts twice in the loss")
+        values[row] = value
+    return values
+
+
+def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str) -> Labels:
+    """A column that holds one class for each row: indices where every cell is a whole number, else names.
+
+    Raises:
+        OpError: `PG420` for an empty cell, or one that names no class.
+    """
+    import numpy as np
+
+    empty = next((row for row, cell in enumerate(cells) if not cell), None)
+    if empty is not None:
+        raise OpError("PG420", f"{place(empty)} has no label", field=f"{field}.column", help="leave such rows out")
+    numbers = not isinstance(classes, tuple) and all(map(_is_whole, cells))
+    try:
+        indices, names = read_labels(name, classes, offset, np.array([int(c) for c in cells] if numbers else cells))
+    except OpError as error:
+        raise OpError(error.code, error.message, field=f"{field}.{error.field or 'column'}", help=error.help) from None
+    return Labels(np.asarray(indices, np.int64), names)
+
+
+def read_several_labels(
+    cells: Sequence[str], separator: str, classes: Classes, offset: int, place: Callable[[int], str], field: str
+) -> Labels:
+    """A column that holds any number of classes for each row, none included.
+
+    Args:
+        cells: The text of each row.
+        separator: What stands between two classes; blanks around it do not count.
+        classes: The names of the classes, or how many there are, or `None` where the data says so.
+        offset: What is subtracted from whole numbers.
+        place: Where a row stands.
+        field: The feature, for errors.
+
+    Raises:
+        OpError: `PG420` for a class that there is not, and where no row has any.
+    """
+    import numpy as np
+
+    lists = [[part.strip() for part in cell.split(separator)] for cell in cells]
+    flat = [(row, part) for row, parts in enumerate(lists) for part in parts if part]
+    if not flat:
+        raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}", field=f"{field}.column")
+    rows = [row for row, _ in flat]
+    found = read_one_label(field, [part for _, part in flat], classes, offset, lambda i: place(rows[i]), field)
+    values: Any = np.zeros((len(cells), len(found.names)), np.uint8)
+    values[rows, found.values] = 1
+    return Labels(values, found.names)
+
+
+def classes_used(labels: Labels) -> set[str]:
+    """The classes that some row has."""
+    import numpy as np
+
+    used = labels.values.any(0).nonzero()[0] if labels.values.ndim == 2 else np.unique(labels.values)
+    return {labels.names[i] for i in used.tolist()}
+
+
+def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
+    """The values of labels, counted by another list of classes, which has all those that are used."""
+    import numpy as np
+
+    index = {name: i for i, name in enumerate(names)}
+    if labels.values.ndim == 1:
+        return np.array([index.get(name, -1) for name in labels.names], np.int64)[labels.values]
+    values: Any = np.zeros((len(labels.values), len(names)), np.uint8)
+    for i, name in enumerate(labels.names):
+        if name in index:
+            values[:, index[name]] = labels.values[:, i]
+    return values
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.isascii() and cell.removeprefix("-").isdigit()

@@ -1,0 +1,190 @@
+"""What sources that read a table have in common: features in columns, images in files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, field_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.arrays import FeatureName
+from pipegen.ops.sources.base import Listing, Note, Source
+from pipegen.ops.sources.classes import main_label
+from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
+from pipegen.ops.sources.reports import count, quoted
+from pipegen.ops.sources.table_features import TableFeature, label_type
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipegen.ops.sources.table import Table
+
+
+_Found = tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], tuple[Note, ...]]
+"""Of each row the key, the absolute path and the size in bytes; and what is odd."""
+
+
+class TableSource(Source):
+    """Rows of a table, each an example: an image file, and what else the columns say of it."""
+
+    features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
+    """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
+
+    @field_validator("features")
+    @classmethod
+    def _at_most_one_image(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
+        images = sum(feature.kind == "image" for feature in features.values())
+        if images > 1:
+            raise ValueError(f"`features` has {images} of `kind: image`; one is read so far")
+        return features
+
+    @property
+    def image(self) -> str | None:
+        """The name of the image feature, if there is one."""
+        return next((name for name, feature in self.features.items() if feature.kind == "image"), None)
+
+    @property
+    def label(self) -> str | None:
+        """The feature whose classes are those of the data: `label`, else the first that has one class for each example."""
+        return main_label(name for name, feature in self.features.items() if feature.kind == "label" and not feature.several)
+
+    def infer(self) -> ElementType:
+        """An encoded image and what else there is, in the order that the features are listed in."""
+        return ElementType(tuple((name, feature.type()) for name, feature in self.features.items()))
+
+    def has_labels(self) -> bool:
+        """Whether a column holds labels."""
+        return any(feature.kind == "label" for feature in self.features.values())
+
+    def has_classes(self) -> bool:
+        """Whether a column holds one class for each example."""
+        return self.label is not None
+
+    def has_rows(self) -> bool:
+        """Whether no column names files."""
+        return self.image is None
+
+    def has_columns(self) -> bool:
+        """Always."""
+        return True
+
+    def has_folders(self) -> bool:
+        """No: the table has the labels."""
+        return False
+
+    def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
+        """The records of a table.
+
+        Raises:
+            OpError: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
+                that are none.
+        """
+        keys, paths, sizes, notes = self._rows(table) if self.image is None else self._files(self.image, table, base, progress)
+        columns: dict[str, Any] = {}
+        classes: dict[str, tuple[str, ...]] = {}
+        for name, feature in self.features.items():
+            if feature.kind == "label":
+                labels = self._labels(table, name)
+                columns[name], classes[name] = labels.values, labels.names
+            elif feature.kind != "image":
+                columns[name] = self._numbers(table, name)
+        types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
+        main = columns.pop(self.label) if self.label is not None else None
+        # Without one class for each example, the classes are those of the first feature that has several.
+        names = classes[self.label] if self.label is not None else next(iter(classes.values()), ())
+        return Listing(
+            os.path.dirname(table.file),
+            keys,
+            tuple(main.tolist()) if main is not None else None,
+            names,
+            sizes,
+            notes,
+            paths=paths,
+            in_table=True,
+            columns=columns,
+            cells=table.column,
+            column_classes={n: c for n, c in classes.items() if n != self.label},
+            type=self.infer().replace(**types),
+        )
+
+    def _rows(self, table: Table) -> _Found:
+        """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
+        n = len(table.cells)
+        if not n:
+            raise OpError("PG402", f"{table.file!r} has no rows", field="path")
+        size = sum(t.num_bytes or 1 for _, t in self.infer().items())
+        return tuple(map(str, range(n))), tuple(map(table.place, range(n))), (size,) * n, ()
+
+    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Found:
+        """The key, the absolute path and the size of each row's file, and what is odd about them."""
+        feature, field = self.features[image], f"features.{image}"
+        root = os.path.dirname(table.file)
+        if feature.root is not None:
+            root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
+            if not os.path.isdir(root):
+                raise OpError("PG401", f"there is no folder {root!r}", field=f"{field}.root")
+        rows_of: dict[str, int] = {}
+        keys: dict[str, None] = {}
+        paths, sizes, missing = [], [], []
+        for row, cell in enumerate(table.column(image if feature.column is None else feature.column, f"{field}.column")):
+            if not cell:
+                raise OpError("PG421", f"{table.place(row)} names no image", field=f"{field}.column", help="leave such rows out")
+            path = os.path.join(root, cell)
+            try:
+                size = os.stat(path).st_size if os.path.isfile(path) else -1
+            except (OSError, ValueError):
+                size = -1
+            if size < 0:
+                missing.append(row)
+            name = os.path.normpath(cell).replace(os.sep, "/")
+            rows_of[name] = rows_of.get(name, 0) + 1
+            key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
+            while key in keys:  # a file may be called like another one's second row
+                key += "#"
+            keys[key] = None
+            paths.append(path)
+            sizes.append(size)
+            if progress is not None and row % 1000 == 999:
+                progress(row + 1)
+        if missing:
+            raise _not_there(table, [paths[row] for row in missing], missing, len(paths), f"{field}.{'root' if feature.root else 'column'}")
+        return tuple(keys), tuple(paths), tuple(sizes), _repeated([name for name, rows in rows_of.items() if rows > 1])
+
+    def _labels(self, table: Table, name: str) -> Labels:
+        feature, field = self.features[name], f"features.{name}"
+        cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
+        if feature.separator is not None:
+            return read_several_labels(cells, feature.separator, feature.classes, feature.offset, table.place, field)
+        return read_one_label(name, cells, feature.classes, feature.offset, table.place, field)
+
+    def _numbers(self, table: Table, name: str) -> Any:
+        """float32 `(n,)`, or `(n, columns)`."""
+        import numpy as np
+
+        feature, field = self.features[name], f"features.{name}"
+        if feature.columns is None:
+            cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
+            return read_numbers(cells, table.place, f"{field}.column", weights=feature.kind == "weight")
+        each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
+        return np.stack([read_numbers(table.column(c, at), table.place, at) for c, at in zip(feature.columns, each, strict=True)], axis=-1)
+
+
+def _not_there(table: Table, files: list[str], rows: list[int], total: int, field: str) -> OpError:
+    first = f"{table.place(rows[0])} names {files[0]!r}, which does not exist"
+    if len(rows) == 1:
+        return OpError("PG401", first, field=field, help="leave the row out, or put the file there")
+    help_ = "`root` is the folder that the paths are relative to" if len(rows) == total else "leave the rows out, or put the files there"
+    return OpError("PG401", f"{first}; nor do the files of {count(len(rows) - 1, 'other row')} of {total}", field=field, help=help_)
+
+
+def _repeated(names: list[str]) -> tuple[Note, ...]:
+    """What is said of files that stand in several rows."""
+    if not names:
+        return ()
+    stands = "stands" if len(names) == 1 else "stand"
+    message = f"{count(len(names), 'file')} {stands} in several rows, such as {quoted(names[:1])}: each row is an example"
+    help_ = "leave the repeats out, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
+    return (Note("PG422", message, help_),)

@@ -1,0 +1,60 @@
+"""Standardise images by their own mean and spread, or by those of the training split."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.ops.base import IMAGE_224, Example, Part
+from pipegen.ops.families.standardizing import FeatureStandardization, FittedTransform, SampleStandardization
+
+
+class Standardize(FittedTransform):
+    """Subtracts the mean and divides by the standard deviation: y = (x - mean) / (std + epsilon), as float32.
+
+    - `samplewise`: each image by its own mean and standard deviation, over all its pixels and channels.
+    - `featurewise`: each channel by its mean and standard deviation over every pixel of the training split, as it reaches
+      this step without augmentation: random steps before it are left out, or their evaluation form stands in. The same
+      numbers then serve every split.
+
+    `pipegen.build` finds the featurewise numbers in one pass over the training split, keeps them with the caches of the
+    user, and takes them from there as long as the data, the training split and the steps before are the same; `pipegen fit`
+    does that ahead. A channel that has one value everywhere is only centred.
+    """
+
+    op = "standardize"
+    examples = (
+        Example("standardize: {statistics: samplewise}", IMAGE_224, "float32[224×224×3] in [-387.978, 387.978]"),
+        Example("standardize: {statistics: samplewise, scale: false}", IMAGE_224, "float32[224×224×3] in [-255, 255]"),
+        Example("standardize: {statistics: featurewise}", IMAGE_224, "float32[224×224×3]"),
+    )
+
+    statistics: Literal["featurewise", "samplewise"]
+    """Whose mean and standard deviation: those of each channel over the training split (`featurewise`), or of each image
+    by itself (`samplewise`)."""
+    center: bool = True
+    """Whether the mean is subtracted."""
+    scale: bool = True
+    """Whether it is divided by the standard deviation."""
+    epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
+    """What is added to the standard deviation, so that an image of one value can be divided; in the units of the values."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Standardize:
+        if not self.center and not self.scale:
+            raise ValueError("without `center` and `scale` there is nothing left to do: leave the step out")
+        return self
+
+    def learns(self) -> bool:
+        return self.statistics == "featurewise"
+
+    def parts(self) -> tuple[Part, ...]:
+        common = {"owner": self, "when": self.when, "center": self.center, "scale": self.scale, "epsilon": self.epsilon}
+        if not self.learns():
+            return (Part(SampleStandardization(feature=self.feature, **common)),)
+        if self.fitted is None:
+            return (Part(FeatureStandardization(feature=self.feature, moments=None, **common)),)
+        return tuple(
+            Part(FeatureStandardization(feature=feature, moments=moments, **common)) for feature, moments in self.fitted.moments.items()
+        )

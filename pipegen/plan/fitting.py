@@ -1,0 +1,90 @@
+"""The plans that steps are fitted with: what reaches such a step on the training split, without augmentation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import SpecError
+from pipegen.ops.families.standardizing import FittedTransform, ImageMoments
+from pipegen.plan.build import Builder
+from pipegen.plan.recipe import step_path
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.plan.build import Locate
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+
+_BATCH = 64
+"""Images whose moments are handed over together."""
+
+
+def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
+    """The steps that take numbers from the training split, with their places among the steps."""
+    return [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
+
+
+def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+    """Whether there is a training split for the steps that take numbers from it."""
+    if "train" in spec.split_names():
+        return []
+    return [
+        make(
+            "PG230",
+            f"`{step.op}` takes its numbers from the training split, and there is no split `train`",
+            locate(step_path(index, step), key=True),
+            help=("write the numbers down: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec that was trained with",),
+        )
+        for index, step in learning_steps(spec)
+    ]
+
+
+def fitted_features(step: FittedTransform, record: ElementType) -> tuple[str, ...]:
+    """The features that a step acts on."""
+    if step.feature is not None:
+        return (step.feature,)
+    return tuple(name for name, t in record.items() if t.kind in ("encoded", "image"))
+
+
+def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:
+    """A plan that gives the moments of each image as it reaches a step: float64 `(n, 3, 1, channels)`.
+
+    The steps before it are those of an evaluation split: `validation` where there is one, else the first that is not
+    trained on, else what such a split would have. Steps that learn have to have their numbers already.
+
+    Args:
+        spec: The spec.
+        index: Which step.
+        feature: The feature that is measured.
+        locate: Finds the place of a key path.
+        record: The type of a record.
+
+    Returns:
+        The plan, and the spec that it belongs to.
+
+    Raises:
+        SpecError: When a step before does not fit the data.
+    """
+    step = spec.transforms[index]
+    measures = ImageMoments(owner=step, when="all", feature=feature)
+    before = tuple(s for s in spec.transforms[:index] if s.feature in (None, feature))
+    changes = {
+        "transforms": (*before, measures),
+        "output": spec.output.model_copy(
+            update={"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
+        ),
+        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep"}),
+        "runtime": spec.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"}),
+        "shuffle": "none",
+        "epoch": "pass",
+    }
+    measuring = spec.model_copy(update=changes)
+    others = [s for s in spec.split_names() if s != "train"]
+    split = "validation" if "validation" in others else next(iter(others), "evaluation")
+    builder = Builder(measuring, split, locate, ElementType(tuple((name, t) for name, t in record.items() if name == feature)))
+    plan = builder.build()
+    if plan is None:
+        raise SpecError(builder.findings)
+    return measuring, plan
