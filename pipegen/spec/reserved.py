@@ -21,8 +21,6 @@ KEYS: dict[KeyPath, str] = {
 """Keys, with what they will hold."""
 
 SOURCES: dict[str, str] = {
-    "parquet": _TABLES,
-    "dataframe": _TABLES,
     "files": _TABLES,
     "tfrecord": _LATER,
     "tfds": _LATER,

@@ -159,9 +159,9 @@ def _part(split: str, source: Source, data: object) -> Any:
     """The arrays of one split: `data` holds a map for each split that needs one."""
     if not source.needs_data() or data is None:
         return None
-    if not isinstance(data, Mapping) or not isinstance(data.get(split), Mapping):
-        help_ = 'with `by_split`, `data` has a map for each split: `data={"train": {"image": x, "label": y}, …}`'
-        raise OpError("PG418", "the arrays of this split are not in `data`", help=help_)
+    if not isinstance(data, Mapping) or data.get(split) is None:
+        help_ = 'with `by_split`, `data` has a map or a table for each split: `data={"train": {"image": x, "label": y}, …}`'
+        raise OpError("PG418", "what this split reads is not in `data`", help=help_)
     return data[split]
 
 

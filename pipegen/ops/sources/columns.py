@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.classes import Classes
 
 
+LIST = "\x1f"
+"""Stands before each item of a cell that holds a list; no text of a label has this character."""
 _LARGEST = 3.4028234663852886e38
 """The largest float32."""
 
@@ -73,6 +75,10 @@ def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: in
     empty = next((row for row, cell in enumerate(cells) if not cell), None)
     if empty is not None:
         raise OpError("PG420", f"{place(empty)} has no label", field=f"{field}.column", help="leave such rows out")
+    several = next((row for row, cell in enumerate(cells) if cell.startswith(LIST)), None)
+    if several is not None:
+        help_ = "for an example with any number of labels give the feature a `separator`; lists are taken as they are"
+        raise OpError("PG420", f"{place(several)} holds a list", field=f"{field}.column", help=help_)
     numbers = not isinstance(classes, tuple) and all(map(_is_whole, cells))
     try:
         indices, names = read_labels(name, classes, offset, np.array([int(c) for c in cells] if numbers else cells))
@@ -99,7 +105,7 @@ def read_several_labels(
     """
     import numpy as np
 
-    lists = [[part.strip() for part in cell.split(separator)] for cell in cells]
+    lists = [[part.strip() for part in (cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator))] for cell in cells]
     flat = [(row, part) for row, parts in enumerate(lists) for part in parts if part]
     if not flat:
         raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}", field=f"{field}.column")

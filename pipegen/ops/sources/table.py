@@ -23,10 +23,12 @@ class Table:
     """The cells of a table.
 
     Attributes:
-        file: The absolute path.
+        file: The absolute path; empty for a table in memory.
         names: The names of the columns, or `None` for a table without a header.
         cells: The rows, each with a cell for every column.
         lines: The line of the file that each row begins on, from 1.
+        folder: What image paths in it are relative to.
+        num_rows: How many rows there are.
     """
 
     file: str
@@ -34,8 +36,11 @@ class Table:
     cells: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]
 
+    folder: str
+    num_rows: int
+
     def place(self, row: int) -> str:
-        """The file and the line of a row, for messages."""
+        """Where a row stands, for messages: the file and the line."""
         return f"{self.file}:{self.lines[row]}"
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
@@ -50,27 +55,51 @@ class Table:
         """
         if not self.cells:
             raise OpError("PG402", f"{self.file!r} has no rows", field="path")
-        number = self._number(wanted, field)
+        number = column_number(wanted, self.names, len(self.cells[0]), repr(self.file), field)
         return tuple(row[number].strip() for row in self.cells)
 
-    def _number(self, wanted: str | int, field: str) -> int:
-        width = len(self.cells[0])
-        if isinstance(wanted, int):
-            if wanted < width:
-                return wanted
-            raise OpError("PG421", f"{self.file!r} has {count(width, 'column')}, numbered from 0; there is no column {wanted}", field=field)
-        if self.names is None:
-            help_ = "give the number of the column, from 0; with `header: true` the first line names them"
-            raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
-        found = [i for i, name in enumerate(self.names) if name == wanted]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            message = f"{count(len(found), 'column')} of {self.file!r} are named {wanted!r}"
-            raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
-        near = close_names(str(wanted), self.names)
-        help_ = f"is {quoted(near)} meant?" if near else f"its columns are {quoted(self.names)}"
-        raise OpError("PG421", f"{self.file!r} has no column {wanted!r}", field=field, help=help_)
+
+def column_number(wanted: str | int, names: tuple[str, ...] | None, width: int, table: str, field: str) -> int:
+    """The number of a column.
+
+    Args:
+        wanted: Its name, or its number from 0.
+        names: The names of all, or `None` for a table without a header.
+        width: How many there are.
+        table: What the table is called in messages.
+        field: The argument that names the column, for errors.
+
+    Raises:
+        OpError: `PG421` when there is none of that name or number, or several.
+    """
+    if isinstance(wanted, int):
+        if wanted < width:
+            return wanted
+        raise OpError("PG421", f"{table} has {count(width, 'column')}, numbered from 0; there is no column {wanted}", field=field)
+    if names is None:
+        help_ = "give the number of the column, from 0; with `header: true` the first line names them"
+        raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
+    found = [i for i, name in enumerate(names) if name == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        message = f"{count(len(found), 'column')} of {table} are named {wanted!r}"
+        raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
+    near = close_names(str(wanted), names)
+    help_ = f"is {quoted(near)} meant?" if near else f"its columns are {quoted(names)}"
+    raise OpError("PG421", f"{table} has no column {wanted!r}", field=field, help=help_)
+
+
+def find_table(base: str, path: str) -> str:
+    """The absolute path of a table's file.
+
+    Raises:
+        OpError: `PG401` when there is no such file.
+    """
+    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if not os.path.isfile(file):
+        raise OpError("PG401", f"{file!r} {'is a folder and no table' if os.path.isdir(file) else 'does not exist'}", field="path")
+    return file
 
 
 def read_table(base: str, path: str, *, separator: str | None, header: bool) -> Table:
@@ -85,9 +114,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     Raises:
         OpError: `PG401` when there is no such file; `PG421` when it is no table of text, or its rows differ in length.
     """
-    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
-    if not os.path.isfile(file):
-        raise OpError("PG401", f"{file!r} {'is a folder and no table' if os.path.isdir(file) else 'does not exist'}", field="path")
+    file = find_table(base, path)
     separator = separator or ("\t" if file.lower().endswith(_TABS) else ",")
     lines: list[int] = []
     cells: list[tuple[str, ...]] = []
@@ -110,7 +137,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
-    return Table(file, names, tuple(cells), tuple(lines))
+    return Table(file, names, tuple(cells), tuple(lines), os.path.dirname(file), len(cells))
 
 
 def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence[str]]]:

@@ -96,7 +96,7 @@ class TableSource(Source):
         # Without one class for each example, the classes are those of the first feature that has several.
         names = classes[self.label] if self.label is not None else next(iter(classes.values()), ())
         return Listing(
-            os.path.dirname(table.file),
+            table.folder,
             keys,
             tuple(main.tolist()) if main is not None else None,
             names,
@@ -112,16 +112,16 @@ class TableSource(Source):
 
     def _rows(self, table: Table) -> _Found:
         """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
-        n = len(table.cells)
+        n = table.num_rows
         if not n:
-            raise OpError("PG402", f"{table.file!r} has no rows", field="path")
+            raise OpError("PG402", "the table has no rows", field="path" if table.file else None)
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
         return tuple(map(str, range(n))), tuple(map(table.place, range(n))), (size,) * n, ()
 
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Found:
         """The key, the absolute path and the size of each row's file, and what is odd about them."""
         feature, field = self.features[image], f"features.{image}"
-        root = os.path.dirname(table.file)
+        root = table.folder
         if feature.root is not None:
             root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
             if not os.path.isdir(root):

@@ -1,0 +1,40 @@
+"""`dataframe`: a table in memory, handed to `build(data=)`, whose rows name image files, their labels and numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.columnar import from_memory
+from pipegen.ops.sources.table_source import TableSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class DataFrame(TableSource):
+    """A table from `pipegen.build(spec, data=df)`: a DataFrame of pandas or Polars, a table of Arrow, or a map from the names of
+    columns to lists. Each row is an example, as with `csv`.
+
+    Image paths are relative to the spec's folder, unless a feature has a `root`. A cell with a list holds several labels, where the
+    feature has a `separator`.
+    """
+
+    op: ClassVar[str] = "dataframe"
+
+    def needs_data(self) -> bool:
+        """Always."""
+        return True
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """Read the columns and look for the images; see `Source.list`.
+
+        Raises:
+            OpError: `PG418` without a table; else as `from_memory` and `TableSource.listing`.
+        """
+        if data is None:
+            message = "the table comes from `pipegen.build(data=)`, and none was given"
+            raise OpError("PG418", message, help="write `pipegen.build(spec, data=df)`")
+        return self.listing(from_memory(data, str(base)), base, progress)
