@@ -115,3 +115,13 @@ def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled], given: dict[
             for split, done in compiled.items()
         },
     }
+
+
+def describe(spec: Any) -> str:
+    """Tensor specs in words, nested as a batch is: `{picture: float32 64×224×224×3}`."""
+    if isinstance(spec, dict):
+        return "{" + ", ".join(f"{k}: {describe(v)}" for k, v in spec.items()) + "}"
+    if isinstance(spec, tuple):
+        return "(" + ", ".join(describe(v) for v in spec) + ")"
+    dims = "×".join("?" if d is None else str(d) for d in spec.shape)
+    return f"{spec.dtype.name} {dims}"

@@ -13,7 +13,7 @@ from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise, plans_with_data
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import ModelMismatchError
-from pipegen.explanation import circumstances, explain_text
+from pipegen.explanation import circumstances, describe, explain_text
 from pipegen.fitting import fit
 from pipegen.state import make_state, position_from
 
@@ -207,6 +207,8 @@ class Pipeline:
         self._require(split)
         if min(rows, draws, cell) < 1:
             raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
+        if all(t.kind not in ("encoded", "image") for _, t in self._plans[split].read.items()):
+            raise ValueError("a sheet shows images, and the data has none")
         count = self.num_examples(split)
         rows = min(rows, count)
         records = [i * count // rows for i in range(rows)]
@@ -385,7 +387,7 @@ class Pipeline:
         lines += [f"  {s}: {self.num_examples(s):,} examples, {self.steps(s):,} batches of {model.batch.size}" for s in self._plans]
         spec = self.element_spec
         parts = spec if isinstance(spec, tuple) else (spec,)
-        lines += [f"  {name}: {_describe(part)}" for name, part in zip(("x", "y", "sample_weight"), parts, strict=False)]
+        lines += [f"  {name}: {describe(part)}" for name, part in zip(("x", "y", "sample_weight"), parts, strict=False)]
         if self.class_names:
             shown = ", ".join(self.class_names[:10]) + (" …" if len(self.class_names) > 10 else "")
             lines.append(f"  {len(self.class_names)} classes: {shown}")
@@ -393,12 +395,3 @@ class Pipeline:
         if loss is not None:
             lines.append(f"  loss: {loss}")
         return "\n".join(lines)
-
-
-def _describe(spec: Any) -> str:
-    if isinstance(spec, dict):
-        return "{" + ", ".join(f"{k}: {_describe(v)}" for k, v in spec.items()) + "}"
-    if isinstance(spec, tuple):
-        return "(" + ", ".join(_describe(v) for v in spec) + ")"
-    dims = "×".join("?" if d is None else str(d) for d in spec.shape)
-    return f"{spec.dtype.name} {dims}"

@@ -58,6 +58,7 @@ COMMANDS = {
     ("rule",): "PG214",
     ("rule", "PG214"): "standardised-values",
     ("init", "images", "-o", "first.pipegen.yaml"): "wrote first.pipegen.yaml",
+    ("migrate", "train.py"): "=== train.pipegen.yaml",
     ("cache", "ls", "images"): "images: no caches",
     ("cache", "verify", "images"): "there is no cache",
     ("version",): "Python",
@@ -84,6 +85,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], t
 
     folder = tmp_path_factory.mktemp("poisoned")
     (folder / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
+    script = "from keras.preprocessing.image import ImageDataGenerator as G\nit = G().flow_from_directory('images')\n"
+    (folder / "train.py").write_text(script, encoding="utf-8")
     (folder / "images").mkdir()
     Image.new("RGB", (8, 8)).save(folder / "images" / "0.png")
     result = run(RUN, json.dumps(list(COMMANDS)), cwd=folder)

@@ -114,7 +114,12 @@ class Builder:
             return [step.feature]
         if isinstance(step, DecodeTransform):
             return [f for f, t in self.type.items() if t.kind in ("encoded", "image")]
-        return [f for f, t in self.type.items() if t.kind in step.kinds or t.kind == "encoded"]
+        found = [f for f, t in self.type.items() if t.kind in step.kinds or t.kind == "encoded"]
+        if not found:
+            kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
+            message = f"`{step.op}` works on features of kind {kinds}, and there is none"
+            self._report(ref, OpError("PG203", message, help="leave the step out"))
+        return found
 
     def _report(self, ref: StepRef, error: OpError) -> None:
         field = "feature" if error.code == "PG203" and ref.step.feature is not None else error.field

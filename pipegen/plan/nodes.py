@@ -169,6 +169,11 @@ class Plan:
         return node
 
     @property
+    def read(self) -> ElementType:
+        """The type of a record as it is stored."""
+        return next(node.out for node in self.nodes if isinstance(node, Read))
+
+    @property
     def emit(self) -> Emit:
         """The node that arranges what the model takes."""
         return next(node for node in reversed(self.nodes) if isinstance(node, Emit))

@@ -74,9 +74,12 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
 
 
 def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: set[str], locate: Locate) -> None:
-    if name is None or name in poisoned or name not in type_ or type_[name].kind in ("weight", "tensor"):
+    if name is None or name in poisoned or name not in type_:
         return
-    what = "class indices" if type_[name].kind == "label" else "no weights"
+    kind, shape = type_[name].kind, type_[name].shape
+    if kind in ("weight", "tensor") and not shape:
+        return
+    what = {"label": "class indices", "tensor": f"{'×'.join(map(str, shape))} of them"}.get(kind, "no weights")
     message = f"`sample_weight` needs a number that weighs each example in the loss, and `{name}` holds {what}"
     help_ = "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`"
     plan.findings.append(make("PG203", message, locate(("output", "sample_weight")), help=(help_,)))
@@ -138,6 +141,8 @@ def meant_feature(name: str, known: Iterable[str]) -> str:
     """Help for the name of a feature that does not exist."""
     known = list(known)
     near = closest(name, known)
+    if not known:
+        return "there is no feature at all"
     return f"did you mean `{near}`?" if near else f"the features are {' and '.join(f'`{k}`' for k in known)}"
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.plan.build import Builder
+from pipegen.plan.outputs import names
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -23,15 +25,20 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
         record: The type of a record, where the data says more of it than the spec.
 
     Raises:
-        SpecError: When those steps do not end in a fixed size.
+        SpecError: When those steps do not end in a fixed size, or the model takes more than images.
     """
     split = next((s for s in spec.split_names() if s != "train"), "predict")
+    record = record or spec.source.infer()
+    images = ElementType(tuple((name, t) for name, t in record.items() if t.kind in ("encoded", "image")))
+    beside = [f"`{name}`" for name in names(spec.output.x) if name in record and name not in images]
+    if beside:
+        message = f"`predict_on` is given images alone, and the model takes {' and '.join(beside)} as well"
+        help_ = "make a split of the rows to predict, and give `model.predict` that split"
+        raise SpecError([make("PG217", message, locate(("output", "x")), help=(help_,))])
     output = spec.output.model_copy(update={"y": None, "sample_weight": None, "encode": {}})
     batch = spec.batch.model_copy(update={"remainder": "keep"})
     runtime = spec.runtime.model_copy(update={"shard": "none", "cache": "none"})
     unlabelled = spec.model_copy(update={"output": output, "batch": batch, "shuffle": "none", "runtime": runtime})
-    record = record or spec.source.infer()
-    images = ElementType(tuple((name, t) for name, t in record.items() if t.kind in ("encoded", "image")))
     builder = Builder(unlabelled, split, locate, images)
     plan = builder.build()
     if plan is None:

@@ -1,0 +1,88 @@
+"""`pipegen migrate`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipegen.cli.common import bold, note, say
+from pipegen.cli.failures import FOUND, CannotRun
+
+if TYPE_CHECKING:
+    from pipegen.migrate.migration import Migration
+
+_PATCH = ".migration.patch"
+
+
+def migrate(
+    files: Annotated[list[str], typer.Argument(metavar="FILES", help="Python scripts (.py) and notebooks (.ipynb).")],
+    write: Annotated[
+        bool, typer.Option("--write", help=f"Write the specs and NAME{_PATCH} beside each file; never over another file.")
+    ] = False,
+) -> None:
+    """Turn code with ImageDataGenerator into a spec.
+
+    It reads the source and never runs it, and prints three things for each file: the spec, the changed training code as a
+    diff, and a report. The report names what changes in meaning, what has no equivalent, what could not be known, and the
+    mistakes that the old code made silently, each with its line.
+
+    Examples:
+      pipegen migrate train.py                print the spec, the diff and the report
+      pipegen migrate train.py --write        write train.pipegen.yaml and train.migration.patch
+      pipegen migrate *.py notebook.ipynb
+    """
+    from pipegen.migrate.migration import migrate as migrate_file
+
+    broken = False
+    for file in files:
+        if not os.path.isfile(file):
+            raise CannotRun(f"there is no file {file}")
+        if os.path.splitext(file)[1].lower() not in (".py", ".ipynb", ".pyw"):
+            raise CannotRun(f"{file} is neither a Python script nor a notebook", "`pipegen migrate` reads .py and .ipynb files")
+        result = migrate_file(file)
+        broken = broken or result.broken
+        if write:
+            _write(file, result)
+        _print(file, result, specs=not write)
+    if broken:
+        raise typer.Exit(FOUND)
+
+
+def _print(file: str, result: Migration, *, specs: bool) -> None:
+    if not result.concerned and not result.broken:
+        say(f"{file}: nothing to migrate: no ImageDataGenerator is made here")
+        return
+    if specs:
+        for name, text in result.specs.items():
+            say(bold(f"=== {name}"))
+            say(text)
+        diff = result.diff()
+        if diff:
+            say(bold(f"=== changes to {file}"))
+            say(diff)
+    say(bold(f"=== report on {file}"))
+    say(result.report())
+
+
+def _write(file: str, result: Migration) -> None:
+    """Write the specs and the patch, each only where there is no such file."""
+    folder = os.path.dirname(file)
+    patch = result.patch()
+    texts = {os.path.join(folder, name): text for name, text in result.specs.items()}
+    if patch:
+        stem = os.path.splitext(os.path.basename(file))[0]
+        texts[os.path.join(folder, stem + _PATCH)] = patch
+    taken = next((name for name in texts if os.path.lexists(name)), None)
+    if taken is not None:
+        raise CannotRun(f"{taken} exists already, and is left alone", "move it away, or run without `--write`")
+    for name, text in texts.items():
+        try:
+            with open(name, "x", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+        except OSError as error:
+            raise CannotRun(f"cannot write {name}: {(error.strerror or str(error)).lower()}") from error
+        say(f"wrote {name}")
+    if patch:
+        note(f"to change the code, look at the patch and run `patch {file} < {os.path.join(folder, stem + _PATCH)}`")

@@ -1,0 +1,9 @@
+"""From training code that uses Keras' `ImageDataGenerator` to a spec: the source is read as a syntax tree and never run.
+
+file ── reading ──▶ Code, its tree and what line is where
+     ── scopes, evaluate, interpret ──▶ generators, iterators and every use of them
+     ── groups ──▶ one pipeline for the iterators that belong together
+     ── steps, write_spec ──▶ the spec; rewrite ──▶ the changed code; mistakes, report ──▶ what to know about it
+"""
+
+from __future__ import annotations

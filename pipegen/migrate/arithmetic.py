@@ -1,0 +1,81 @@
+"""Simple arithmetic on known values, such as `1. / 255`, and paths put together from known parts."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from pipegen.migrate.values import Const, Map, Seq, Unknown, Value, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST = 10_000
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+class KnownPath(str):
+    """A text that the code holds as a `pathlib.Path`."""
+
+    __slots__ = ()
+
+
+def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
+    """`left op right`, of known values."""
+    if isinstance(left, Seq) and isinstance(right, Seq) and isinstance(op, ast.Add) and left.is_list == right.is_list:
+        return Seq((*left.items, *right.items), left.is_list)
+    if isinstance(left, Map) and isinstance(right, Map) and isinstance(op, ast.BitOr):
+        return Map({**left.items, **right.items})
+    a, b = plain(left), plain(right)
+    for side in (a, b):
+        if isinstance(side, Unknown):
+            return side if side.line else Unknown("it is computed at run time", line)
+    if isinstance(op, ast.Div) and isinstance(a, KnownPath) and isinstance(b, str):
+        return Const(KnownPath(join(a, b)))
+    if type(op) not in _OPERATORS or not _small(op, a, b):
+        return Unknown("it is computed at run time", line)
+    try:
+        result = _OPERATORS[type(op)](a, b)
+    except (ArithmeticError, TypeError, ValueError, KeyError, IndexError):
+        return Unknown("the expression has no value", line)
+    if isinstance(result, (int, float)) or (isinstance(result, str) and len(result) <= _LONGEST):
+        return Const(result)
+    return Unknown("it is computed at run time", line)
+
+
+def _small(op: ast.operator, a: object, b: object) -> bool:
+    """Whether the result cannot be enormous."""
+    if isinstance(op, ast.Pow):
+        return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e6 and abs(b) <= 64
+    if isinstance(op, ast.Mod) and isinstance(a, str):
+        return len(a) < _LONGEST and "*" not in a and not any(c.isdigit() for c in a) and not isinstance(b, float)
+    if isinstance(op, ast.Add) and isinstance(a, str) and isinstance(b, str):
+        return True
+    return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e300 and abs(b) < 1e300
+
+
+def negate(op: ast.unaryop, value: Value, line: int) -> Value:
+    """`-x`, `+x`, `not x` of a known value."""
+    a = plain(value)
+    if isinstance(a, Unknown):
+        return a if a.line else Unknown("it is computed at run time", line)
+    if isinstance(op, ast.Not):
+        return Const(not a)
+    if isinstance(a, (int, float)) and isinstance(op, (ast.USub, ast.UAdd)):
+        return Const(-a if isinstance(op, ast.USub) else a)
+    return Unknown("it is computed at run time", line)
+
+
+def join(*parts: str) -> str:
+    """`os.path.join` with forward slashes, the same wherever the tool runs."""
+    return posixpath.join(*parts)

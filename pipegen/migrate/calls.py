@@ -1,0 +1,180 @@
+"""What a call gives: a generator or an iterator of Keras, a table of pandas, a path, a plain value."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from pipegen.migrate.arithmetic import KnownPath, join
+from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
+from pipegen.migrate.tables import read_table, split_table, table_method
+from pipegen.migrate.values import (
+    Argument,
+    ClassIndices,
+    Const,
+    Dotted,
+    Flow,
+    Frame,
+    Generator,
+    Local,
+    Map,
+    OneHot,
+    Seq,
+    Table,
+    Unknown,
+    Value,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.migrate.evaluate import Evaluator
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "abs": abs, "len": len}
+
+
+def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
+    """What a call gives."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in FLOWS:
+        owner = evaluator.value(node.func.value, frame)
+        if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Dotted, Local))):
+            return _flow(evaluator, node, frame, owner)
+    function = evaluator.value(node.func, frame)
+    if isinstance(function, Local):
+        if isinstance(function.node, ast.ClassDef):
+            return _instance(evaluator, node, frame, function)
+        return evaluator.returned(function, node, frame)[1]
+    if isinstance(function, Dotted):
+        return _of_library(evaluator, node, frame, function.name)
+    if isinstance(node.func, ast.Attribute):
+        return _method(evaluator, node, frame)
+    return Unknown("it is the result of a call", node.lineno)
+
+
+def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> Flow:
+    method = cast("ast.Attribute", node.func).attr
+    args, wrong = arguments(evaluator, node, frame, FLOWS[method])
+    generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is no ImageDataGenerator", node.lineno)
+    return Flow(node.lineno, method, generator, args, node, frame, wrong)
+
+
+def arguments(
+    evaluator: Evaluator, node: ast.Call, frame: Frame, names: tuple[str, ...]
+) -> tuple[dict[str, Argument], tuple[tuple[str, int], ...]]:
+    """The arguments of a call by name, and the names that the signature does not have.
+
+    What is unpacked from something unknown stands under `**`.
+    """
+    found: dict[str, Argument] = {}
+    wrong: list[tuple[str, int]] = []
+    for i, arg in enumerate(node.args):
+        if isinstance(arg, ast.Starred):
+            found["**"] = Argument("**", Unknown("arguments are unpacked from something unknown", arg.lineno), arg)
+            break
+        if i < len(names):
+            found[names[i]] = Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
+    for keyword in node.keywords:
+        value = evaluator.value(keyword.value, frame)
+        if keyword.arg is not None:
+            pairs = [(keyword.arg, value)]
+        elif isinstance(value, Map):
+            pairs = list(value.items.items())
+        else:
+            reason = value if isinstance(value, Unknown) else Unknown("it is no dict", keyword.value.lineno)
+            found["**"] = Argument("**", reason, keyword.value)
+            continue
+        for name, inner in pairs:
+            if name in names:
+                found[name] = Argument(name, inner, keyword.value)
+            else:
+                wrong.append((name, keyword.value.lineno))
+    return found, tuple(wrong)
+
+
+def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
+    """An object of a class of the file: a generator where the class is a subclass that leaves the constructor alone."""
+    definition = cast("ast.ClassDef", of.node)
+    bases = [evaluator.value(base, of.frame) for base in definition.bases]
+    if not any(isinstance(b, Dotted) and _is_generator(b.name) for b in bases):
+        return Unknown(f"it is an object of `{definition.name}`", node.lineno)
+    if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for m in definition.body):
+        return Unknown(f"`{definition.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
+    args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
+    return Generator(node.lineno, args, node, frame, wrong, definition)
+
+
+def _is_generator(name: str) -> bool:
+    from pipegen.migrate.evaluate import is_keras
+
+    return name.endswith(".ImageDataGenerator") and is_keras(name)
+
+
+def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
+    from pipegen.migrate.evaluate import is_keras
+
+    if _is_generator(name):
+        args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
+        return Generator(node.lineno, args, node, frame, wrong)
+    last = name.rsplit(".", 1)[-1]
+    values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
+    if is_keras(name) and last == "to_categorical":
+        return OneHot(node.lineno)
+    if is_keras(name) and last == "load_data":
+        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices(node.lineno)))
+        return Seq((pair, pair))
+    if last in ("read_csv", "read_table") and name.split(".")[0] == "pandas":
+        return read_table(evaluator, node, frame, tab=last == "read_table")
+    if last == "train_test_split" and name.split(".")[0] == "sklearn":
+        return split_table(evaluator, node, frame, values)
+    return _plain_call(evaluator, node, frame, name, values)
+
+
+def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value:
+    if name == "builtins.dict" and not node.args:
+        found, _ = arguments(evaluator, node, frame, tuple(k.arg or "" for k in node.keywords))
+        if "**" not in found:
+            return Map({key: argument.value for key, argument in found.items()})
+    given = [plain(v) for v in values]
+    bad = next((v for v in given if isinstance(v, Unknown)), None)
+    if bad is not None or node.keywords or len(values) != len(node.args):
+        return bad if bad is not None and bad.line else Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
+    try:
+        if name in ("os.path.join", "posixpath.join") and given and all(isinstance(g, str) for g in given):
+            return Const(join(*given))
+        if name.startswith("pathlib.") and name.endswith("Path") and all(isinstance(g, str) for g in given):
+            return Const(KnownPath(join(*given) if given else "."))
+        if name in ("os.path.normpath", "os.path.expanduser", "builtins.str") and len(given) == 1 and isinstance(given[0], (str, int)):
+            return Const(str(given[0]))
+        if name in ("builtins.int", "builtins.float", "builtins.bool", "builtins.abs", "builtins.len") and len(given) == 1:
+            return Const(_PLAIN[name[9:]](given[0]))
+        if name in ("math.ceil", "math.floor", "numpy.ceil", "numpy.floor") and len(given) == 1:
+            return Const(math.ceil(given[0]) if name.endswith("ceil") else math.floor(given[0]))
+        if name in ("builtins.tuple", "builtins.list") and len(values) == 1 and isinstance(values[0], Seq):
+            return Seq(values[0].items, name.endswith("list"))
+    except (TypeError, ValueError, ArithmeticError):
+        return Unknown("the expression has no value", node.lineno)
+    return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
+
+
+def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
+    attribute = cast("ast.Attribute", node.func)
+    owner, name = evaluator.value(attribute.value, frame), attribute.attr
+    if isinstance(owner, Table):
+        return table_method(owner, name, node)
+    text = plain(owner)
+    if isinstance(text, str) and name == "format" and not node.keywords:
+        given = [plain(evaluator.value(a, frame)) for a in node.args]
+        if all(isinstance(g, (str, int)) for g in given) and "{:" not in text and "!" not in text and "{0:" not in text:
+            try:
+                return Const(text.format(*given))
+            except (ValueError, IndexError, KeyError, AttributeError):
+                pass
+    if isinstance(text, KnownPath) and name == "joinpath":
+        given = [plain(evaluator.value(a, frame)) for a in node.args]
+        if all(isinstance(g, str) for g in given):
+            return Const(KnownPath(join(text, *given)))
+    if isinstance(owner, Unknown) and owner.line:
+        return owner
+    return Unknown(f"it is the result of `.{name}(…)`", node.lineno)

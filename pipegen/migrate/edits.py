@@ -1,0 +1,100 @@
+"""Edits of a source text by the nodes of its tree."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Edits:
+    """Collects replacements, and applies them together.
+
+    Attributes:
+        text: The source.
+        tree: Its tree.
+    """
+
+    text: str
+    tree: ast.Module
+    _found: dict[tuple[int, int], str] = field(default_factory=dict)
+    _starts: list[int] = field(default_factory=list)
+    _lines: list[str] = field(default_factory=list)
+    _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
+    _gone: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        at = 0
+        for line in self.text.splitlines(keepends=True) if "\f" not in self.text else self.text.split("\n"):
+            self._starts.append(at)
+            self._lines.append(line)
+            at += len(line)
+        for node in ast.walk(self.tree):
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(node, name, None)
+                if isinstance(block, list):
+                    self._blocks.update({id(s): block for s in block if isinstance(s, ast.stmt)})
+
+    def offset(self, line: int, column: int) -> int:
+        """The place of a line and a column in bytes, as nodes have them."""
+        text = self._lines[line - 1]
+        return self._starts[line - 1] + len(text.encode()[:column].decode(errors="ignore"))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node stands."""
+        return (
+            self.offset(node.lineno, node.col_offset),  # type: ignore[attr-defined]
+            self.offset(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a node."""
+        first, last = self.span(node)
+        return self.text[first:last]
+
+    def replace(self, node: ast.AST, text: str) -> None:
+        """Put another text in the place of a node."""
+        self._found[self.span(node)] = text
+
+    def delete(self, statement: ast.stmt) -> None:
+        """Take out a statement with its lines; `pass` stands in where a block would be empty."""
+        self._gone.add(id(statement))
+        block = self._blocks.get(id(statement), [])
+        first, last = self.span(statement)
+        before = self.text[self._starts[statement.lineno - 1] : first]
+        after = self._lines[(statement.end_lineno or 1) - 1]
+        rest = self.text[last : self._starts[(statement.end_lineno or 1) - 1] + len(after)]
+        alone = not before.strip() and (not rest.strip() or rest.strip().startswith("#"))
+        if not alone or (block is not self.tree.body and all(id(s) in self._gone for s in block)):
+            self._found[first, last] = "pass"
+        else:
+            self._found[self._starts[statement.lineno - 1], last + len(rest)] = ""
+
+    def before(self, statement: ast.stmt, text: str) -> None:
+        """Put a line before a statement."""
+        at = self._starts[statement.lineno - 1]
+        indent = self.text[at : self.offset(statement.lineno, statement.col_offset)]
+        place = (at, at)
+        self._found[place] = self._found.get(place, "") + f"{indent}{text}\n"
+
+    def pending(self) -> list[tuple[tuple[int, int], str]]:
+        """The replacements so far."""
+        return list(self._found.items())
+
+    def apply(self) -> str:
+        """The edited text; an edit inside a larger one gives way to it."""
+        kept: list[tuple[int, int, str]] = []
+        start, reach = -1, -1
+        for (first, last), text in sorted(self._found.items(), key=lambda e: (e[0][0], -e[0][1])):
+            inserts = first == last == start
+            if first < reach and not inserts:
+                continue
+            kept.append((first, last, text))
+            if not inserts:
+                start, reach = first, last
+        done: list[str] = []
+        at = 0
+        for first, last, text in sorted(kept, key=lambda e: (e[0], e[1])):
+            done += [self.text[at:first], text]
+            at = last
+        return "".join([*done, self.text[at:]])

@@ -1,0 +1,362 @@
+"""Says what an expression is, without running anything: what it cannot say for certain is `Unknown`, with the reason and the line."""
+
+from __future__ import annotations
+
+import ast
+from typing import cast
+
+from pipegen.migrate.arithmetic import combine, negate
+from pipegen.migrate.scopes import Binding, Definition, Node, Position, Scope, flattened, scope_of, start
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Local, Map, Seq, Table, Unknown, Value, plain, same
+
+_DEPTH = 8
+_MOST_FRAMES = 2000
+_ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+
+def is_keras(name: str) -> bool:
+    """Whether a full name belongs to Keras in any of its packages."""
+    return name.split(".")[0] in _ROOTS
+
+
+class Evaluator:
+    """Finds the values of expressions of one parsed file."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._scopes: dict[int, Scope] = {}
+        self._of_classes: dict[int, dict[str, list[tuple[ast.expr, Definition]]]] = {}
+        self._frames: dict[tuple[int, int, int], Frame] = {}
+        self.module = Frame(self._scope(tree))
+
+    def _scope(self, node: Node) -> Scope:
+        if id(node) not in self._scopes:
+            self._scopes[id(node)] = scope_of(node)
+        return self._scopes[id(node)]
+
+    def frame(
+        self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
+    ) -> Frame:
+        """The frame of a scope inside another; that of a call from a frame is made once."""
+        key = (id(call or node), id(parent), id(caller))
+        if key not in self._frames:
+            of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
+            self._frames[key] = Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
+        return self._frames[key]
+
+    # Expressions
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        """What an expression is in a frame."""
+        key = id(node)
+        if key not in frame.known:
+            line = getattr(node, "lineno", 0)
+            frame.known[key] = Unknown("it depends on itself", line)
+            frame.known[key] = self._value(node, frame, line)
+        return frame.known[key]
+
+    def _value(self, node: ast.expr, frame: Frame, line: int) -> Value:
+        if isinstance(node, ast.Constant):
+            return Const(node.value)
+        if isinstance(node, ast.Name):
+            return self.name(node.id, start(node), frame)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return self._sequence(node, frame)
+        if isinstance(node, ast.Dict):
+            return self._map(node, frame)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node, frame)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node, frame)
+        if isinstance(node, ast.Call):
+            from pipegen.migrate.calls import call_value
+
+            return call_value(self, node, frame)
+        if isinstance(node, ast.Lambda):
+            return Local(node, frame)
+        if isinstance(node, ast.BinOp):
+            return combine(node.op, self.value(node.left, frame), self.value(node.right, frame), line)
+        return self._other(node, frame, line)
+
+    def _other(self, node: ast.expr, frame: Frame, line: int) -> Value:
+        if isinstance(node, ast.UnaryOp):
+            return negate(node.op, self.value(node.operand, frame), line)
+        if isinstance(node, ast.IfExp):
+            test = plain(self.value(node.test, frame))
+            if isinstance(test, Unknown):
+                return Unknown("a condition that is known only at run time decides it", line)
+            return self.value(node.body if test else node.orelse, frame)
+        if isinstance(node, ast.JoinedStr):
+            return self._text(node, frame)
+        return Unknown("it is computed at run time", line)
+
+    def _sequence(self, node: ast.Tuple | ast.List, frame: Frame) -> Value:
+        items: list[Value] = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                inner = self.value(element.value, frame)
+                if not isinstance(inner, Seq):
+                    return Unknown("a part of it is unpacked from something unknown", element.lineno)
+                items += inner.items
+            else:
+                items.append(self.value(element, frame))
+        return Seq(tuple(items), isinstance(node, ast.List))
+
+    def _map(self, node: ast.Dict, frame: Frame) -> Value:
+        items: dict[str, Value] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            inner = self.value(value, frame)
+            if key is None:
+                if not isinstance(inner, Map):
+                    return Unknown("a part of it is unpacked from something unknown", value.lineno)
+                items.update(inner.items)
+                continue
+            name = plain(self.value(key, frame))
+            if not isinstance(name, str):
+                return Unknown("a key is not a known text", key.lineno)
+            items[name] = inner
+        return Map(items)
+
+    def _text(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        parts: list[str] = []
+        for piece in node.values:
+            if isinstance(piece, ast.Constant):
+                parts.append(str(piece.value))
+                continue
+            inner = (
+                plain(self.value(piece.value, frame)) if isinstance(piece, ast.FormattedValue) else Unknown("it is no text", node.lineno)
+            )
+            if isinstance(inner, Unknown):
+                return inner if inner.line else Unknown("a part of the text is known only at run time", node.lineno)
+            if not isinstance(piece, ast.FormattedValue) or piece.format_spec is not None or not isinstance(inner, (str, int)):
+                return Unknown("a part of the text is formatted", node.lineno)
+            parts.append(str(inner))
+        return Const("".join(parts))
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+        if isinstance(node.value, ast.Name) and node.value.id == "self" and frame.class_frame is not None:
+            return self._of_self(node, frame)
+        owner = self.value(node.value, frame)
+        if isinstance(owner, Dotted):
+            return Dotted(f"{owner.name}.{node.attr}")
+        if isinstance(owner, Flow) and node.attr == "batch_size":
+            return Const(owner.get("batch_size", 32)) if not isinstance(owner.get("batch_size", 32), Unknown) else Unknown("", node.lineno)
+        if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
+            return self.name(node.attr, (1 << 30, 0), self.frame(owner.node, owner.frame, {}))
+        return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
+
+    def _assignments(self, node: ast.ClassDef) -> dict[str, list[tuple[ast.expr, Definition]]]:
+        """What a class assigns to each attribute of `self`, and in which method."""
+        if id(node) not in self._of_classes:
+            found: dict[str, list[tuple[ast.expr, Definition]]] = {}
+            for method in node.body:
+                if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    for name, value in _assigned_to_self(method):
+                        found.setdefault(name, []).append((value, method))
+            self._of_classes[id(node)] = found
+        return self._of_classes[id(node)]
+
+    def _of_self(self, node: ast.Attribute, frame: Frame) -> Value:
+        """`self.name`: what the only assignment to it in the class gives."""
+        of_class = cast("Frame", frame.class_frame)
+        found = self._assignments(cast("ast.ClassDef", of_class.scope.node)).get(node.attr, [])
+        if len(found) == 1:
+            value, home = found[0]
+            own = frame if frame.scope.node is home else self.frame(home, of_class, {})
+            return self.value(value, own)
+        if not found:
+            return self.name(node.attr, (1 << 30, 0), of_class)
+        return Unknown(f"`self.{node.attr}` is assigned {len(found)} times", node.lineno)
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        owner = self.value(node.value, frame)
+        if isinstance(owner, Table):
+            chosen = node.slice
+            if isinstance(chosen, ast.List):
+                return owner
+            return Unknown("its rows are chosen by code", node.lineno)
+        if isinstance(owner, (Seq, Map)):
+            key = plain(self.value(node.slice, frame))
+            if isinstance(owner, Map) and isinstance(key, str) and key in owner.items:
+                return owner.items[key]
+            if isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
+                return owner.items[key]
+        return owner if isinstance(owner, Unknown) and owner.line else Unknown("an element of it is known only at run time", node.lineno)
+
+    # Names
+
+    def name(self, name: str, at: Position, frame: Frame, *, inside: bool = True) -> Value:
+        """What a name holds at a place of a frame."""
+        scope = frame.scope
+        if name in scope.module_names and frame.parent is not None:
+            return self.name(name, at, frame.module, inside=False)
+        bindings = scope.bindings.get(name)
+        if isinstance(scope.node, ast.ClassDef) and not inside:
+            bindings = None
+        if bindings:
+            return self._bound(name, bindings, at, frame, inside)
+        if frame.parent is not None:
+            own = isinstance(scope.node, _COMPREHENSIONS)
+            return self.name(name, at, frame.parent, inside=inside and own)
+        for star in scope.stars:
+            if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
+                return Dotted(f"{star}.{name}")
+        import builtins
+
+        return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
+
+    def _bound(self, name: str, bindings: list[Binding], at: Position, frame: Frame, inside: bool) -> Value:
+        base = [b for b in bindings if b.kind != "changed"]
+        chosen: Value
+        where: Position = (0, 0)
+        prior = [b for b in base if b.after <= at]
+        if len(base) == 1:
+            chosen, where = self._one(base[0], frame), base[0].after
+        elif inside and prior and prior[-1].straight and (frame.scope.is_once(at) or all(b.straight for b in base if b not in prior)):
+            chosen, where = self._one(prior[-1], frame), prior[-1].after
+        elif base and all(b.kind == "import" for b in base):
+            choices = [self._one(b, frame) for b in base]
+            chosen = next((c for c in choices if isinstance(c, Dotted) and is_keras(c.name)), choices[-1])
+        else:
+            chosen = self._agreed(name, base, at, frame)
+        changes = [b for b in bindings if b.kind == "changed" and b.after > where and (not inside or b.after <= at or not b.straight)]
+        return _changed(name, chosen, changes)
+
+    def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
+        """The value that all assignments agree on."""
+        values = [self._one(b, frame) for b in base]
+        if values and all(same(values[0], v) for v in values[1:]):
+            return values[0]
+        return Unknown(f"`{name}` is assigned {len(base)} times, and which counts is not certain", at[0])
+
+    def _one(self, binding: Binding, frame: Frame) -> Value:
+        line = binding.after[0]
+        if binding.kind == "import":
+            return Dotted(binding.dotted)
+        if binding.kind in ("def", "class"):
+            return Local(cast("ast.FunctionDef", binding.node), frame)
+        if binding.kind == "param":
+            return frame.args.get(
+                binding.name, Unknown(f"`{binding.name}` is an argument of `{_called(frame)}`", line or start(frame.scope.node)[0])
+            )
+        if binding.kind == "value" and binding.value is not None:
+            value = self.value(binding.value, frame)
+            for index in binding.path:
+                if not isinstance(value, Seq) or index >= len(value.items):
+                    return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
+                value = value.items[index]
+            return value
+        return Unknown(f"`{binding.name}` gets its value in a loop or a block", line)
+
+    # Functions of the file
+
+    def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]:
+        """The frame of a call, and what it returns."""
+        node = function.node
+        too_many = len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH
+        if isinstance(node, ast.ClassDef) or too_many or self._recursive(node, frame):
+            return None, Unknown("what it makes is not followed", call.lineno)
+        args = self.bind(node.args, call, frame, function.frame)
+        if args is None:
+            return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
+        inner = self.frame(node, function.frame, args, call=call, caller=frame)
+        inner.depth = max(inner.depth, frame.depth + 1)
+        if isinstance(node, ast.Lambda):
+            return inner, self.value(node.body, inner)
+        if node.decorator_list:
+            return inner, Unknown(f"`{node.name}` is decorated", call.lineno)
+        returns = [n for n in _own_nodes(node) if isinstance(n, ast.Return)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own_nodes(node))
+        if not returns and not yields:
+            return inner, Const(None)
+        body = flattened(node.body)
+        if yields or len(returns) != 1 or body[-1] is not returns[0]:
+            return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
+        return inner, self.value(returns[0].value, inner) if returns[0].value is not None else Const(None)
+
+    def _recursive(self, node: ast.AST, frame: Frame) -> bool:
+        here: Frame | None = frame
+        while here is not None:
+            if here.scope.node is node:
+                return True
+            here = here.parent
+        return False
+
+    def bind(self, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame) -> dict[str, Value] | None:
+        """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown."""
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        bound: dict[str, Value] = {}
+        rest: list[Value] = []
+        for i, arg in enumerate(call.args):
+            if isinstance(arg, ast.Starred):
+                return None
+            if i < len(names):
+                bound[names[i]] = self.value(arg, frame)
+            else:
+                rest.append(self.value(arg, frame))
+        extra: dict[str, Value] = {}
+        known = {*names, *(a.arg for a in spec.kwonlyargs)}
+        for keyword in call.keywords:
+            value = self.value(keyword.value, frame)
+            if keyword.arg is None:
+                if not isinstance(value, Map):
+                    return None
+                for key, inner in value.items.items():
+                    (bound if key in known else extra)[key] = inner
+            else:
+                (bound if keyword.arg in known else extra)[keyword.arg] = value
+        pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
+        pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
+        for name, default in pairs:
+            bound.setdefault(name, self.value(default, home))
+        if spec.kwarg is not None:
+            bound[spec.kwarg.arg] = Map(extra)
+        if spec.vararg is not None:
+            bound[spec.vararg.arg] = Seq(tuple(rest))
+        return bound
+
+
+def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    found: list[ast.AST] = []
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += list(ast.iter_child_nodes(node))
+    return found
+
+
+def _assigned_to_self(method: ast.AST) -> list[tuple[str, ast.expr]]:
+    assignments = [node for node in ast.walk(method) if isinstance(node, ast.Assign)]
+    return [
+        (target.attr, node.value)
+        for node in assignments
+        for target in node.targets
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+    ]
+
+
+def _changed(name: str, value: Value, changes: list[Binding]) -> Value:
+    """A value after it was changed in place."""
+    if not changes or isinstance(value, (Unknown, Const, Dotted, Generator, Flow, Local)):
+        return value
+    if isinstance(value, Table) and all(c.column is not None for c in changes):
+        columns = {c.column or "": c.after[0] for c in changes if not _to_text(c.value)}
+        return Table(
+            value.path, value.separator, value.header, value.names, {**value.changed, **columns}, value.filtered, value.part, value.split
+        )
+    return Unknown(f"`{name}` is changed in place", changes[0].after[0])
+
+
+def _to_text(value: ast.expr | None) -> bool:
+    """Whether a new column is an old one as text, which changes no name."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    first = value.args[0] if value.args else None
+    return isinstance(first, ast.Name) and first.id == "str" and value.func.attr in ("astype", "map", "apply")
+
+
+def _called(frame: Frame) -> str:
+    return getattr(frame.scope.node, "name", "a function")

@@ -1,0 +1,42 @@
+"""The import of `ImageDataGenerator` gives way to that of pipegen."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipegen.migrate.edits import Edits
+
+_NAME = "ImageDataGenerator"
+
+
+def exchange_imports(edits: Edits) -> None:
+    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing uses it any more."""
+    remaining = len(re.findall(rf"\b{_NAME}\b", edits.apply()))
+    statements = [s for s in ast.walk(edits.tree) if isinstance(s, ast.ImportFrom) and any(a.name == _NAME for a in s.names)]
+    top = [s for s in statements if s in edits.tree.body]
+    renamed = {a.asname for s in statements for a in s.names if a.name == _NAME and a.asname}
+    used = remaining > len(statements) or any(len(re.findall(rf"\b{name}\b", edits.apply())) > 1 for name in renamed)
+    if used or not top or len(top) != len(statements):
+        _insert(edits)
+        return
+    for i, statement in enumerate(top):
+        others = [a for a in statement.names if a.name != _NAME]
+        kept = f"from {'.' * statement.level}{statement.module or ''} import {', '.join(ast.unparse(a) for a in others)}" if others else ""
+        lines = ([kept] if kept else []) + (["import pipegen"] if i == 0 else [])
+        if lines:
+            edits.replace(statement, "\n".join(lines))
+        else:
+            edits.delete(statement)
+
+
+def _insert(edits: Edits) -> None:
+    """Put the import before the first statement that is neither a docstring nor about the future."""
+    for statement in edits.tree.body:
+        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not docstring and not future and not isinstance(statement, ast.Pass):
+            edits.before(statement, "import pipegen")
+            return

@@ -1,0 +1,259 @@
+"""Walks over code in the order in which it runs and collects generators, iterators, and every use of them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.signatures import FIT, FIT_GENERATOR, FLOWS, RENAMED
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown
+
+MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
+_INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_MOST_FRAMES = 500
+UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
+
+
+@dataclass(eq=False)
+class Use:
+    """One use of an iterator.
+
+    Attributes:
+        kind: `model`: an argument of `fit` and its kin; `member`, `method`: of the iterator; `other`: anything else.
+        name: The argument, the member or the function.
+        node: The expression that is the iterator.
+        outer: What is made of it: the call, the attribute, the loop.
+        frame: Where.
+    """
+
+    flow: Flow
+    kind: UseKind
+    name: str
+    node: ast.expr
+    outer: ast.AST
+    frame: Frame
+
+    @property
+    def line(self) -> int:
+        """Where it stands."""
+        return self.node.lineno
+
+
+@dataclass(eq=False)
+class ModelCall:
+    """A call of `fit` or its kin with an iterator among its arguments, which stand here by name."""
+
+    node: ast.Call
+    method: str
+    args: dict[str, ast.expr]
+    frame: Frame
+
+
+@dataclass
+class Collected:
+    """What a file has to do with `ImageDataGenerator`."""
+
+    evaluator: Evaluator
+    generators: list[Generator] = field(default_factory=list)
+    flows: list[Flow] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
+    fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
+    members: list[tuple[Generator, str, int]] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    """The variable that holds an iterator or a generator, by the id of the object."""
+    statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
+    """The assignment whose whole value is a call that makes an object, by the id of the object."""
+    shared: set[int] = field(default_factory=set)
+    """Nodes that are several objects, since their function is called several times."""
+
+    def uses_of(self, flow: Flow) -> list[Use]:
+        """The uses of one iterator."""
+        return [u for u in self.uses if u.flow is flow]
+
+    def name_of(self, thing: Flow | Generator) -> str:
+        """The variable that holds it, or an empty text."""
+        return self.names.get(id(thing), "")
+
+
+def collect(tree: ast.Module) -> Collected:
+    """Walk over a parsed file."""
+    evaluator = Evaluator(tree)
+    walker = _Walker(Collected(evaluator), _concerned(tree))
+    walker.body(tree.body, evaluator.module)
+    while walker.pending:
+        node, frame = walker.pending.pop(0)
+        if id(node) not in walker.entered:
+            walker.enter(node, evaluator.frame(node, frame, {}))
+    return walker.found
+
+
+def _concerned(tree: ast.Module) -> set[str]:
+    """The functions that have to do with generators, or call one that does: these are followed at each call."""
+    mentions: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inner = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))}
+            mentions.setdefault(node.name, set()).update(inner)
+    names = {"ImageDataGenerator", *FLOWS}
+    while True:
+        more = {name for name, inner in mentions.items() if inner & names} - names
+        if not more:
+            return names
+        names |= more
+
+
+class _Walker:
+    def __init__(self, found: Collected, concerned: set[str]) -> None:
+        self.found = found
+        self.concerned = concerned
+        self.values = found.evaluator
+        self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
+        self.entered: set[int] = set()
+        self._frames: set[int] = set()
+        self._made: dict[int, int] = {}
+        self._objects: set[int] = set()
+
+    def body(self, statements: list[ast.stmt], frame: Frame) -> None:
+        for statement in statements:
+            self.visit(statement, frame, ())
+
+    def enter(self, node: ast.AST, frame: Frame) -> None:
+        """Walk through a function as it runs in a frame."""
+        self.entered.add(id(node))
+        if id(frame) in self._frames or len(self._frames) > _MOST_FRAMES:
+            return
+        self._frames.add(id(frame))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.body(node.body, frame)
+        elif isinstance(node, ast.Lambda):
+            self.visit(node.body, frame, ())
+
+    def visit(self, node: ast.AST, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.pending.append((node, frame))
+            for inner in (*node.decorator_list, *node.args.defaults):
+                self.visit(inner, frame, (*above[-3:], node))
+            return
+        if isinstance(node, ast.ClassDef):
+            self.body(node.body, self.values.frame(node, frame, {}))
+            return
+        if isinstance(node, ast.expr):
+            self._expression(node, frame, above)
+        inside = frame
+        if isinstance(node, _INNER):
+            inside = self.values.frame(node, frame, {})
+        for child in ast.iter_child_nodes(node):
+            self.visit(child, inside, (*above[-3:], node))
+
+    def _expression(self, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Call)) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            return
+        value = self.values.value(node, frame)
+        if isinstance(node, ast.Call):
+            self._call(node, frame)
+        if isinstance(value, (Flow, Generator)):
+            self._object(value, node, frame, above)
+
+    def _call(self, node: ast.Call, frame: Frame) -> None:
+        function = self.values.value(node.func, frame)
+        if isinstance(function, Local) and not isinstance(function.node, ast.ClassDef):
+            given = [self.values.value(a, frame) for a in (*node.args, *(k.value for k in node.keywords)) if not isinstance(a, ast.Starred)]
+            name = getattr(function.node, "name", "")
+            if name in self.concerned or any(isinstance(value, (Flow, Generator)) for value in given):
+                inner, _ = self.values.returned(function, node, frame)
+                if inner is not None:
+                    self.enter(function.node, inner)
+
+    def _object(self, value: Flow | Generator, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+        if id(value) not in self._objects:
+            self._objects.add(id(value))
+            (self.found.flows if isinstance(value, Flow) else self.found.generators).append(value)  # type: ignore[arg-type]
+            if self._made.setdefault(id(value.node), id(value)) != id(value):
+                self.found.shared.add(id(value.node))
+        parent = above[-1] if above else None
+        if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
+            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
+            if isinstance(target, ast.Name):
+                self.found.names.setdefault(id(value), target.id)
+            elif isinstance(target, ast.Attribute):
+                self.found.names.setdefault(id(value), target.attr)
+            if value.node is node and (not isinstance(parent, ast.Assign) or len(parent.targets) == 1):
+                self.found.statements[id(value)] = (parent, frame)
+            return
+        if isinstance(value, Flow):
+            self._use(value, node, frame, above)
+        elif isinstance(parent, ast.Attribute):
+            outer = above[-2] if len(above) > 1 else None
+            if parent.attr == "fit" and isinstance(outer, ast.Call) and outer.func is parent:
+                self.found.fits.append((value, outer))
+            else:
+                self.found.members.append((value, parent.attr, node.lineno))
+
+    def _use(self, flow: Flow, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+        parent = above[-1] if above else None
+        outer = above[-2] if len(above) > 1 else None
+        kind, name, about = _usage(node, parent, outer)
+        if kind == "":
+            return
+        if kind == "call":
+            call = cast("ast.Call", about)
+            found = self._model_call(call, node, frame)
+            if found is None:
+                callee = self.values.value(call.func, frame)
+                if isinstance(callee, Local):
+                    return  # it is followed into the function
+                called = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else getattr(call.func, "attr", "")
+                kind = called if called in ("len", "next", "zip") else "other"
+                name = called
+            else:
+                kind, name = "model", found
+        self.found.uses.append(Use(flow, kind, name, node, about, frame))  # type: ignore[arg-type]
+
+    def _model_call(self, call: ast.Call, node: ast.expr, frame: Frame) -> str | None:
+        """The argument of `fit` or its kin that a node is, or `None` where it is another call."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in MODEL_METHODS:
+            return None
+        known = next((c for c in self.found.calls if c.node is call and c.frame is frame), None)
+        if known is None:
+            known = ModelCall(call, call.func.attr, named_arguments(call), frame)
+            self.found.calls.append(known)
+        return next((name for name, value in known.args.items() if value is node), "other")
+
+
+def named_arguments(call: ast.Call) -> dict[str, ast.expr]:
+    """The arguments of a call of `fit` or its kin, by the names of Keras 3."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    order = (
+        FIT_GENERATOR if method == "fit_generator" else FIT if method == "fit" else ("x", "steps" if method.endswith("_generator") else "y")
+    )
+    found = {name: arg for name, arg in zip(order, call.args, strict=False) if not isinstance(arg, ast.Starred)}
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            found[RENAMED.get(keyword.arg, keyword.arg)] = keyword.value
+    return found
+
+
+def _usage(node: ast.expr, parent: ast.AST | None, outer: ast.AST | None) -> tuple[str, str, ast.AST]:
+    """How an expression is used by what stands around it; an empty kind for what is no use."""
+    if isinstance(parent, ast.Attribute):
+        called = isinstance(outer, ast.Call) and outer.func is parent
+        return ("method" if called else "member"), parent.attr, (outer if called and outer is not None else parent)
+    if isinstance(parent, ast.Call) and parent.func is not node:
+        return "call", "", parent
+    if isinstance(parent, ast.keyword) and isinstance(outer, ast.Call):
+        return "call", "", outer
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return "item", "", parent
+    if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
+        return "loop", "", parent
+    if parent is None or isinstance(parent, (ast.Return, ast.Expr, ast.Tuple, ast.List, ast.Assign, ast.Dict, ast.IfExp)):
+        return "", "", node
+    return "other", "", parent
+
+
+def unknown_reason(value: object) -> str:
+    """Why something is unknown, to stand after a colon."""
+    return value.reason if isinstance(value, Unknown) and value.reason else "it is known only at run time"

@@ -1,0 +1,189 @@
+"""The migration of one file: its specs, its changed code, and what was found."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from pipegen.compilation import inspect
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group, group_flows
+from pipegen.migrate.interpret import collect
+from pipegen.migrate.mistakes import find_mistakes
+from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
+from pipegen.migrate.report import report_text
+from pipegen.migrate.rewrite import Rewriter
+from pipegen.migrate.write_spec import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.migrate.interpret import Collected
+
+SUFFIX = ".pipegen.yaml"
+
+
+@dataclass
+class Migration:
+    """What became of one file.
+
+    Attributes:
+        code: The file.
+        specs: The texts of the specs, by file name.
+        changed: The code after the migration; of a notebook that of its cells, joined.
+        findings: The report's content.
+        concerned: Whether the file has to do with `ImageDataGenerator` at all.
+    """
+
+    code: Code
+    specs: dict[str, str] = field(default_factory=dict)
+    changed: str = ""
+    findings: Findings = field(default_factory=Findings)
+    concerned: bool = False
+
+    @property
+    def broken(self) -> bool:
+        """Whether the file could not be read."""
+        return bool(self.findings.of("broken"))
+
+    def diff(self) -> str:
+        """The changed code as a unified diff; of a notebook cell by cell."""
+        if not self.changed or self.changed == self.code.text:
+            return ""
+        name = os.path.basename(self.code.file)
+        if not self.code.cells:
+            return _unified(self.code.text, self.changed, f"a/{name}", f"b/{name}")
+        parts = []
+        for number, before, after in self._cells():
+            if before != after:
+                parts.append(_unified(before, after, f"a/{name} cell {number}", f"b/{name} cell {number}"))
+        return "".join(parts)
+
+    def patch(self) -> str:
+        """A patch file: of a notebook against the file itself, where it is stored as Jupyter stores it, else cell by cell."""
+        if self.code.notebook is None or self.code.raw.rstrip("\n") != _dumped(self.code.notebook):
+            return self.diff()
+        changed = json.loads(self.code.raw)
+        cells = changed["cells"] if "cells" in changed else changed["worksheets"][0]["cells"]
+        for number, before, after in self._cells():
+            if before != after:
+                key = "source" if "source" in cells[number - 1] else "input"
+                cells[number - 1][key] = after.splitlines(keepends=True)
+        name = os.path.basename(self.code.file)
+        end = "\n" if self.code.raw.endswith("\n") else ""
+        return _unified(self.code.raw, _dumped(changed) + end, f"a/{name}", f"b/{name}")
+
+    def _cells(self) -> Iterator[tuple[int, str, str]]:
+        """Each code cell's number and its text before and after; lines that are not Python are put back."""
+        notebook = cast("dict[str, Any]", self.code.notebook)
+        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+        plain, changed = self.code.text.split("\n"), self.changed.split("\n")
+        starts = [changed.index(cell_mark(cell.number)) + 1 for cell in self.code.cells]
+        ends = [*(start - 1 for start in starts[1:]), len(changed) - 1]
+        for cell, first, last in zip(self.code.cells, starts, ends, strict=True):
+            original = (cell_source(cells[cell.number - 1]) or "").split("\n")
+            own = plain[cell.before : cell.before + cell.lines]
+            after: list[str] = []
+            for i, (new, here) in enumerate(_aligned(own, changed[first:last])):
+                after += [*new, *([original[i]] if here == [own[i]] else here)]
+            yield cell.number, "\n".join(original), "\n".join(after)
+
+    def report(self) -> str:
+        """The report."""
+        return report_text(self.findings, self.code.place)
+
+
+def migrate(file: str) -> Migration:
+    """Migrate a `.py` or `.ipynb` file; nothing is written.
+
+    Raises:
+        OSError: If the file cannot be opened.
+    """
+    return migrate_code(read_code(file))
+
+
+def migrate_code(code: Code, *, always: bool = False) -> Migration:
+    """Migrate what was read; with `always`, walk through code that does not name `ImageDataGenerator` too."""
+    result = Migration(code, findings=code.findings)
+    if code.tree is None or not (always or "ImageDataGenerator" in code.text or "flow_from_d" in code.text):
+        return result
+    try:
+        found = collect(code.tree)
+        groups = group_flows(found)
+        find_mistakes(found, groups, result.findings)
+        result.concerned = bool(found.generators or found.flows)
+        _without_flow(found, result.findings)
+        written = _specs(code, groups, result, frozenset(id(owner) for owner, _ in found.fits))
+        result.changed = Rewriter(code, found, result.findings).run(written)
+        _check(result)
+    except RecursionError:
+        result.findings.add("PG601", 0, "the code is nested too deeply to be followed")
+    return result
+
+
+def _check(result: Migration) -> None:
+    """Take changes back that are no Python, which only a way of writing that was not thought of can bring about."""
+    try:
+        ast.parse(result.changed)
+    except SyntaxError:
+        result.changed = result.code.text
+        result.findings.add(
+            "PG615", 0, "the code is not edited: it is written in a way that the edits do not fit", "the report says what to do"
+        )
+
+
+def _without_flow(found: Collected, findings: Findings) -> None:
+    """Generators whose iterators are not seen."""
+    for generator in found.generators:
+        if not any(f.generator is generator for f in found.flows):
+            message = "no iterator of this ImageDataGenerator is seen in this file"
+            findings.add("PG612", generator.line, message, "migrate the file that calls `flow…` on it, or write the spec by hand")
+
+
+def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[tuple[Group, str]]:
+    """Write a spec for each group that has one."""
+    stem = os.path.splitext(os.path.basename(code.file))[0]
+    written: list[tuple[Group, str]] = []
+    for group in groups:
+        name = stem if not written else f"{stem}-{len(written) + 1}"
+        file = f"{name}{SUFFIX}"
+        text = Writer(group, os.path.basename(code.file), result.findings, fitted).text()
+        if text is None:
+            continue
+        for problem in inspect(file, text=text).diagnostics:
+            if problem.severity.value == "error":
+                result.findings.add(
+                    "PG630", group.first.line, f"the spec does not hold what the code asks for: {problem.message}", "mend it by hand"
+                )
+        result.specs[file] = text
+        written.append((group, file))
+    return written
+
+
+def _unified(before: str, after: str, old: str, new: str) -> str:
+    lines = list(difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), old, new))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _dumped(notebook: object) -> str:
+    return json.dumps(notebook, indent=1, ensure_ascii=False)
+
+
+def _aligned(before: list[str], after: list[str]) -> list[tuple[list[str], list[str]]]:
+    """For each old line the new lines that come before it, and those that stand in its place."""
+    inserted: list[list[str]] = [[] for _ in range(len(before) + 1)]
+    places: list[list[str]] = [[] for _ in before]
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for i in range(b - a):
+                places[a + i] = [after[c + i]]
+        elif tag == "insert":
+            inserted[a] = list(after[c:d])
+        else:
+            places[a] = list(after[c:d])
+    places[-1] += inserted[-1]
+    return list(zip(inserted[:-1], places, strict=True))

@@ -1,0 +1,97 @@
+"""Calls of `fit` and its kin as Keras 3 has them, with a dataset of known length."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, cast
+
+from pipegen.migrate.signatures import DROPPED, STEPS
+
+if TYPE_CHECKING:
+    from pipegen.migrate.edits import Edits
+    from pipegen.migrate.findings import Findings
+    from pipegen.migrate.interpret import ModelCall
+
+
+def edit_model_call(edits: Edits, call: ModelCall, findings: Findings, replaced: dict[int, str]) -> None:
+    """Edit one call.
+
+    Args:
+        edits: Takes the edit.
+        call: The call.
+        findings: Takes what changes its meaning.
+        replaced: Other texts for arguments, by the id of their node.
+    """
+    node = call.node
+    function = cast("ast.Attribute", node.func)
+    method = function.attr.removesuffix("_generator").replace("predict_classes", "predict")
+    if function.attr == "predict_classes":
+        findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "take `predict(…).argmax(axis=1)`")
+        return
+    unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+    too_many = function.attr != "fit_generator" and len(node.args) > 2
+    if unsure or too_many or (function.attr in ("fit", "evaluate", "predict") and len(node.args) > 1):
+        findings.add(
+            "PG615", node.lineno, f"the arguments of `{function.attr}` are not edited, since they are given by position", "name them"
+        )
+        return
+    kept = {name: value for name, value in call.args.items() if name not in STEPS and name not in DROPPED}
+    dropped = [name for name in call.args if name not in kept]
+    if method == function.attr and not dropped and not replaced:
+        return
+    for name in dropped:
+        _tell(name, call, findings)
+    texts: list[str] = []
+    for name, value in kept.items():
+        text = replaced.get(id(value)) or _edited(edits, value)
+        texts.append(text if name == "x" and not texts else f"{name}={text}")
+    callee = f"{edits.source(function.value)}.{method}"
+    opening = node.col_offset + len(callee.split("\n")[-1]) + 1
+    edits.replace(node, f"{callee}({_layout(edits, node, texts, opening)})")
+
+
+def _edited(edits: Edits, node: ast.expr) -> str:
+    """The text of an argument with the edits inside it."""
+    first, last = edits.span(node)
+    inner = sorted((a, b, text) for (a, b), text in edits.pending() if first <= a and b <= last)
+    done: list[str] = []
+    at = first
+    for a, b, text in inner:
+        if a >= at:
+            done += [edits.text[at:a], text]
+            at = b
+    return "".join([*done, edits.text[at:last]])
+
+
+def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str:
+    """Arguments on one line, or one a line where they were on several; `opening` is the column after the bracket."""
+    first = node.args[0] if node.args else node.keywords[0].value if node.keywords else node
+    lines = {n.lineno for n in (*node.args, *(k.value for k in node.keywords))}
+    if len(lines) <= 1 or len(texts) <= 1:
+        return ", ".join(texts)
+    line = edits.text.splitlines()[first.lineno - 1]
+    if first.lineno == node.lineno:
+        return (",\n" + " " * opening).join(texts)
+    indent = line[: len(line) - len(line.lstrip())]
+    outer = edits.text.splitlines()[node.lineno - 1]
+    back = outer[: len(outer) - len(outer.lstrip())]
+    return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
+
+
+def _tell(name: str, call: ModelCall, findings: Findings) -> None:
+    """What it means that an argument goes."""
+    value, line = call.args[name], call.args[name].lineno
+    if name in DROPPED:
+        return
+    part = {"steps_per_epoch": "training", "validation_steps": "validation"}.get(name, "evaluation")
+    if isinstance(value, ast.Constant) and isinstance(value.value, int):
+        old = next((k.arg for k in call.node.keywords if k.value is value), name) or name
+        unit = "examples" if "samples" in old else "steps"
+        message = f"`{old}={value.value}` counted {unit} by hand; now an epoch is one pass over the data"
+        longer = part == "training" and unit == "steps"
+        help_ = f"for epochs of that length, add `epoch: {{steps: {value.value}}}` to the spec" if longer else ""
+        findings.add("PG622", line, message, help_)
+        return
+    if part != "training" and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv) for n in ast.walk(value)):
+        message = f"`{name}` rounds down, so that the last examples of the {part} data were left out"
+        findings.add("PG649", line, message, "now every example counts once")

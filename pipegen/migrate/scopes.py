@@ -1,0 +1,265 @@
+"""Which names a scope binds, where, and to what: enough to say what a name holds at a place without running anything."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal
+
+Position = tuple[int, int]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+Node = ast.Module | Definition | ast.ClassDef | ast.Lambda | Comprehension
+
+_CHANGING = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One place where a name gets a value.
+
+    Attributes:
+        after: The position from which on it holds.
+        kind: `value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the
+            object itself is changed in place; `other`: something that is not followed, such as a loop's target.
+        straight: Whether the statement runs whenever its scope does, once and in order.
+        column: For `changed` by `name['column'] = value`: that column, where it is a text.
+    """
+
+    name: str
+    after: Position
+    kind: Literal["value", "import", "def", "class", "param", "changed", "other"]
+    straight: bool
+    value: ast.expr | None = None
+    path: tuple[int, ...] = ()
+    dotted: str = ""
+    node: ast.AST | None = None
+    column: str | None = None
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names of a module, a function, a class, a lambda or a comprehension."""
+
+    node: Node
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    module_names: set[str] = field(default_factory=set)
+    stars: list[str] = field(default_factory=list)
+    """Modules of `from MODULE import *`."""
+    loops: list[tuple[Position, Position]] = field(default_factory=list)
+
+    def is_once(self, at: Position) -> bool:
+        """Whether a place lies in no loop of the scope, so that nothing after it comes before it."""
+        return not any(first <= at <= last for first, last in self.loops)
+
+    def add(self, binding: Binding) -> None:
+        """Record one binding."""
+        self.bindings.setdefault(binding.name, []).append(binding)
+
+
+def start(node: ast.AST) -> Position:
+    """Where a node begins."""
+    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+
+
+def end(node: ast.AST) -> Position:
+    """Where a node ends."""
+    return (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
+
+
+def scope_of(node: Node) -> Scope:
+    """The scope that a node opens."""
+    scope = Scope(node)
+    if isinstance(node, (ast.Module, ast.ClassDef)):
+        _Reader(scope).block(node.body, straight=True)
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        _params(scope, node.args)
+        _Reader(scope).block(node.body, straight=True)
+    elif isinstance(node, ast.Lambda):
+        _params(scope, node.args)
+    else:
+        for generator in node.generators:
+            for name in _names(generator.target):
+                scope.add(Binding(name, (0, 0), "other", straight=False))
+    for bindings in scope.bindings.values():
+        bindings.sort(key=lambda b: b.after)
+    return scope
+
+
+def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements that run whenever the body does: those of `with` blocks and of `if __name__ == "__main__"` are taken out of them."""
+    found: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
+            found += [statement, *flattened(statement.body)]
+        else:
+            found.append(statement)
+    return found
+
+
+def is_main(test: ast.expr) -> bool:
+    """Whether a condition asks if the file runs as a program."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = (test.left, test.comparators[0])
+    return any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides) and any(
+        isinstance(s, ast.Constant) and s.value == "__main__" for s in sides
+    )
+
+
+def _params(scope: Scope, args: ast.arguments) -> None:
+    every = [
+        *args.posonlyargs,
+        *args.args,
+        *args.kwonlyargs,
+        *([args.vararg] if args.vararg else []),
+        *([args.kwarg] if args.kwarg else []),
+    ]
+    for arg in every:
+        scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
+
+
+def _names(target: ast.AST) -> list[str]:
+    return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+class _Reader:
+    """Collects the bindings of one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def block(self, body: list[ast.stmt], *, straight: bool) -> None:
+        for statement in body:
+            self.statement(statement, straight)
+
+    def statement(self, node: ast.stmt, straight: bool) -> None:
+        after = end(node)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self._bind(node.name, after, "def", straight, node=node)
+            self._of_inner(node)
+            return
+        if isinstance(node, ast.ClassDef):
+            self._bind(node.name, after, "class", straight, node=node)
+            return
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._target(target, node.value, after, straight)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._target(node.target, node.value, after, straight)
+        elif isinstance(node, ast.AugAssign):
+            self._other(node.target, after)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            self._import(node, after, straight)
+        elif isinstance(node, ast.Global):
+            self.scope.module_names.update(node.names)
+        elif isinstance(node, ast.Delete):
+            for target in node.targets:
+                self._other(target, after)
+        self._expressions(node, straight)
+        self._inside(node, straight)
+
+    def _inside(self, node: ast.stmt, straight: bool) -> None:
+        """The blocks of a compound statement."""
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            self.scope.loops.append((start(node), end(node)))
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            self._other(node.target, start(node.body[0]))
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    self._other(item.optional_vars, start(node))
+        stays = straight and (isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.If) and is_main(node.test)))
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                self.block([s for s in block if isinstance(s, ast.stmt)], straight=stays and name == "body")
+        for handler in getattr(node, "handlers", ()):
+            if handler.name:
+                self._bind(handler.name, start(handler), "other", False)
+            self.block(handler.body, straight=False)
+        for case in getattr(node, "cases", ()):
+            self._case(case, start(node))
+
+    def _case(self, case: ast.match_case, after: Position) -> None:
+        for inner in ast.walk(case.pattern):
+            name = getattr(inner, "name", None) or getattr(inner, "rest", None)
+            if isinstance(name, str):
+                self._bind(name, after, "other", False)
+        self.block(case.body, straight=False)
+
+    def _expressions(self, node: ast.stmt, straight: bool) -> None:
+        """Walrus targets, and calls that change an object in place, in a statement's own expressions."""
+        todo: list[ast.AST] = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.excepthandler))]
+        while todo:
+            inner = todo.pop()
+            if isinstance(inner, (ast.Lambda, ast.stmt)):
+                continue
+            if isinstance(inner, ast.NamedExpr):
+                self._bind(inner.target.id, end(node), "other", False)
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _CHANGING:
+                owner = inner.func.value
+                if isinstance(owner, ast.Name):
+                    self._bind(owner.id, end(node), "changed", straight)
+            todo += list(ast.iter_child_nodes(inner))
+
+    def _of_inner(self, function: Definition) -> None:
+        """Names of the module that a function rebinds, or whose objects it changes."""
+        declared = {name for n in ast.walk(function) if isinstance(n, ast.Global) for name in n.names}
+        for n in ast.walk(function):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and n.id in declared:
+                self._bind(n.id, start(function), "other", False)
+
+    def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:
+        if isinstance(target, ast.Name):
+            self._bind(target.id, after, "value", straight, value=value, path=path)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            starred = any(isinstance(t, ast.Starred) for t in target.elts)
+            for i, inner in enumerate(target.elts):
+                if starred:
+                    self._other(inner, after)
+                else:
+                    self._target(inner, value, after, straight, (*path, i))
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            key = target.slice.value if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str) else None
+            self._bind(target.value.id, after, "changed", straight, value=value, column=key)
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id != "self":
+            self._bind(target.value.id, after, "changed", straight)
+        elif isinstance(target, ast.Starred):
+            self._other(target.value, after)
+
+    def _other(self, target: ast.expr, after: Position) -> None:
+        if isinstance(target, (ast.Subscript, ast.Attribute)):
+            if isinstance(target.value, ast.Name):
+                self._bind(target.value.id, after, "changed", False)
+            return
+        for name in _names(target):
+            self._bind(name, after, "other", False)
+
+    def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                dotted = alias.name if alias.asname else alias.name.split(".")[0]
+                self._bind(alias.asname or dotted, after, "import", straight, dotted=dotted)
+            elif alias.name == "*":
+                self.scope.stars.append(node.module or "")
+            else:
+                dotted = f"{'.' * node.level}{node.module or ''}.{alias.name}"
+                self._bind(alias.asname or alias.name, after, "import", straight, dotted=dotted)
+
+    def _bind(
+        self,
+        name: str,
+        after: Position,
+        kind: Literal["value", "import", "def", "class", "param", "changed", "other"],
+        straight: bool,
+        *,
+        value: ast.expr | None = None,
+        path: tuple[int, ...] = (),
+        dotted: str = "",
+        node: ast.AST | None = None,
+        column: str | None = None,
+    ) -> None:
+        self.scope.add(Binding(name, after, kind, straight, value, path, dotted, node, column))

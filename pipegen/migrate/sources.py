@@ -1,0 +1,273 @@
+"""The `source` and `splits` of a spec: where the data of each iterator lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.migrate.groups import data_key
+from pipegen.migrate.steps import number
+from pipegen.migrate.values import Generator, OneHot, Table, Unknown, plain
+from pipegen.spec.scalars import flow_scalar
+
+if TYPE_CHECKING:
+    from pipegen.migrate.findings import Findings
+    from pipegen.migrate.groups import Group
+    from pipegen.migrate.values import Flow
+
+_UNLABELLED = (None, "input")
+WITHOUT_CLASSES = ("raw", "other", "multi_output")
+"""Class modes whose labels are numbers or several columns."""
+
+
+@dataclass
+class Sources:
+    """Writes the sections `source` and `splits` of a group.
+
+    Attributes:
+        group: The iterators.
+        findings: Takes what is not known.
+        params: Takes the paths.
+    """
+
+    group: Group
+    findings: Findings
+    params: dict[str, str]
+
+    def labelled(self) -> bool:
+        """Whether the first iterator has labels that are classes."""
+        flow = self.group.first
+        if flow.method == "flow":
+            return "y" in flow.args and plain(flow.argument("y")) is not None
+        return class_mode(flow) not in (*_UNLABELLED, *WITHOUT_CLASSES) and not _all_in_one(flow)
+
+    def lines(self) -> list[str] | None:
+        """The sections; `None`, with a finding, where nothing of the data is known."""
+        parts = self._readable()
+        if not parts:
+            return None
+        shared = self._shared(parts)
+        if shared is not None:
+            return shared
+        if (list(parts) == ["train"] and self.labelled()) or (list(parts) == ["predict"] and not self.labelled()):
+            flow = next(iter(parts.values()))
+            source = self._source(flow, "data")
+            return None if source is None else [f"source: {source}"]
+        sources = {split: self._source(flow, split) for split, flow in parts.items()}
+        if any(source is None for source in sources.values()):
+            return None
+        return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
+
+    def _readable(self) -> dict[str, Flow]:
+        """The parts that one source can hold: all with labels like the first."""
+        first = self.group.first
+        return {
+            split: flow for split, flow in self.group.parts.items() if flow is first or first.method == "flow" or self._alike(first, flow)
+        }
+
+    def _alike(self, first: Flow, flow: Flow) -> bool:
+        bare = (class_mode(f) in _UNLABELLED or _all_in_one(f) for f in (first, flow))
+        return len(set(bare)) == 1
+
+    def left_out(self) -> list[Flow]:
+        """Iterators without labels beside labelled ones, which `predict_on` serves."""
+        kept = list(self._readable().values())
+        return [flow for flow in self.group.parts.values() if flow not in kept]
+
+    # Both subsets of the same data
+
+    def _shared(self, parts: dict[str, Flow]) -> list[str] | None:
+        """One source with `splits`, where the iterators are parts of the same data."""
+        if list(parts) != ["train", "validation"]:
+            return None
+        train, validation = parts["train"], parts["validation"]
+        tables = [f.argument("dataframe") for f in (train, validation)]
+        if all(isinstance(t, Table) and t.split is not None for t in tables) and tables[0].split is tables[1].split:  # type: ignore[union-attr]
+            return self._dealt(train, tables[0])  # type: ignore[arg-type]
+        if data_key(train) is None or data_key(train) != data_key(validation):
+            return None
+        if train.get("subset") != "training" or validation.get("subset") != "validation":
+            return None
+        source = self._source(train, "data")
+        if source is None:
+            return None
+        share = train.generator.get("validation_split") if isinstance(train.generator, Generator) else None
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec takes a fifth: put the share there")
+            share = 0.2
+        rest = number(round(1 - share, 10))
+        comment = (
+            "the first files of each class are validation, as in Keras"
+            if train.method == "flow_from_directory"
+            else "the first rows are validation, as in Keras"
+        )
+        return [f"source: {source}", f"splits: {{method: keras, parts: {{train: {rest}, validation: {number(share)}}}}}  # {comment}"]
+
+    def _dealt(self, train: Flow, table: Table) -> list[str] | None:
+        """A table that `train_test_split` dealt out."""
+        source = self._source(train, "data")
+        if source is None or table.split is None:
+            return None
+        test = table.split.test
+        stratify = ", stratify: label" if table.split.stratified and self.labelled() else ""
+        self.findings.add(
+            "PG620", table.split.node.lineno, "`train_test_split` becomes `splits`, which chooses other rows, the same ones in every run"
+        )
+        if isinstance(test, int):
+            self.findings.add(
+                "PG610", table.split.node.lineno, "the split is a count of rows", "the spec takes a fifth: put the share there"
+            )
+            test = 0.2
+        return [f"source: {source}", f"splits: {{parts: {{train: {number(round(1 - test, 10))}, validation: {number(test)}}}{stratify}}}"]
+
+    # Single sources
+
+    def _source(self, flow: Flow, name: str) -> str | None:
+        if flow.method == "flow_from_directory":
+            return self._folder(flow, name)
+        if flow.method == "flow_from_dataframe":
+            return self._csv(flow, name)
+        return self._arrays(flow)
+
+    def _path(self, name: str, path: object, line: int, what: str) -> str:
+        """A param for a path; what is not known gets a name that stands for it."""
+        if not isinstance(path, str) or not path:
+            reason = path.reason if isinstance(path, Unknown) and path.reason else "it is no text"
+            at = path.line if isinstance(path, Unknown) and path.line else line
+            default = f"path/to/{name}"
+            self.findings.add(
+                "PG610", at, f"{what} is not known: {reason}", f"the spec has `{default}`: put the path there, or `--set {name}=…`"
+            )
+            self.params[name] = f"{{type: path, default: {default}}}  # not known from the code"
+        else:
+            self.params[name] = f"{{type: path, default: {flow_scalar(path)}}}"
+        return f"${name}"
+
+    def _folder(self, flow: Flow, name: str) -> str:
+        directory = flow.args.get("directory")
+        given = plain(directory.value) if directory is not None else Unknown("no folder is given", flow.line)
+        path = self._path(name, given, flow.line, "the folder")
+        extra = ""
+        if not self._has_labels(flow):
+            extra += ", labels: none"
+        classes = self._classes(flow) if self._has_labels(flow) else ""
+        if flow.get("follow_links"):
+            extra += ", follow_links: true"
+        return f"{{image_folder: {{path: {path}{classes}{extra}}}}}"
+
+    def _has_labels(self, flow: Flow) -> bool:
+        return class_mode(flow) not in _UNLABELLED and not _all_in_one(flow)
+
+    def _classes(self, flow: Flow) -> str:
+        if "classes" not in flow.args:
+            return ""
+        classes = plain(flow.args["classes"].value)
+        if isinstance(classes, (list, tuple)) and classes and all(isinstance(c, str) for c in classes):
+            return f", classes: [{', '.join(flow_scalar(c) for c in classes)}]"
+        if classes is not None:
+            reason = classes.reason if isinstance(classes, Unknown) else f"{classes!r} is no list of names"
+            self.findings.add("PG610", flow.args["classes"].node.lineno, f"`classes` is not known: {reason}", "add `classes` to the source")
+        return ""
+
+    def _csv(self, flow: Flow, name: str) -> str | None:
+        table = flow.argument("dataframe")
+        if not isinstance(table, Table):
+            reason = table.reason if isinstance(table, Unknown) else "it does not come from a file"
+            line = table.line if isinstance(table, Unknown) and table.line else flow.line
+            message = f"the table is not known: {reason}"
+            self.findings.add("PG611", line, message, "save it with `to_csv`, and name that file in the spec")
+            table = Table("")
+        if table.filtered:
+            return None
+        path = self._path(
+            f"{name}_table" if name != "data" else "table",
+            table.path or Unknown("the code makes it", flow.line),
+            flow.line,
+            "the table's path",
+        )
+        features = [f"image: {{kind: image, column: {self._column(flow, table, 'x_col', 'filename')}{self._root(flow, name, table)}}}"]
+        if class_mode(flow) in WITHOUT_CLASSES:
+            features += self._targets(flow, table)
+        elif self._has_labels(flow):
+            features.append(f"label: {{kind: label, column: {self._column(flow, table, 'y_col', 'class')}{self._classes(flow)}}}")
+            message = "classes are ordered as texts by Keras; a column of whole numbers is ordered as numbers by pipegen"
+            self.findings.add("PG624", flow.line, message)
+        if weighted(flow):
+            features.append(f"weight: {{kind: weight, column: {self._column(flow, table, 'weight_col', 'weight')}}}")
+        form = f", separator: {_separator(table.separator)}" if table.separator is not None else ""
+        form += "" if table.header else ", header: false"
+        return f"{{csv: {{path: {path}{form}, features: {{{', '.join(features)}}}}}}}"
+
+    def _targets(self, flow: Flow, table: Table) -> list[str]:
+        """Numbers as targets: one column, several as one vector, or several outputs."""
+        value = plain(flow.args["y_col"].value) if "y_col" in flow.args else "class"
+        if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value) or not value:
+            return [f"target: {{kind: tensor, column: {self._column(flow, table, 'y_col', 'class')}}}"]
+        columns = [self._known(table, v) for v in value]
+        if class_mode(flow) == "multi_output":
+            return [f"target_{i}: {{kind: tensor, column: {column}}}" for i, column in enumerate(columns, 1)]
+        return [f"target: {{kind: tensor, columns: [{', '.join(columns)}]}}"]
+
+    def _known(self, table: Table, name: str) -> str:
+        """A column as a spec names it."""
+        if name in table.changed:
+            message = f"the column `{name}` is built by code"
+            help_ = "the spec reads it as the file has it: save the table with `to_csv`, and name that"
+            self.findings.add("PG611", table.changed[name], message, help_)
+        if not table.header:
+            return str(table.names.index(name)) if table.names and name in table.names else "0"
+        return flow_scalar(name)
+
+    def _column(self, flow: Flow, table: Table, argument: str, default: str) -> str:
+        value: Any = plain(flow.args[argument].value) if argument in flow.args else default
+        if not isinstance(value, str):
+            line = flow.args[argument].node.lineno
+            reason = value.reason if isinstance(value, Unknown) else "several columns are no single label"
+            self.findings.add("PG610", line, f"`{argument}` is not known: {reason}", f"the spec has `{default}`: put the column there")
+            value = default
+        return self._known(table, value)
+
+    def _root(self, flow: Flow, name: str, table: Table) -> str:
+        given = plain(flow.args["directory"].value) if "directory" in flow.args else None
+        if given is None:
+            return ", root: ." if "/" in table.path else ""
+        param = "images" if name == "data" else f"{name}_images"
+        path = given if not isinstance(given, str) or given else "."
+        return f", root: {self._path(param, path, flow.line, 'the folder of the images')}"
+
+    def _arrays(self, flow: Flow) -> str:
+        label = ", label: {kind: label}" if self.labelled() else ""
+        weight = ", weight: {kind: weight}" if weighted(flow) else ""
+        return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"
+
+
+def _separator(text: str) -> str:
+    return '"\\t"' if text == "\t" else flow_scalar(text)
+
+
+def class_mode(flow: Flow) -> Any:
+    """The kind of labels of an iterator, by Keras' word; for those of `flow` by what the labels are known to be."""
+    if flow.method == "flow":
+        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
+    if "class_mode" in flow.args and plain(flow.args["class_mode"].value) is None:
+        return None
+    return flow.get("class_mode", "categorical")
+
+
+def weighted(flow: Flow) -> bool:
+    """Whether the examples have weights."""
+    name = {"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")
+    given = flow.args.get(name)
+    return given is not None and plain(given.value) is not None
+
+
+def targets(flow: Flow) -> int:
+    """How many columns are targets."""
+    value = flow.get("y_col", "class")
+    return len(value) if isinstance(value, (list, tuple)) else 1
+
+
+def _all_in_one(flow: Flow) -> bool:
+    """The way to read a folder without classes: `classes=['.']`, or the folder itself as the only class of its parent."""
+    classes = flow.get("classes")
+    return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])

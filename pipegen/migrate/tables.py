@@ -1,0 +1,77 @@
+"""DataFrames that come from a file: which one, how it is read, and what the code does to it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.values import Const, Frame, Seq, Share, Table, Unknown, Value, plain
+
+if TYPE_CHECKING:
+    from pipegen.migrate.evaluate import Evaluator
+
+_HARMLESS = ("dtype", "encoding", "engine", "low_memory", "usecols")
+_KEEPING = ("sample", "reset_index", "copy", "astype", "sort_values", "sort_index")
+"""Methods that keep the rows; their order does not matter once the data is shuffled and split anew."""
+
+
+def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool) -> Value:
+    """`pandas.read_csv` of a known file."""
+    args = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
+    if any(k.arg is None for k in node.keywords) or len(node.args) > 1:
+        return Unknown("the table is read with arguments that are not followed", node.lineno)
+    first = evaluator.value(node.args[0], frame) if node.args else args.pop("filepath_or_buffer", Unknown("no file is named", node.lineno))
+    path = plain(first)
+    if not isinstance(path, str):
+        return path if isinstance(path, Unknown) and path.line else Unknown("the path of the table is not known", node.lineno)
+    if path.lower().endswith((".gz", ".zip", ".bz2", ".xz", ".parquet")) or "://" in path:
+        return Unknown("the table is compressed, or not a file of text on this machine", node.lineno)
+    separator = plain(args.pop("sep", args.pop("delimiter", Const("\t" if tab else None))))
+    if plain(args.pop("delim_whitespace", Const(False))) is True or separator in (r"\s+", r"\s*"):
+        separator = "whitespace"
+    header = plain(args.pop("header", Const("infer")))
+    names = plain(args.pop("names", Const(None)))
+    odd = next((k for k in args if k not in _HARMLESS), None)
+    if odd is not None:
+        return Unknown(f"the table is read with `{odd}`", node.lineno)
+    if header not in (None, 0, "infer") or isinstance(names, Unknown) or not (separator is None or _is_separator(separator)):
+        return Unknown("the table is read with arguments that have no counterpart", node.lineno)
+    named = tuple(str(n) for n in names) if isinstance(names, (list, tuple)) else None
+    if named is not None and header == 0:
+        return Unknown("the table's header is replaced by other names", node.lineno)
+    has_header = header in (0, "infer") and named is None
+    return Table(path, None if separator == "," else separator, has_header, named)
+
+
+def _is_separator(text: object) -> bool:
+    return isinstance(text, str) and (text == "whitespace" or (len(text) == 1 and text not in '"\r\n'))
+
+
+def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Value:
+    """`train_test_split` of one table."""
+    if len(values) != 1 or not isinstance(values[0], Table) or values[0].split is not None:
+        return Unknown("the data is split by `train_test_split`", node.lineno)
+    args = {k.arg: k.value for k in node.keywords if k.arg is not None}
+    test = plain(evaluator.value(args["test_size"], frame)) if "test_size" in args else None
+    train = plain(evaluator.value(args["train_size"], frame)) if "train_size" in args else None
+    if test is None and isinstance(train, float) and 0 < train < 1:
+        test = round(1 - train, 6)
+    if test is None and "test_size" not in args and "train_size" not in args:
+        test = 0.25
+    if isinstance(test, bool) or not isinstance(test, (int, float)) or not (0 < test < 1 or (isinstance(test, int) and test > 1)):
+        return Unknown("the size of the split is not known", node.lineno)
+    share = Share(node, test, "stratify" in args and not (isinstance(args["stratify"], ast.Constant) and args["stratify"].value is None))
+    return Seq((replace(values[0], part="train", split=share), replace(values[0], part="test", split=share)))
+
+
+def table_method(table: Table, name: str, node: ast.Call) -> Value:
+    """What a method of a DataFrame gives."""
+    chooses = name == "sample" and any(k.arg in ("n", "replace") or (k.arg == "frac" and _is_share(k.value)) for k in node.keywords)
+    if name in _KEEPING and not chooses and not (name == "sample" and node.args):
+        return table
+    return Unknown(f"the table's rows or columns are changed by `.{name}(…)`", node.lineno)
+
+
+def _is_share(node: ast.expr) -> bool:
+    return not (isinstance(node, ast.Constant) and node.value in (1, 1.0))

@@ -1,0 +1,196 @@
+"""The text of a spec for a group of iterators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, targets, weighted
+from pipegen.migrate.steps import Step, Steps
+from pipegen.migrate.values import Generator, Unknown, plain
+
+if TYPE_CHECKING:
+    from pipegen.migrate.findings import Findings
+    from pipegen.migrate.groups import Group
+    from pipegen.migrate.values import Flow
+
+_METHODS = {
+    "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
+}  # fmt: skip
+_ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
+
+
+@dataclass
+class Writer:
+    """Writes one spec.
+
+    Attributes:
+        group: The iterators.
+        file: The script, as its comments name it.
+        findings: Takes what is not known and what changes.
+        fitted: The generators that `fit` is called on, by their ids.
+    """
+
+    group: Group
+    file: str
+    findings: Findings
+    fitted: frozenset[int] = frozenset()
+    params: dict[str, str] = field(default_factory=dict)
+
+    def text(self) -> str | None:
+        """The spec; `None`, with a finding, where no data is known to read."""
+        source = Sources(self.group, self.findings, self.params).lines()
+        if source is None:
+            return None
+        steps = self._steps()
+        batch = self._batch()
+        lines = [
+            "# yaml-language-server: $schema=pipegen.schema.json",
+            f"# Written by `pipegen migrate {self.file}`. Paths are relative to this file.",
+            "pipegen: 1",
+            "params:",
+            *(f"  {name}: {text}" for name, text in self.params.items()),
+            *source,
+            *(["transforms:", *(f"  - {s.text}" + (f"  # {s.comment}" if s.comment else "") for s in steps)] if steps else []),
+            *self._order(),
+            f"batch: {{size: {batch}}}",
+            *self._output(),
+        ]
+        if not self.params:
+            lines.remove("params:")
+        return "\n".join(lines) + "\n"
+
+    @property
+    def _files(self) -> bool:
+        return self.group.method != "flow"
+
+    def _steps(self) -> list[Step]:
+        flow = self.group.first
+        for each in self.group.parts.values():
+            if "**" in each.args:
+                self._report_unpacked(each)
+        size, steps = self._resize(flow)
+        generator = flow.generator
+        if not isinstance(generator, Generator):
+            reason = generator.reason if isinstance(generator, Unknown) else "it is not known"
+            self.findings.add("PG612", flow.line, f"the generator of `{flow.method}` is not known: {reason}", "add its steps by hand")
+            return steps
+        if "**" in generator.args:
+            self._report_unpacked(generator)
+        if generator.subclass is not None:
+            methods = ", ".join(f"`{m.name}`" for m in generator.subclass.body if hasattr(m, "name"))
+            message = f"`{generator.subclass.name}` is a subclass of ImageDataGenerator" + (
+                f" with {methods} of its own" if methods else ""
+            )
+            self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
+        writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted)
+        if "train" in self.group.parts:
+            steps += writer.augmentation()
+        return steps + writer.values()
+
+    def _report_unpacked(self, thing: Generator | Flow) -> None:
+        argument = thing.args["**"]
+        reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is no dict"
+        self.findings.add(
+            "PG610", argument.node.lineno, f"the arguments that are unpacked here are not known: {reason}", "add them by hand"
+        )
+
+    def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
+        if not self._files:
+            return None, []
+        steps = []
+        mode = flow.get("color_mode", "rgb")
+        if mode == "grayscale":
+            steps.append(Step("decode: {channels: 1}"))
+        elif mode != "rgb":
+            line = flow.args["color_mode"].node.lineno
+            self.findings.add("PG630", line, f"`color_mode={mode!r}` has no equivalent yet", "the spec gives three channels")
+        message = "a JPEG is turned upright as its EXIF orientation says, which Keras did not look at"
+        self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step leaves it as it is")
+        size = self._size(flow)
+        method = _METHODS.get(str(flow.get("interpolation", "nearest")))
+        if method is None:
+            line = flow.args["interpolation"].node.lineno
+            self.findings.add("PG630", line, "this `interpolation` is unknown", "the spec has bilinear")
+            method = "bilinear"
+        if flow.get("interpolation") == "hamming":
+            self.findings.add("PG623", flow.line, "`interpolation='hamming'` becomes `bilinear` with antialiasing")
+        smooth = ", antialias: true" if method in ("bilinear", "bicubic", "lanczos3") else ""
+        crop = ", mode: crop" if flow.get("keep_aspect_ratio") else ""
+        shown = "$size" if size[0] == size[1] else "[$height, $width]"
+        if size[0] == size[1]:
+            self.params["size"] = f"{{type: int, default: {size[0]}, min: 1}}"
+        else:
+            self.params["height"] = f"{{type: int, default: {size[0]}, min: 1}}"
+            self.params["width"] = f"{{type: int, default: {size[1]}, min: 1}}"
+        comment = (
+            "Keras' default; `bilinear` with `antialias: true` looks better"
+            if method == "nearest" and "interpolation" not in flow.args
+            else ""
+        )
+        steps.append(Step(f"resize: {{size: {shown}{crop}, method: {method}{smooth}}}", comment))
+        return size, steps
+
+    def _size(self, flow: Flow) -> tuple[int, int]:
+        value = plain(flow.args["target_size"].value) if "target_size" in flow.args else (256, 256)
+        if isinstance(value, (list, tuple)) and len(value) >= 2 and all(isinstance(v, int) and 1 <= v <= 32767 for v in value[:2]):
+            others = {str(other.get("target_size", (256, 256))) for other in self.group.parts.values()}
+            if len(others) > 1:
+                self.findings.add("PG623", flow.line, "the splits have different `target_size`; the spec has the training data's")
+            return int(value[0]), int(value[1])
+        line = flow.args["target_size"].node.lineno
+        reason = value.reason if isinstance(value, Unknown) else f"{value!r} is no pair of whole numbers"
+        self.findings.add("PG610", line, f"`target_size` is not known: {reason}", "the spec has 224 by 224: put the size there")
+        return 224, 224
+
+    def _order(self) -> list[str]:
+        train = self.group.parts.get("train")
+        lines = []
+        seed = next((s for s in (f.get("seed") for f in self.group.parts.values()) if isinstance(s, int) and s >= 0), None)
+        if seed is not None and not isinstance(seed, bool):
+            lines.append(f"seed: {seed}")
+        if train is not None and train.get("shuffle", True) in (False, 0):
+            lines.append("shuffle: none")
+        return lines
+
+    def _batch(self) -> str:
+        flow = self.group.first
+        value = flow.get("batch_size", 32)
+        if "batch_size" in flow.args:
+            known = plain(flow.args["batch_size"].value)
+            if not isinstance(known, int) or isinstance(known, bool) or known < 1:
+                reason = known.reason if isinstance(known, Unknown) else f"{known!r} is no size"
+                line = flow.args["batch_size"].node.lineno
+                self.findings.add("PG610", line, f"`batch_size` is not known: {reason}", "the spec has 32: put the size there")
+                value = 32
+        for split, other in self.group.parts.items():
+            size = other.get("batch_size", 32)
+            if other is not flow and size != value:
+                message = f"the {split} data came in batches of {size}; the spec has one size, {value}"
+                self.findings.add("PG622", other.line, message, "results of evaluation and prediction do not depend on it")
+        if "train" in self.group.parts:
+            message = "the last batch of an epoch, where it is not full, is left out of training"
+            self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation is always complete")
+        self.params["batch"] = f"{{type: int, default: {value}, min: 1}}"
+        return "$batch"
+
+    def _output(self) -> list[str]:
+        mode = class_mode(self.group.first)
+        labels = Sources(self.group, self.findings, {}).labelled()
+        lines = []
+        if mode in ("input", "input_image"):
+            lines.append("x: image, y: image")
+        elif labels and mode in _ENCODINGS:
+            lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
+        elif mode in WITHOUT_CLASSES:
+            count = targets(self.group.first)
+            lines.append(f"y: [{', '.join(f'target_{i + 1}' for i in range(count))}]" if mode == "multi_output" else "y: target")
+        if weighted(self.group.first):
+            lines.append("sample_weight: weight")
+        generator = self.group.first.generator
+        first = isinstance(generator, Generator) and generator.get("data_format") == "channels_first"
+        if first:
+            lines.append("channels: first")
+        if isinstance(generator, Generator) and generator.get("dtype") == "float16":
+            lines.append("dtype: float16")
+        return [f"output: {{{', '.join(lines)}}}"] if lines else []

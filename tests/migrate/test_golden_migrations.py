@@ -1,0 +1,86 @@
+"""Scripts and notebooks in the styles that people write, and what `pipegen migrate` makes of them, to the letter.
+
+Each file of `golden/migrate/` holds the code (cells of a notebook are separated by `# %%`) and everything that is printed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipegen.compilation import inspect
+from pipegen.migrate.migration import migrate_code
+from pipegen.migrate.reading import parse_code
+
+if TYPE_CHECKING:
+    from pipegen.migrate.migration import Migration
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "migrate"
+CASES = sorted(GOLDEN.glob("*.md"))
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def notebook(text: str) -> str:
+    """A notebook as Jupyter stores it, with the cells of a text."""
+    cells = [
+        {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": cell.strip("\n").splitlines(keepends=True)}
+        for cell in text.split("# %%\n")
+    ]
+    cells.insert(0, {"cell_type": "markdown", "metadata": {}, "source": ["# Größe\n"]})
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
+
+
+def migration(path: Path) -> Migration:
+    kind, code = _FENCE.findall(path.read_text(encoding="utf-8"))[0]
+    if kind == "notebook":
+        return migrate_code(parse_code(f"{path.stem}.ipynb", notebook(code).encode()))
+    return migrate_code(parse_code(f"{path.stem}.py", code.encode()))
+
+
+def printed(result: Migration) -> str:
+    parts = [f"=== {name}\n{text}" for name, text in result.specs.items()]
+    diff = result.diff()
+    return "\n".join([*parts, *([f"=== changes\n{diff}"] if diff else []), f"=== report\n{result.report()}"])
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_a_migration_reads_as_its_file_shows(path: Path, update_golden: bool) -> None:
+    text = path.read_text(encoding="utf-8")
+    head, _, _ = text.partition("\n```text\n")
+    fresh = f"{head}\n```text\n{printed(migration(path)).rstrip()}\n```\n"
+    if update_golden:
+        path.write_text(fresh, encoding="utf-8")
+    assert fresh == text or update_golden, (
+        f"{path.name} is out of date; look at the difference and run pytest with --update-golden\n{fresh}"
+    )
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_every_spec_is_valid_and_every_change_is_python(path: Path) -> None:
+    result = migration(path)
+    for name, text in result.specs.items():
+        found = inspect(name, text=text)
+        assert [d.message for d in found.diagnostics if d.severity.value == "error"] == []
+        assert found.plans
+    if result.changed:
+        ast.parse(result.changed)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_the_changed_code_names_splits_that_the_spec_has(path: Path) -> None:
+    result = migration(path)
+    for pipe, name in re.findall(r'(\w+) = pipegen\.build\("([^"]+)"', result.changed):
+        used = re.findall(rf"\b{pipe}\.(train|validation|test)\b", result.changed)
+        used += re.findall(rf'\b{pipe}(?:\.\w+\(|\[)"(\w+)"', result.changed)
+        assert used
+        assert set(used) <= set(inspect(name, text=result.specs[name]).plans)
+
+
+def test_there_are_many_cases_and_two_notebooks() -> None:
+    assert len(CASES) >= 25
+    assert sum("```notebook" in path.read_text(encoding="utf-8") for path in CASES) >= 2

@@ -1,0 +1,231 @@
+"""What holds for every migration: sound values, no crash on any Python, patches that apply, mistakes with their lines."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipegen.migrate.migration import Migration, migrate, migrate_code
+from pipegen.migrate.reading import parse_code
+
+IMPORT = "from keras.preprocessing.image import ImageDataGenerator\n"
+
+
+def migrated(code: str) -> Migration:
+    return migrate_code(parse_code("train.py", (IMPORT + code).encode()))
+
+
+def spec(code: str) -> str:
+    """The only spec of some code."""
+    (text,) = migrated(code).specs.values()
+    return text
+
+
+def codes(result: Migration) -> list[str]:
+    return [f"{f.code}:{f.line}" for f in result.findings.items]
+
+
+def size_of(code: str) -> str:
+    """The target size that is found where `SIZE` is what the code gives it."""
+    text = spec(f"{code}\nit = ImageDataGenerator().flow_from_directory('d', target_size=(SIZE, SIZE))\n")
+    return next(line for line in text.splitlines() if line.startswith("  size:"))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SIZE = 96",
+        "A = 48\nSIZE = A * 2",
+        "SIZE = int(192 / 2)",
+        "SHAPE = (96, 96, 3)\nSIZE = SHAPE[0]",
+        "SIZE, B = 96, 2",
+        "SIZE = {'size': 96}['size']",
+        "SIZE = 10\nSIZE = 96",
+        "class Config:\n    SIZE = 96\nSIZE = Config.SIZE",
+        "def size():\n    return 96\nSIZE = size()",
+        "def size(n, factor=2):\n    return n * factor\nSIZE = size(factor=3, n=32)",
+        "with open('f') as f:\n    SIZE = 96",
+        "SIZE = 96 if True else 32",
+        "SIZE = len([1, 2, 3]) * 32",
+        "import math\nSIZE = math.ceil(95.5)",
+    ],
+)
+def test_values_are_followed(code: str) -> None:
+    assert "default: 96" in size_of(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SIZE = input()",
+        "if x:\n    SIZE = 96\nelse:\n    SIZE = 64",
+        "SIZE = 96\nfor SIZE in (1, 2):\n    pass",
+        "SIZE = 96\nSIZE += 1",
+        "SIZES = [96]\nSIZES.append(64)\nSIZES.sort()\nSIZE = SIZES[0]",
+        "d = {'s': 96}\nd['s'] = 64\nSIZE = d['s']",
+        "SIZE = 96\ndef f():\n    global SIZE\n    SIZE = 32\nf()",
+        "def size():\n    if x:\n        return 96\n    return 32\nSIZE = size()",
+        "SIZE = SIZE",
+        "import os\nSIZE = int(os.environ['SIZE'])",
+        "SIZE = 10 ** 10 ** 10",
+        "try:\n    SIZE = 96\nexcept ValueError:\n    SIZE = 64",
+    ],
+)
+def test_what_is_not_certain_is_said(code: str) -> None:
+    result = migrated(f"{code}\nit = ImageDataGenerator().flow_from_directory('d', target_size=(SIZE, SIZE))\n")
+    assert "default: 224" in next(iter(result.specs.values()))
+    assert any("`target_size` is not known" in f.message for f in result.findings.items)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from keras.preprocessing.image import ImageDataGenerator as G",
+        "from tensorflow.keras.preprocessing.image import ImageDataGenerator as G",
+        "import keras\nG = keras.preprocessing.image.ImageDataGenerator",
+        "import tensorflow as tf\nG = tf.keras.preprocessing.image.ImageDataGenerator",
+        "from keras_preprocessing import image as im\nG = im.ImageDataGenerator",
+        "import keras.preprocessing.image as im\nG = im.ImageDataGenerator",
+        "try:\n    from keras.preprocessing.image import ImageDataGenerator as G\nexcept ImportError:\n    G = None\n"
+        "from tensorflow.python.keras.preprocessing.image import ImageDataGenerator as G",
+    ],
+)
+def test_every_way_to_import(statement: str) -> None:
+    result = migrate_code(parse_code("t.py", f"{statement}\nit = G(rescale=1/255).flow_from_directory('d')\n".encode()))
+    assert "rescale: {to: [0, 1]}" in next(iter(result.specs.values()))
+
+
+@pytest.mark.parametrize(
+    ("argument", "step"),
+    [
+        ("zoom_range=0.2", "random_zoom: {x: [0.833333, 1.25], y: [0.833333, 1.25], fill: nearest}"),
+        ("zoom_range=[0.5, 1]", "random_zoom: {x: [1, 2], y: [1, 2], fill: nearest}"),
+        ("width_shift_range=0.25", "random_translation: {x: 0.25, fill: nearest}"),
+        ("height_shift_range=25.6", "random_translation: {y: 0.1, fill: nearest}"),
+        ("height_shift_range=33", "random_translation: {y: 0.125, fill: nearest}"),
+        ("shear_range=10", "random_shear: {degrees: 10, fill: nearest}"),
+        ("rotation_range=30, fill_mode='reflect'", "random_rotation: {degrees: 30, fill: reflect}"),
+        ("rotation_range=30, fill_mode='constant', cval=9", "random_rotation: {degrees: 30, fill: {constant: 9}}"),
+        ("channel_shift_range=30", "random_channel_shift: {delta: 30}"),
+        ("brightness_range=(0.5, 1.5)", "random_brightness: {factor: [0.5, 1.5]}"),
+        ("horizontal_flip=True, vertical_flip=True", "random_flip: {axis: both}"),
+        ("vertical_flip=True", "random_flip: {axis: vertical}"),
+        ("rescale=1/127.5", "rescale: {scale: 0.00784313725490196}"),
+        ("samplewise_center=True", "standardize: {statistics: samplewise, scale: false}"),
+        ("samplewise_std_normalization=True", "standardize: {statistics: samplewise}"),
+    ],
+)
+def test_arguments_become_steps(argument: str, step: str) -> None:
+    text = spec(f"it = ImageDataGenerator({argument}).flow_from_directory('d')\n")
+    assert f"  - {step}" in text
+
+
+def test_steps_come_in_the_order_of_keras() -> None:
+    arguments = "rescale=1/255, vertical_flip=True, brightness_range=[.5, 1], channel_shift_range=9, zoom_range=.1, shear_range=9, "
+    text = spec(f"it = ImageDataGenerator({arguments} width_shift_range=.1, rotation_range=9).flow_from_directory('d')\n")
+    names = [line.split(":")[0].removeprefix("  - ") for line in text.splitlines() if line.startswith("  - ")]
+    assert names == [
+        "resize", "random_rotation", "random_translation", "random_shear", "random_zoom", "random_flip", "random_channel_shift",
+        "random_brightness", "rescale",
+    ]  # fmt: skip
+
+
+def test_featurewise_statistics_are_those_that_were_fitted() -> None:
+    code = "g = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization={std})\n{fit}it = g.flow_from_directory('d')\n"
+    fitted = spec(code.format(std=True, fit="g.fit(x)\n"))
+    assert "  - standardize: {statistics: featurewise}\n" in fitted
+    assert "  - standardize: {statistics: featurewise, scale: false}\n" in spec(code.format(std=False, fit="g.fit(x)\n"))
+    never = migrated(code.format(std=True, fit=""))
+    assert "standardize" not in next(iter(never.specs.values()))
+    assert "PG643:2" in codes(never)
+
+
+def test_validation_arrays_that_miss_the_rescaling() -> None:
+    code = "g = ImageDataGenerator(rescale=1/255)\nmodel.fit(g.flow(x, y), validation_data=(a, b))\n"
+    assert "PG654:3" in codes(migrated(code))
+
+
+def test_a_batch_in_a_loop_is_not_drawn_anew_each_time() -> None:
+    result = migrated("it = ImageDataGenerator().flow_from_directory('d')\nfor i in range(9):\n    x = next(it)\n")
+    assert "next(it)" in result.changed
+    assert "PG615:4" in codes(result)
+
+
+def test_pairs_of_iterators_are_left_alone() -> None:
+    code = "g = ImageDataGenerator()\na = g.flow_from_directory('a', class_mode=None)\nb = g.flow_from_directory('b', class_mode=None)\n"
+    result = migrated(code + "model.fit_generator(zip(a, b), 9)\n")
+    assert result.changed == result.code.text
+    assert "PG657:5" in codes(result)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"print 'x'\nImageDataGenerator\n", "PG602"),
+        (b"def f(:\n", "PG602"),
+        (b"x = '\xff\xfe'\n", "PG601"),
+        (b"# coding: nonsense\n", "PG601"),
+        (b"x = 1\0\n", "PG60"),
+        (b"(" * 3000, "PG60"),
+    ],
+)
+def test_broken_scripts_are_findings(data: bytes, code: str) -> None:
+    result = migrate_code(parse_code("broken.py", data))
+    assert result.broken
+    assert all(f.code.startswith(code) for f in result.findings.items)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"cells": 3}',
+        b'{"cells": [1, {"cell_type": "code"}]}',
+        b'{"cells": [{"cell_type": "code", "source": 4}]}',
+        b"\xff",
+    ],
+)
+def test_broken_notebooks_are_findings(data: bytes) -> None:
+    assert migrate_code(parse_code("broken.ipynb", data)).broken
+
+
+def test_no_python_file_that_is_installed_crashes_it() -> None:
+    """A sample, the same in every run of an environment; walked through as if each had to do with generators."""
+    files = sorted(Path(sysconfig.get_paths()["purelib"]).glob("*/*.py"))
+    sample = random.Random(0).sample(files, min(30, len(files)))
+    for file in sample:
+        if file.stat().st_size < 40_000:
+            assert not migrate_code(parse_code(file.name, file.read_bytes()), always=True).concerned, file
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="needs the program patch")
+@pytest.mark.parametrize("kind", ["py", "ipynb"])
+def test_the_patch_applies(tmp_path: Path, kind: str) -> None:
+    code = "gén = ImageDataGenerator(rescale=1/255)\nit = gén.flow_from_directory('dätä')  # ä\nmodel.fit_generator(it, epochs=3)\n"
+    file = tmp_path / f"train.{kind}"
+    if kind == "py":
+        file.write_text(IMPORT + code, encoding="utf-8")
+    else:
+        cells: list[dict[str, Any]] = [{"cell_type": "markdown", "metadata": {}, "source": ["ü\n"]}]
+        cells += [{"cell_type": "code", "metadata": {}, "source": text.splitlines(keepends=True)} for text in (IMPORT, "%time 1\n" + code)]
+        file.write_text(json.dumps({"cells": cells, "nbformat": 4}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    result = migrate(str(file))
+    subprocess.run(["patch", "-s", str(file)], input=result.patch().encode(), check=True, cwd=tmp_path)
+    text = file.read_text(encoding="utf-8")
+    if kind == "ipynb":
+        *_, last = json.loads(text)["cells"]
+        assert last["source"][0] == "%time 1\n"
+        text = "".join(last["source"])[8:]
+    ast.parse(text)
+    assert "it = pipe.train  # ä" in text
+    assert "model.fit(it, epochs=3)" in text
