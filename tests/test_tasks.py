@@ -133,11 +133,27 @@ def test_a_table_with_three_targets_and_weights(place: Path) -> None:
     np.testing.assert_array_equal(prices, np.stack([i, i + 1, i + 2], 1))
     np.testing.assert_array_equal(weights, 1 + i % 3)
     assert pipe.files("validation")[0].startswith(f"{place}/houses.csv:"), "a row without a file is called by where it stands"
+    import keras
+
+    import pipegen
+
+    def model(units: int, loss: str) -> keras.Model:
+        made = keras.Sequential([keras.Input((3,)), keras.layers.Dense(units)])
+        made.compile("sgd", loss)
+        return made
+
+    pipe.check(model(3, "mean_absolute_error"))
+    with pytest.raises(pipegen.ModelMismatchError, match="ends in 2 units, and `price` holds 3 for each example"):
+        pipe.check(model(2, "mean_squared_error"))
+    with pytest.raises(pipegen.ModelMismatchError, match="is for classes, and `price` holds numbers"):
+        pipe.check(model(3, "categorical_crossentropy"))
 
 
 @pytest.mark.tf
 def test_several_labels_and_two_inputs_from_one_table(place: Path) -> None:
     import numpy as np
+
+    import pipegen
 
     files = sorted(str(file.relative_to(place / "photos")) for file in (place / "photos").rglob("*.jpg"))
     rows = [f"{file},{['sun|sea', '', 'sea'][i % 3]}" for i, file in enumerate(files)]
@@ -152,6 +168,8 @@ def test_several_labels_and_two_inputs_from_one_table(place: Path) -> None:
     pipe = build(place, "07-two-inputs")
     x, y = pipe.peek("train", 16)
     assert sorted(x) == ["facts", "picture"]
+    with pytest.raises(pipegen.SpecError, match="is given images alone, and the model takes `facts` as well"):
+        pipe.predict_on(place / "field")
     np.testing.assert_array_equal(x["facts"][:, 1], 2 * x["facts"][:, 0])
     np.testing.assert_array_equal(y, x["facts"][:, 0] >= 10)
 

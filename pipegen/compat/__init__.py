@@ -1,0 +1,57 @@
+"""A drop-in for Keras' `ImageDataGenerator` and for its functions on arrays.
+
+    from pipegen.compat import ImageDataGenerator        # in place of tensorflow.keras.preprocessing.image
+
+    generator = ImageDataGenerator(rescale=1 / 255, rotation_range=20, horizontal_flip=True, validation_split=0.2)
+    train = generator.flow_from_directory("photos", target_size=(224, 224), subset="training")
+    validation = generator.flow_from_directory("photos", target_size=(224, 224), subset="validation")
+    model.fit(train, validation_data=validation, epochs=10)
+
+The behaviour is the documented one. Where Keras does something else, and why it is different here:
+
+- Shifts go the way that their names say, and images that are not square turn about their centre. `geometry="keras3"` brings back what Keras
+  2.9 to 3 do, where results must be reproduced.
+- Brightness multiplies, in floats, so that images in 0..1 do not turn black (`geometry="keras3"`: through 8-bit numbers).
+- A seed does not touch NumPy's global stream; `get_random_transform(shape, seed)` draws the same numbers as Keras all the same.
+- `fit` takes statistics in float64, block by block, and augments before it rescales, as flows do.
+- `standardize` takes samplewise statistics of each image of a batch, not of the batch.
+
+A flow is compiled: it writes a spec (`to_spec` gives it, also as YAML), and its iterator walks the pipeline that `pipegen.build` makes
+of it. So its draws depend on the seed, the epoch and the image alone, and not on NumPy's stream; they have Keras' distributions but for
+what `to_spec` lists. The `validation` subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and
+`flow.pipeline` the pipeline, with its `preview`, `class_weights`, `explain` and `state`.
+
+What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: whitening, featurewise
+statistics that were not fitted, Python functions other than the `preprocess_input` of `keras.applications`, shifts by whole numbers or
+lists, splines above order 1, `save_to_dir` and `color_mode="rgba"`.
+
+`fit` knows how long an epoch is, so leave `steps_per_epoch` out; with a smaller number Keras 3 cuts every other epoch short.
+
+Neither TensorFlow nor NumPy is imported before something is called. The geometric functions need SciPy: `pip install 'pipegen[compat]'`.
+"""
+
+from __future__ import annotations
+
+from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift, random_brightness, random_channel_shift
+from pipegen.compat.generator import ImageDataGenerator
+from pipegen.compat.geometry import apply_affine_transform, random_rotation, random_shear, random_shift, random_zoom
+from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img
+from pipegen.compat.refusals import UnsupportedArgument
+
+__all__ = [
+    "ImageDataGenerator",
+    "UnsupportedArgument",
+    "apply_affine_transform",
+    "apply_brightness_shift",
+    "apply_channel_shift",
+    "array_to_img",
+    "img_to_array",
+    "load_img",
+    "random_brightness",
+    "random_channel_shift",
+    "random_rotation",
+    "random_shear",
+    "random_shift",
+    "random_zoom",
+    "save_img",
+]

@@ -1,0 +1,130 @@
+"""What `flow_from_dataframe` takes from a table: files, targets, weights; rows are filtered as Keras filters them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)
+_OF_CLASSES = ("binary", "categorical", "sparse")
+_EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows that are kept.
+
+    Attributes:
+        files: The cells of `x_col`.
+        targets: One array, several for `multi_output`, none without targets.
+        weights: The cells of `weight_col`.
+        class_indices: The index of each class, by its name; `None` where there are no classes.
+        classes: The class index of each row, or the list of them.
+    """
+
+    files: list[str]
+    targets: list[Array] = field(default_factory=list)
+    weights: Array | None = None
+    class_indices: dict[str, int] | None = None
+    classes: list[Any] | None = None
+
+    def rows(self, kept: Sequence[int]) -> Frame:
+        """Some of the rows."""
+        at = list(kept)
+        return replace(
+            self,
+            files=[self.files[i] for i in at],
+            targets=[t[at] for t in self.targets],
+            weights=None if self.weights is None else self.weights[at],
+            classes=None if self.classes is None else [self.classes[i] for i in at],
+        )
+
+
+def read_frame(
+    table: Any,
+    directory: Any,
+    x_col: str,
+    y_col: Any,
+    weight_col: str | None,
+    classes: Sequence[str] | None,
+    class_mode: str | None,
+    dtype: Any,
+    *,
+    validate_filenames: bool,
+) -> Frame:
+    """Read the columns of a DataFrame.
+
+    Raises:
+        TypeError: For cells of another type than the class mode takes.
+        ValueError: For an unknown class mode, or a number of classes that does not fit it.
+    """
+    import numpy as np
+
+    if class_mode not in CLASS_MODES:
+        raise ValueError(f"`class_mode` is one of {', '.join(map(repr, CLASS_MODES))}, got {class_mode!r}")
+    files = list(table[x_col])
+    odd = next((f for f in files if not isinstance(f, str)), None)
+    if odd is not None:
+        raise TypeError(f"the column {x_col!r} holds paths as text, and {odd!r} is {type(odd).__name__}")
+    weights = None if weight_col is None else np.asarray(table[weight_col])
+    if weights is not None and weights.dtype.kind not in "biuf":
+        raise TypeError(f"the column {weight_col!r} holds weights, which are numbers, and it is {weights.dtype}")
+    frame = Frame(files, weights=weights)
+    kept = _there(files, directory) if validate_filenames else list(range(len(files)))
+    if class_mode in _OF_CLASSES:
+        frame, labelled = _with_classes(frame, table, y_col, classes, class_mode, dtype)
+        kept = [i for i in kept if i in labelled]
+    elif class_mode == "raw":
+        columns = list(y_col) if isinstance(y_col, (list, tuple)) else y_col
+        frame = replace(frame, targets=[np.asarray(table[columns])])
+    elif class_mode == "multi_output":
+        if not isinstance(y_col, list):
+            raise TypeError(f"`class_mode='multi_output'` takes a list of columns as `y_col`, got {y_col!r}")
+        frame = replace(frame, targets=[np.asarray(table[column]) for column in y_col])
+    return frame if len(kept) == len(files) else frame.rows(kept)
+
+
+def _there(files: Sequence[str], directory: Any) -> list[int]:
+    """The rows whose files exist and may be images; a warning counts the others."""
+    base = os.fspath(directory) if directory is not None else ""
+    kept = [i for i, f in enumerate(files) if f.lower().endswith(_EXTENSIONS) and os.path.isfile(os.path.join(base, f))]
+    if len(kept) < len(files):
+        first = next(f for i, f in enumerate(files) if i not in set(kept))
+        message = f"{len(files) - len(kept)} of {len(files)} rows name no image file that is there, such as {first!r}, and are left out"
+        warnings.warn(message, stacklevel=4)
+    return kept
+
+
+def _with_classes(
+    frame: Frame, table: Any, y_col: Any, classes: Sequence[str] | None, class_mode: str, dtype: Any
+) -> tuple[Frame, set[int]]:
+    """The frame with encoded classes, and the rows that have one of those asked for."""
+    import numpy as np
+
+    cells = list(table[y_col])
+    several = class_mode == "categorical"
+    for cell in cells:
+        parts = cell if several and isinstance(cell, (list, tuple)) else [cell]
+        if not all(isinstance(part, str) for part in parts):
+            what = "text, or lists of text," if several else "text"
+            raise TypeError(f"with `class_mode={class_mode!r}` the column {y_col!r} holds {what} and {cell!r} is {type(cell).__name__}")
+    lists = [list(cell) if isinstance(cell, (list, tuple)) else [cell] for cell in cells]
+    names = list(classes) if classes else sorted({part for parts in lists for part in parts})
+    if class_mode == "binary" and len(names) != 2:
+        raise ValueError(f"`class_mode='binary'` needs two classes, and there are {len(names)}")
+    index = {name: i for i, name in enumerate(names)}
+    numbers = [[index[part] for part in parts if part in index] for parts in lists]
+    encoded: Array = np.zeros((len(cells), len(names)), dtype)
+    for row, found in enumerate(numbers):
+        encoded[row, found] = 1
+    flat = [found[0] if len(found) == 1 else found for found in numbers]
+    target = encoded if several else np.array([found[0] if found else 0 for found in numbers], dtype)
+    return replace(frame, targets=[target], class_indices=index, classes=flat), {i for i, found in enumerate(numbers) if found}

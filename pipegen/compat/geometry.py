@@ -1,0 +1,237 @@
+"""One affine resampling of an image with SciPy, as Keras' functions for arrays have it, about the right centre."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.compat.defaults import scipy_ndimage
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Geometry = Literal["documented", "keras3"]
+GEOMETRIES = ("documented", "keras3")
+
+
+def check_geometry(geometry: str) -> None:
+    """Reject a word that is none.
+
+    Raises:
+        ValueError: When it is neither `documented` nor `keras3`.
+    """
+    if geometry not in GEOMETRIES:
+        message = f"`geometry` is 'documented' (the right axes and centre) or 'keras3' (those of Keras 2.9 to 3), got {geometry!r}"
+        raise ValueError(message)
+
+
+def shift_names(geometry: str) -> tuple[str, str]:
+    """Which of (`height`, `width`) shifts is Keras' `tx` and which `ty`: `tx` moves along x, and Keras 2.9 to 3 fill it from the height."""
+    return ("tx", "ty") if geometry == "keras3" else ("ty", "tx")
+
+
+def apply_affine_transform(
+    x: Array,
+    theta: float = 0,
+    tx: float = 0,
+    ty: float = 0,
+    shear: float = 0,
+    zx: float = 1,
+    zy: float = 1,
+    row_axis: int = 1,
+    col_axis: int = 2,
+    channel_axis: int = 0,
+    fill_mode: str = "nearest",
+    cval: float = 0.0,
+    order: int = 1,
+    *,
+    geometry: Geometry = "documented",
+) -> Array:
+    """Turn, shift, shear and zoom an image in one resampling.
+
+    What an output pixel shows lies at R(theta) · T(tx, ty) · S(shear) · Z(zx, zy) of its own place, measured from the centre with x to the
+    right and y down, where S has the rows (1, -sin), (0, cos). A positive `theta` turns the picture counter-clockwise.
+
+    Args:
+        x: One image, 3 dimensions.
+        theta: The angle in degrees.
+        tx: How far along x an output pixel reads, in pixels.
+        ty: How far along y.
+        shear: The angle in degrees.
+        zx: Times the distance from the centre along x: below 1 magnifies.
+        zy: Likewise along y.
+        row_axis: The axis of the rows; 1 by default, as in Keras, whose functions expect the channels first.
+        col_axis: The axis of the columns.
+        channel_axis: The axis of the channels, 0 or 2.
+        fill_mode: What lies outside: `nearest`, `constant`, `reflect`, `wrap`, or another mode of `scipy.ndimage`.
+        cval: The value outside for `constant`.
+        order: The order of the spline, 0 to 5. Above 1 it overshoots the values of the image.
+        geometry: `keras3` takes half the height for the centre's column and half the width for its row, as Keras 2.9 to 3 do;
+            square images are the same either way.
+
+    Returns:
+        An image of the same shape and dtype; `x` itself where nothing is asked for.
+
+    Raises:
+        ValueError: For axes that are not those of one image.
+        ImportError: When SciPy is not installed.
+    """
+    import numpy as np
+
+    check_geometry(geometry)
+    _check_axes(x, row_axis, col_axis, channel_axis)
+    matrix = _matrix(theta, tx, ty, shear, zx, zy)
+    if matrix is None:
+        return x
+    height, width = x.shape[row_axis], x.shape[col_axis]
+    sides = (height, width) if geometry == "keras3" else (width, height)
+    centre = np.array([s / 2 - 0.5 for s in sides])
+    offset = centre + matrix[:2, 2] - matrix[:2, :2] @ centre
+    linear = matrix[:2, :2]
+    if row_axis < col_axis:  # from (x, y) to the order of the array's axes
+        linear, offset = linear[::-1, ::-1], offset[::-1]
+    warp = scipy_ndimage().affine_transform
+    planes = np.moveaxis(x, channel_axis, 0)
+    moved = [warp(plane, linear, offset, order=order, mode=fill_mode, cval=cval) for plane in planes]
+    return np.moveaxis(np.stack(moved), 0, channel_axis)
+
+
+def _check_axes(x: Array, row_axis: int, col_axis: int, channel_axis: int) -> None:
+    if sorted((row_axis, col_axis, channel_axis)) != [0, 1, 2]:
+        raise ValueError(f"`row_axis`, `col_axis` and `channel_axis` are 0, 1 and 2, each once; got {(row_axis, col_axis, channel_axis)}")
+    if x.ndim != 3:
+        raise ValueError(f"one image has 3 dimensions, got an array of the shape {x.shape}")
+    if channel_axis == 1:
+        raise ValueError("the channels are the first or the last axis, not the middle one")
+
+
+def _matrix(theta: float, tx: float, ty: float, shear: float, zx: float, zy: float) -> Array | None:
+    """The 3x3 matrix about the origin in (x, y), float64, or `None` where it would change nothing."""
+    import numpy as np
+
+    turn, slant = math.radians(theta), math.radians(shear)
+    parts = []
+    if theta != 0:
+        parts.append([[math.cos(turn), -math.sin(turn), 0], [math.sin(turn), math.cos(turn), 0], [0, 0, 1]])
+    if tx != 0 or ty != 0:
+        parts.append([[1, 0, tx], [0, 1, ty], [0, 0, 1]])
+    if shear != 0:
+        parts.append([[1, -math.sin(slant), 0], [0, math.cos(slant), 0], [0, 0, 1]])
+    if zx != 1 or zy != 1:
+        parts.append([[zx, 0, 0], [0, zy, 0], [0, 0, 1]])
+    matrix = None
+    for part in parts:
+        each = np.array(part, np.float64)
+        matrix = each if matrix is None else matrix @ each
+    return matrix
+
+
+def random_rotation(
+    x: Array,
+    rg: float,
+    row_axis: int = 1,
+    col_axis: int = 2,
+    channel_axis: int = 0,
+    fill_mode: str = "nearest",
+    cval: float = 0.0,
+    interpolation_order: int = 1,
+    *,
+    geometry: Geometry = "documented",
+) -> Array:
+    """Turn an image by an angle drawn uniformly from [-`rg`, `rg`] degrees; for the rest see `apply_affine_transform`.
+
+    The draw is from NumPy's global stream, as in Keras.
+    """
+    import numpy as np
+
+    theta = np.random.uniform(-rg, rg)
+    axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
+    return apply_affine_transform(x, theta, 0, 0, 0, 1, 1, *axes, geometry=geometry)
+
+
+def random_shift(
+    x: Array,
+    wrg: float,
+    hrg: float,
+    row_axis: int = 1,
+    col_axis: int = 2,
+    channel_axis: int = 0,
+    fill_mode: str = "nearest",
+    cval: float = 0.0,
+    interpolation_order: int = 1,
+    *,
+    geometry: Geometry = "documented",
+) -> Array:
+    """Shift an image by fractions of its sides: across by up to `wrg` of the width, down by up to `hrg` of the height, either way.
+
+    `geometry="keras3"` moves it down by what was drawn for the width, and across by what was drawn for the height, as Keras 2.9 to 3 do.
+    For the rest see `apply_affine_transform`. The draws are from NumPy's global stream, the height's first, as in Keras.
+    """
+    import numpy as np
+
+    check_geometry(geometry)
+    for_height, for_width = shift_names(geometry)
+    shifts = {for_height: np.random.uniform(-hrg, hrg) * x.shape[row_axis]}
+    shifts[for_width] = np.random.uniform(-wrg, wrg) * x.shape[col_axis]
+    axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
+    return apply_affine_transform(x, 0, shifts["tx"], shifts["ty"], 0, 1, 1, *axes, geometry=geometry)
+
+
+def random_shear(
+    x: Array,
+    intensity: float,
+    row_axis: int = 1,
+    col_axis: int = 2,
+    channel_axis: int = 0,
+    fill_mode: str = "nearest",
+    cval: float = 0.0,
+    interpolation_order: int = 1,
+    *,
+    geometry: Geometry = "documented",
+) -> Array:
+    """Shear an image by an angle drawn uniformly from [-`intensity`, `intensity`] degrees; for the rest see `apply_affine_transform`.
+
+    The draw is from NumPy's global stream, as in Keras.
+    """
+    import numpy as np
+
+    shear = np.random.uniform(-intensity, intensity)
+    axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
+    return apply_affine_transform(x, 0, 0, 0, shear, 1, 1, *axes, geometry=geometry)
+
+
+def random_zoom(
+    x: Array,
+    zoom_range: tuple[float, float],
+    row_axis: int = 1,
+    col_axis: int = 2,
+    channel_axis: int = 0,
+    fill_mode: str = "nearest",
+    cval: float = 0.0,
+    interpolation_order: int = 1,
+    *,
+    geometry: Geometry = "documented",
+) -> Array:
+    """Zoom each side of an image by a number drawn uniformly from `zoom_range`, a pair; below 1 magnifies.
+
+    For the rest see `apply_affine_transform`. The draws are from NumPy's global stream, as in Keras.
+
+    Raises:
+        ValueError: When `zoom_range` is no pair.
+    """
+    import numpy as np
+
+    if len(zoom_range) != 2:
+        raise ValueError(f"`zoom_range` is a pair of numbers, got {zoom_range!r}")
+    zx, zy = (1.0, 1.0) if tuple(zoom_range) == (1, 1) else np.random.uniform(zoom_range[0], zoom_range[1], 2)
+    axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
+    return apply_affine_transform(x, 0, 0, 0, 0, float(zx), float(zy), *axes, geometry=geometry)
+
+
+def flip_axis(x: Array, axis: int) -> Array:
+    """The array with one axis reversed, as a view."""
+    import numpy as np
+
+    return np.flip(x, axis)

@@ -1,0 +1,192 @@
+"""Whole specs: a generator's steps, with the source, the batches and the output that a flow asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.compat.steps import fixed_steps, image_steps
+
+if TYPE_CHECKING:
+    from pipegen.compat.arguments import Arguments
+
+ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}
+"""Class modes, and how a spec encodes the label."""
+_CHANNELS = {"rgb": 3, "grayscale": 1}
+_RESIZING: dict[str, dict[str, Any]] = {
+    "nearest": {"method": "nearest"},
+    "bilinear": {"method": "bilinear", "antialias": True},
+    "bicubic": {"method": "bicubic", "antialias": True},
+    "lanczos": {"method": "lanczos3", "antialias": True},
+}
+"""Pillow's filters widen where they shrink, all but `nearest`."""
+_DTYPES = ("float32", "float16", "bfloat16", "uint8")
+UNLABELLED = ["."]
+"""What people give as `classes` for a folder of images without sub-folders."""
+
+
+def spec_of(
+    generator: Arguments,
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    target_size: tuple[int, int] | None = None,
+    color_mode: str = "rgb",
+    classes: Sequence[str] | None = None,
+    class_mode: str | None = "categorical",
+    batch_size: int = 32,
+    shuffle: bool = True,
+    seed: int = 0,
+    follow_links: bool = False,
+    interpolation: str = "nearest",
+    keep_aspect_ratio: bool = False,
+    write: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """What `ImageDataGenerator.to_spec` gives."""
+    if directory is None:
+        labelled = class_mode is not None
+        features: dict[str, Any] = {"image": {"kind": "image"}, **({"label": {"kind": "label"}} if labelled else {})}
+        source: dict[str, Any] = {"arrays": {"features": features}}
+        steps = image_steps(generator, target_size, channels_of(color_mode))
+    else:
+        labelled = list(classes or ()) != UNLABELLED
+        base = os.path.dirname(os.path.abspath(write)) if write is not None else None
+        source = {"image_folder": _folder(directory, classes, follow_links, base)}
+        size = target_size if target_size is not None else (256, 256)
+        steps = [*reading_steps(size, color_mode, interpolation, keep_aspect_ratio), *image_steps(generator, size, channels_of(color_mode))]
+    spec = sections(generator, source, steps, batch_size=batch_size, shuffle=shuffle, seed=seed)
+    spec["output"] = {**spec["output"], **targets(class_mode, labelled=labelled)}
+    if generator._validation_split:
+        spec["splits"] = split_section(generator._validation_split)
+    if write is not None:
+        _write(spec, write)
+    return spec
+
+
+def sections(
+    generator: Arguments, source: dict[str, Any], steps: list[Any], *, batch_size: int, shuffle: bool, seed: int
+) -> dict[str, Any]:
+    """A spec without splits and targets."""
+    output: dict[str, Any] = {"x": "image"}
+    dtype = str(getattr(generator.dtype, "__name__", generator.dtype))
+    if dtype not in _DTYPES:
+        raise UnsupportedArgument("dtype", f"batches of images are {', '.join(_DTYPES)}, not {dtype}", "cast the batches afterwards")
+    if dtype != "float32":
+        output["dtype"] = dtype
+    if generator.data_format == "channels_first":
+        output["channels"] = "first"
+    return {
+        "pipegen": 1,
+        "source": source,
+        "transforms": steps,
+        "seed": seed,
+        "shuffle": "global" if shuffle else "none",
+        "batch": {"size": batch_size, "remainder": "keep"},
+        "output": output,
+    }
+
+
+def rows_spec(
+    generator: Arguments,
+    source: str,
+    image: dict[str, Any],
+    count: int,
+    shape: tuple[int, ...],
+    batches: Mapping[str, Any],
+    reading: Sequence[Any] = (),
+    *,
+    validates: bool,
+) -> dict[str, Any]:
+    """The spec of a flow over rows. Targets are found by the number of the row, so that any array can be one.
+
+    Args:
+        generator: The generator.
+        source: The kind of source.
+        image: Its feature of images.
+        count: How many rows there are.
+        shape: (height, width, channels) of the images that enter the augmentation.
+        batches: `batch_size`, `shuffle` and `seed`.
+        reading: The steps before the augmentation.
+        validates: Whether the rows are neither augmented nor shuffled.
+    """
+    height, width, channels = shape
+    steps = fixed_steps(generator, channels) if validates else image_steps(generator, (height, width), channels)
+    row = {"kind": "label", "classes": count}
+    found = {source: {"features": {"image": image, "row": row}}}
+    order = {**batches, "shuffle": batches["shuffle"] and not validates}
+    spec = sections(generator, found, [*reading, *steps], **order)
+    spec["output"] = {**spec["output"], "y": "row"}
+    return spec
+
+
+def array_dtype(dtype: Any) -> Any:
+    """The dtype of targets: that of images, as far as NumPy has it."""
+    return "float32" if str(getattr(dtype, "__name__", dtype)) == "bfloat16" else dtype
+
+
+def split_section(fraction: float) -> dict[str, Any]:
+    """`validation_split`: the first files of each class, the first rows of arrays."""
+    return {"parts": {"train": round(1 - fraction, 12), "validation": fraction}, "method": "keras"}
+
+
+def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
+    """`y` and its encoding.
+
+    Raises:
+        UnsupportedArgument: For a mode that no spec expresses.
+        ValueError: For a word that is no mode.
+    """
+    if class_mode is None:
+        return {"y": None}
+    if class_mode == "input":
+        raise UnsupportedArgument("class_mode", "no spec gives the image as its own target yet", "map `lambda x: (x, x)` over `.dataset`")
+    if class_mode not in ENCODINGS:
+        raise ValueError(f"`class_mode` is 'categorical', 'binary', 'sparse', 'input' or None, got {class_mode!r}")
+    if not labelled:
+        raise UnsupportedArgument("class_mode", "a folder without classes has no targets", "pass `class_mode=None`")
+    return {"y": "label", "encode": {"label": ENCODINGS[class_mode]}}
+
+
+def _folder(directory: Any, classes: Sequence[str] | None, follow_links: bool, base: str | None) -> dict[str, Any]:
+    path = os.fspath(directory)
+    found: dict[str, Any] = {"path": path if base is None else os.path.relpath(path, base)}
+    if classes is not None and list(classes) == UNLABELLED:
+        found["labels"] = "none"
+    elif classes:
+        found["classes"] = list(classes)
+    if follow_links:
+        found["follow_links"] = True
+    return found
+
+
+def channels_of(color_mode: str) -> int:
+    """How many channels the images of a colour mode have."""
+    if color_mode == "rgba":
+        raise UnsupportedArgument("color_mode", "files are read without their transparency", "use 'rgb'")
+    if color_mode not in _CHANNELS:
+        raise ValueError(f"`color_mode` is 'rgb', 'rgba' or 'grayscale', got {color_mode!r}")
+    return _CHANNELS[color_mode]
+
+
+def reading_steps(size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool) -> list[Any]:
+    """Decoding and resizing as Pillow does it for Keras: whole, and as stored."""
+    if interpolation in ("hamming", "box"):
+        why = f"a spec has no filter {interpolation!r}"
+        raise UnsupportedArgument("interpolation", why, "use 'nearest', 'bilinear', 'bicubic' or 'lanczos'")
+    if interpolation not in _RESIZING:
+        raise ValueError(f"`interpolation` is 'nearest', 'bilinear', 'bicubic', 'hamming', 'box' or 'lanczos', got {interpolation!r}")
+    decode: dict[str, Any] = {"exif": "ignore", "scaled": "never"}
+    if channels_of(color_mode) == 1:
+        decode["channels"] = 1
+    height, width = size
+    resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), **_RESIZING[interpolation]}
+    return [{"decode": decode}, {"resize": resize}]
+
+
+def _write(spec: dict[str, Any], path: Any) -> None:
+    import yaml
+
+    text = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

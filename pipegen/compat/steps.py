@@ -1,0 +1,169 @@
+"""The steps that a generator stands for: what it does to an image, in the words of the spec language."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pipegen.compat.draws import is_choice
+from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.ops.arguments.presets import PRESETS
+
+if TYPE_CHECKING:
+    from pipegen.compat.arguments import Arguments
+
+_FILLS = {"nearest": "nearest", "reflect": "reflect", "grid-mirror": "reflect", "wrap": "wrap", "grid-wrap": "wrap"}
+_INTERPOLATION = {0: "nearest", 1: "bilinear"}
+_APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
+_EPSILON = 1e-6
+
+
+def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int) -> list[Any]:
+    """Every step after the resize: geometry, channel shift, flips, brightness, and what `standardize` does.
+
+    Args:
+        generator: The generator.
+        size: (height, width) of the images, where it is known.
+        channels: How many channels they have.
+
+    Raises:
+        UnsupportedArgument: For the first argument that no spec expresses.
+    """
+    return [*random_steps(generator, size), *fixed_steps(generator, channels)]
+
+
+def augments(generator: Arguments) -> bool:
+    """Whether the generator draws anything."""
+    numbers = ("rotation_range", "width_shift_range", "height_shift_range", "shear_range", "channel_shift_range")
+    mirrors = generator.horizontal_flip or generator.vertical_flip
+    colour = generator.brightness_range is not None
+    return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(getattr(generator, name) for name in numbers))
+
+
+def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
+    """The augmentation."""
+    moves = _moves(generator, size)
+    steps: list[Any] = []
+    if moves:
+        common = _reading(generator)
+        steps += [{name: {**arguments, **common}} for name, arguments in moves]
+    if generator.channel_shift_range:
+        steps.append({"random_channel_shift": {"delta": abs(generator.channel_shift_range)}})
+    axis = {(True, True): "both", (True, False): "horizontal", (False, True): "vertical"}.get(
+        (bool(generator.horizontal_flip), bool(generator.vertical_flip))
+    )
+    if axis is not None:
+        beside = moves and not generator.channel_shift_range  # one resampling for both, and no lint about two fills
+        steps.append({"random_flip": {"axis": axis, **(_reading(generator) if beside else {})}})
+    if generator.brightness_range is not None:
+        steps.append({"random_brightness": {"factor": _factors(generator.brightness_range)}})
+    return steps
+
+
+def fixed_steps(generator: Arguments, channels: int) -> list[Any]:
+    """What is done to every image after that, in Keras' order."""
+    if generator.zca_whitening:
+        why = "whitening is not among the steps that this class writes"
+        raise UnsupportedArgument("zca_whitening", why, "whiten the array with `standardize` and hand the result to a generator without it")
+    steps: list[Any] = []
+    if generator.preprocessing_function is not None:
+        steps.append({"normalize": {"preset": _preset(generator.preprocessing_function)}})
+    if generator.rescale:
+        steps.append({"rescale": {"scale": float(generator.rescale)}})
+    if generator.samplewise_center:  # which the deviation implies
+        scale = {} if generator.samplewise_std_normalization else {"scale": False}
+        steps.append({"standardize": {"statistics": "samplewise", **scale}})
+    moments = {}
+    for argument, name, key, added in (
+        ("featurewise_center", "mean", "mean", 0.0),
+        ("featurewise_std_normalization", "std", "std", _EPSILON),
+    ):
+        if getattr(generator, argument):
+            moments[key] = _fitted(argument, name, getattr(generator, name), channels, added)
+    if moments:
+        steps.append({"normalize": moments})
+    return steps
+
+
+def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[tuple[str, dict[str, Any]]]:
+    """The geometric steps but for flips, in the order that composes Keras' matrix."""
+    height, width = size if size is not None else (None, None)
+    down = _fraction("height_shift_range", generator.height_shift_range, height)
+    across = _fraction("width_shift_range", generator.width_shift_range, width)
+    low, high = sorted(generator.zoom_range)
+    moves: list[tuple[str, dict[str, Any]]] = []
+    if generator.rotation_range:
+        moves.append(("random_rotation", {"degrees": abs(generator.rotation_range)}))
+    if generator.geometry == "keras3":
+        down, across = across, down
+    if down or across:
+        moves.append(("random_translation", {key: value for key, value in (("x", across), ("y", down)) if value}))
+    if generator.shear_range:
+        moves.append(("random_shear", {"degrees": abs(generator.shear_range)}))
+    if (low, high) != (1, 1):
+        if low <= 0:
+            why = f"its factors [{low:g}, {high:g}] reach 0, where the picture is infinitely large, and beyond it is mirrored"
+            raise UnsupportedArgument("zoom_range", why, "write the pair that you mean, such as [0.5, 1.5]")
+        # Keras' number multiplies the distance that is read at; a spec's factor is the magnification.
+        factors = [1 / high, 1 / low]
+        moves.append(("random_zoom", {"x": factors, "y": list(factors)}))
+    if moves and generator.geometry == "keras3" and (height is None or height != width):
+        why = "the centre beside a picture that is not square is a mistake of Keras that no spec reproduces"
+        raise UnsupportedArgument("geometry", why, "use square images, or the documented geometry")
+    return moves
+
+
+def _fraction(argument: str, given: Any, side: int | None) -> float:
+    """A shift as a fraction of the side."""
+    if not given:
+        return 0.0
+    if is_choice(given):
+        why = "a whole number or a list stands for single distances, and a spec draws from a range"
+        raise UnsupportedArgument(
+            argument, why, f"write the range in pixels as a float from 1.0 on, or as a fraction below 1; got {given!r}"
+        )
+    if given < 1:
+        return float(abs(given))
+    if side is None:
+        raise UnsupportedArgument(argument, f"{given:g} pixels are a fraction that depends on the size", "give `target_size`")
+    return float(given) / side
+
+
+def _reading(generator: Arguments) -> dict[str, Any]:
+    """`fill` and `interpolation`."""
+    mode, order = generator.fill_mode, generator.interpolation_order
+    if mode != "constant" and mode not in _FILLS:
+        raise UnsupportedArgument("fill_mode", f"a spec has no fill {mode!r}", "use 'nearest', 'reflect', 'wrap' or 'constant'")
+    if order not in _INTERPOLATION:
+        raise UnsupportedArgument("interpolation_order", f"splines of order {order} are not among the interpolations", "use 0 or 1")
+    fill: Any = {"constant": float(generator.cval)} if mode == "constant" else _FILLS[mode]
+    return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
+
+
+def _factors(given: Any) -> list[float]:
+    low, high = sorted(float(v) for v in given)
+    if low < 0:
+        raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "write a range from 0 on; 1 changes nothing")
+    return [low, high]
+
+
+def _preset(function: Any) -> str:
+    """The preset of a `preprocess_input` of Keras."""
+    found = _APPLICATION.search(getattr(function, "__module__", None) or "")
+    if found is not None and getattr(function, "__name__", "") == "preprocess_input":
+        preset = {"imagenet_utils": "caffe"}.get(found[1], found[1])
+        if preset in PRESETS:
+            return preset
+    name = getattr(function, "__name__", function)
+    why = f"{name!r} is Python, and only the `preprocess_input` of a model in keras.applications has a name"
+    raise UnsupportedArgument("preprocessing_function", why, "map it over the flow's `.dataset`, or let the model begin with it")
+
+
+def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
+    """Statistics, one number for each channel."""
+    if found is None:
+        raise UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
+    values = [float(v) + added for v in found.reshape(-1)]
+    if len(values) not in (1, channels):
+        raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, and the images {channels}", "fit it on such images")
+    return values

@@ -1,0 +1,150 @@
+"""`flow_from_dataframe`: every class mode against Keras' own, the rows that are kept, and what is refused."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from pipes import picture
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pipegen
+from pipegen.compat import ImageDataGenerator, UnsupportedArgument
+
+pytestmark = pytest.mark.tf
+
+pd = pytest.importorskip("pandas")
+N = 9
+ASKED = {"target_size": (12, 16), "batch_size": 4, "shuffle": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick() -> Any:
+    """Plain kernels, since each XLA kernel takes seconds to compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipegen, "build", partial(pipegen.build, runtime={"jit": "never", "cache": "none"}))
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("drawings")
+    for seed in range(N):
+        Image.fromarray(picture(seed, 20 + seed, 31 - seed)).save(root / f"{seed}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def table() -> Any:
+    rng = np.random.default_rng(2)
+    return pd.DataFrame(
+        {
+            "filename": [f"{i}.png" for i in reversed(range(N))],
+            "class": ["b", "a", "b", "a", "b", "a", "a", "b", "a"],
+            "many": [["b", "c"], ["a"], ["c"], ["a", "c"], ["b"], ["a"], ["a", "b"], ["b"], ["c"]],
+            "height": rng.normal(size=N),
+            "depth": rng.normal(size=N),
+            "weight": rng.uniform(size=N),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Any:
+    from keras.src.legacy.preprocessing import image
+
+    return image.ImageDataGenerator
+
+
+MODES: list[dict[str, Any]] = [
+    {"class_mode": "categorical"},
+    {"class_mode": "categorical", "y_col": "many", "classes": ["c", "a"]},
+    {"class_mode": "binary"},
+    {"class_mode": "sparse", "classes": ["b"]},
+    {"class_mode": "raw", "y_col": ["height", "depth"], "weight_col": "weight"},
+    {"class_mode": "multi_output", "y_col": ["height", "depth"]},
+    {"class_mode": "input"},
+    {"class_mode": None},
+]
+
+
+def flat(batch: Any) -> list[Any]:
+    """The arrays of a batch, one after the other."""
+    return [a for part in batch for a in flat(part)] if isinstance(batch, (tuple, list)) else [np.asarray(batch)]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: "-".join(str(v) for v in m.values()))
+def test_a_table_gives_what_keras_gives(folder: Path, table: Any, theirs: Any, mode: dict[str, Any]) -> None:
+    ours, other = (kind(rescale=1 / 255).flow_from_dataframe(table, folder, **mode, **ASKED) for kind in (ImageDataGenerator, theirs))
+    assert len(ours) == len(other)
+    for mine, keras_batch in zip((next(ours) for _ in range(len(ours))), (other[i] for i in range(len(other))), strict=True):
+        for a, b in zip(flat(mine), flat(keras_batch), strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, atol=1e-6)
+    if mode["class_mode"] in ("multi_output", "input"):
+        for a, b in zip(flat(next(iter(ours.dataset))), flat(other[0]), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+    names = ["n", "samples", "filenames", "filepaths", "class_mode", "image_shape"]
+    names += ["class_indices", "classes", "labels"] if mode["class_mode"] in ("categorical", "binary", "sparse") else []
+    for name in names:
+        assert list(_plain(getattr(ours, name))) == list(_plain(getattr(other, name))), name
+
+
+def _plain(value: Any) -> list[str]:
+    """A value in a form that does not depend on whether a row is written as a list."""
+    if isinstance(value, dict):
+        return [f"{k}: {v}" for k, v in value.items()]
+    return [str(v[0] if isinstance(v, list) and len(v) == 1 else v) for v in value] if isinstance(value, (list, tuple)) else [str(value)]
+
+
+def test_subsets_are_the_rows_that_keras_takes(folder: Path, table: Any, theirs: Any) -> None:
+    kinds = [kind(validation_split=0.4) for kind in (ImageDataGenerator, theirs)]
+    ours, other = (kind.flow_from_dataframe(table, folder, class_mode=None, subset="training", **ASKED) for kind in kinds)
+    assert ours.filenames == other.filenames
+    np.testing.assert_allclose(next(ours), other[0], atol=1e-3)
+
+
+def test_rows_without_a_file_are_left_out_with_a_warning(folder: Path, table: Any) -> None:
+    odd = table.assign(filename=["gone.png", "notes.txt", *table["filename"][2:]])
+    with pytest.warns(UserWarning, match=r"2 of 9 rows .*'gone\.png'"):
+        flow = ImageDataGenerator().flow_from_dataframe(odd, folder, class_mode="raw", y_col="height", **ASKED)
+    assert flow.filenames == list(table["filename"][2:])
+    np.testing.assert_array_equal(flow.labels, table["height"][2:])
+    with pytest.raises(pipegen.SpecError, match=r"gone\.png"):
+        ImageDataGenerator().flow_from_dataframe(odd, folder, validate_filenames=False, **ASKED)
+
+
+def test_augmented_rows_keep_their_targets(folder: Path, table: Any) -> None:
+    generator = ImageDataGenerator(horizontal_flip=True)
+    asked = {"class_mode": "raw", "y_col": "height", "weight_col": "weight", "target_size": (8, 8), "batch_size": N}
+    flow = generator.flow_from_dataframe(table, folder, **asked)
+    _, y, w = next(flow)
+    order = [int(np.abs(table["height"] - v).argmin()) for v in y]
+    assert sorted(order) == list(range(N))
+    assert order != list(range(N))
+    np.testing.assert_allclose(w, table["weight"].to_numpy()[order], rtol=1e-6)
+
+
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"class_mode": "other"}, ValueError, "class_mode"),
+    ({"class_mode": "binary", "classes": ["a"]}, ValueError, "two classes"),
+    ({"class_mode": "sparse", "y_col": "many"}, TypeError, "'many' holds text"),
+    ({"class_mode": "categorical", "y_col": "height"}, TypeError, "'height' holds text, or lists"),
+    ({"class_mode": "multi_output", "y_col": "height"}, TypeError, "list of columns"),
+    ({"x_col": "height"}, TypeError, "paths as text"),
+    ({"class_mode": None, "weight_col": "weight"}, ValueError, "class_mode"),
+    ({"weight_col": "class"}, TypeError, "weights, which are numbers"),
+    ({"classes": ["z"]}, ValueError, "no row"),
+    ({"shaffle": True}, TypeError, "shaffle"),
+    ({"save_to_dir": "out"}, UnsupportedArgument, "save_to_dir"),
+    ({"color_mode": "rgba"}, UnsupportedArgument, "color_mode"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "message"), REFUSED, ids=lambda a: "-".join(a) if isinstance(a, dict) else "")
+def test_what_is_refused(folder: Path, table: Any, arguments: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        ImageDataGenerator().flow_from_dataframe(table, folder, **arguments)

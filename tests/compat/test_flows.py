@@ -1,0 +1,280 @@
+"""The flows: batches against Keras' own, the members of the iterators, and `fit`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from pipes import picture
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pipegen
+from pipegen.compat import ImageDataGenerator, UnsupportedArgument
+
+pytestmark = pytest.mark.tf
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(6)
+X = RNG.integers(0, 256, (13, 10, 14, 3)).astype(np.uint8)
+Y = RNG.normal(size=(13, 2))
+WEIGHTS = RNG.uniform(size=13)
+AUGMENTED = {"rotation_range": 30, "horizontal_flip": True, "rescale": 1 / 255}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick() -> Any:
+    """Plain kernels, since each XLA kernel takes seconds to compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipegen, "build", partial(pipegen.build, runtime={"jit": "never", "cache": "none"}))
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PNGs in two classes, one of them with a folder below."""
+    root = tmp_path_factory.mktemp("drawings")
+    names = [*(f"cat/{i}.png" for i in range(6)), *(f"dog/old/{i}.png" for i in range(2)), *(f"dog/{i}.png" for i in range(3))]
+    for seed, name in enumerate(names):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture(seed, 20 + seed, 31 - seed)).save(root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Any:
+    from keras.src.legacy.preprocessing import image
+
+    return image.ImageDataGenerator
+
+
+@pytest.fixture(scope="module")
+def from_arrays() -> Any:
+    """An augmented, shuffled flow; tests begin with `fresh`."""
+    return ImageDataGenerator(**AUGMENTED).flow(X, Y, batch_size=5, sample_weight=WEIGHTS, seed=4)
+
+
+def fresh(flow: Any) -> Any:
+    """A flow at the start of its first epoch."""
+    flow.pipeline._seek(0, 0)
+    flow.reset()
+    flow.total_batches_seen = 0
+    return flow
+
+
+def rows_of(y: Array) -> list[int]:
+    """The rows of `Y` that targets come from."""
+    return [int(np.abs(Y - each).sum(1).argmin()) for each in y]
+
+
+def epoch(flow: Any) -> list[Any]:
+    return [next(flow) for _ in range(len(flow))]
+
+
+@pytest.mark.parametrize("mode", ["categorical", "binary", "sparse", "input", None])
+def test_a_folder_gives_what_keras_gives(folder: Path, theirs: Any, mode: str | None) -> None:
+    asked = {"target_size": (12, 16), "class_mode": mode, "batch_size": 4, "shuffle": False}
+    ours, other = (kind(rescale=1 / 255).flow_from_directory(folder, **asked) for kind in (ImageDataGenerator, theirs))
+    assert len(ours) == len(other) == 3
+    for mine, keras_batch in zip(epoch(ours), (other[i] for i in range(3)), strict=True):
+        pairs = [(mine, keras_batch)] if mode is None else list(zip(mine, keras_batch, strict=True))
+        for a, b in pairs:
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, atol=1e-6)
+    if mode == "input":
+        for part in next(iter(ours.dataset)):
+            np.testing.assert_allclose(part, other[0][0], atol=1e-6)
+    for name in ("n", "samples", "batch_size", "class_indices", "num_classes", "image_shape", "target_size", "color_mode", "class_mode"):
+        assert getattr(ours, name) == getattr(other, name), name
+    for name in ("data_format", "interpolation", "keep_aspect_ratio", "shuffle", "seed", "batch_size", "dtype", "subset"):
+        assert getattr(ours, name) == getattr(other, name), name
+    assert sorted(ours.filenames) == sorted(other.filenames)
+    assert sorted(ours.filepaths) == sorted(str(p) for p in other.filepaths)
+    assert [f.split("/")[0] for f in ours.filenames] == [{0: "cat", 1: "dog"}[c] for c in ours.classes]
+    assert ours.classes.dtype == ours.labels.dtype == other.classes.dtype
+
+
+def test_subsets_of_a_folder_hold_the_files_that_keras_takes(folder: Path, theirs: Any) -> None:
+    asked = {"target_size": (12, 12), "batch_size": 4}
+    given = {"validation_split": 0.4, "vertical_flip": True}
+    for subset in ("training", "validation"):
+        other = theirs(**given).flow_from_directory(folder, **asked, subset=subset)
+        if subset == "training":
+            ours = ImageDataGenerator(**given).flow_from_directory(folder, **asked, subset=subset)
+        else:
+            with pytest.warns(UserWarning, match="not augmented"):
+                ours = ImageDataGenerator(**given).flow_from_directory(folder, **asked, subset=subset)
+            plain = ImageDataGenerator().flow_from_directory(folder, **asked, shuffle=False)
+            whole = dict(zip(plain.filenames, np.concatenate([x for x, _ in epoch(plain)]), strict=True))
+            np.testing.assert_array_equal(np.concatenate([x for x, _ in epoch(ours)]), [whole[f] for f in ours.filenames])
+        assert sorted(ours.filenames) == sorted(other.filenames)
+        assert ours.n == other.n
+
+
+def test_images_without_classes(folder: Path) -> None:
+    flow = ImageDataGenerator().flow_from_directory(folder / "cat", target_size=(8, 8), classes=["."], class_mode=None)
+    assert (flow.n, flow.class_indices, flow.filenames[0], flow.classes.tolist()) == (6, {".": 0}, "0.png", [0] * 6)
+    assert next(flow).shape == (6, 8, 8, 3)
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_arrays_give_what_keras_gives(theirs: Any, data_format: str) -> None:
+    x = X.transpose(0, 3, 1, 2) if data_format == "channels_first" else X
+    asked = {"batch_size": 5, "shuffle": False, "sample_weight": WEIGHTS}
+    ours, other = (kind(rescale=0.5, data_format=data_format).flow(x, Y, **asked) for kind in (ImageDataGenerator, theirs))
+    for mine, keras_batch in zip(epoch(ours), (other[i] for i in range(3)), strict=True):
+        for a, b in zip(mine, keras_batch, strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, atol=1e-6)
+    assert ours.image_shape == x.shape[1:]
+
+
+@pytest.mark.parametrize("kind", ["samplewise", "featurewise"])
+def test_standardised_batches_are_keras(theirs: Any, kind: str) -> None:
+    given = {"rescale": 1 / 255, f"{kind}_center": True, f"{kind}_std_normalization": True}
+    ours, other = (make(**given) for make in (ImageDataGenerator, theirs))
+    for generator in (ours, other):
+        generator.fit(X)
+    flows = [generator.flow(X, batch_size=13, shuffle=False) for generator in (ours, other)]
+    np.testing.assert_allclose(next(flows[0]), flows[1][0], atol=1e-5)
+
+
+def test_arrays_go_along() -> None:
+    flow = ImageDataGenerator().flow((X, [WEIGHTS, Y]), Y[:, 0], batch_size=5, shuffle=False)
+    x, y = next(flow)
+    assert isinstance(x, list)
+    for a, b in zip([*x, y], [X, WEIGHTS, Y, Y[:, 0]], strict=True):
+        np.testing.assert_array_equal(a, b[:5])
+    (image, *misc), y = next(iter(flow.dataset))
+    for a, b in zip([image, *misc, y], [X, WEIGHTS, Y, Y[:, 0]], strict=True):
+        np.testing.assert_array_equal(a, b[:5])
+
+
+def test_the_validation_subset_is_the_first_rows_and_is_neither_shuffled_nor_augmented() -> None:
+    generator = ImageDataGenerator(**{**AUGMENTED, "rescale": None}, validation_split=0.4)
+    with pytest.warns(UserWarning, match="not augmented"):
+        flow = generator.flow(X, Y, subset="validation", ignore_class_split=True, sample_weight=WEIGHTS)
+    x, y, w = next(flow)
+    for a, b in ((x, X), (y, Y), (w, WEIGHTS)):
+        np.testing.assert_array_equal(a, b[:5])
+
+
+def test_each_epoch_has_every_row_once_in_another_order_with_other_draws(from_arrays: Any) -> None:
+    flow = fresh(from_arrays)
+    first, second = epoch(flow), epoch(flow)
+    orders = [[r for _, y, _ in batches for r in rows_of(y)] for batches in (first, second)]
+    assert [sorted(o) for o in orders] == [list(range(13))] * 2
+    assert orders[0] != orders[1]
+    assert [len(y) for _, y, _ in first] == [5, 5, 3]
+    assert (flow.batch_index, flow.total_batches_seen) == (0, 6)
+    for _, y, w in first:
+        np.testing.assert_array_equal(w, WEIGHTS[rows_of(y)])
+    images = [{r: x for xs, y, _ in batches for x, r in zip(xs, rows_of(y), strict=True)} for batches in (first, second)]
+    assert all(not np.array_equal(images[0][r], images[1][r]) for r in range(13))
+    assert all(x.min() >= 0 and x.max() <= 1 for x in images[0].values())
+
+
+def test_reset_begins_the_epoch_again(from_arrays: Any) -> None:
+    flow = fresh(from_arrays)
+    first = next(flow)
+    assert flow.batch_index == 1
+    flow.reset()
+    assert flow.batch_index == 0
+    for a, b in zip(first, flow.next(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_batches_by_index(from_arrays: Any) -> None:
+    flow = fresh(from_arrays)
+    by_index = [flow[i] for i in (1, 2)]
+    batches = epoch(flow)
+    for a, b in zip(by_index, batches[1:], strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+    for wrong in (-1, 3):
+        with pytest.raises(ValueError, match="has 3"):
+            flow[wrong]
+    fresh(flow)
+    flow.on_epoch_end()
+    assert not np.array_equal(next(flow)[1], batches[0][1])
+
+
+def test_loops_have_no_end(from_arrays: Any) -> None:
+    flow = fresh(from_arrays)
+    orders = []
+    for x, _, _ in flow:
+        orders.append(len(x))
+        if len(orders) == 7:
+            break
+    assert orders == [5, 5, 3, 5, 5, 3, 5]
+
+
+def test_fit_takes_the_flow_and_its_dataset(from_arrays: Any) -> None:
+    import keras
+
+    model = keras.Sequential([keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    flow = fresh(from_arrays)
+    for steps in (None, len(flow)):
+        fresh(flow)
+        model.fit(flow, epochs=2, steps_per_epoch=steps, verbose=0)
+        assert flow.pipeline.state()["epoch"] == 2
+    fresh(flow)
+    model.fit(flow.dataset, epochs=2, verbose=0)
+    assert flow.pipeline.state()["epoch"] == 2
+    plain = ImageDataGenerator(rescale=1 / 255).flow(X, batch_size=5, shuffle=False)
+    expected = model.predict(X.astype(np.float32) / 255, verbose=0)
+    np.testing.assert_allclose(model.predict(plain, verbose=0), expected, atol=1e-4)
+
+
+def test_equal_seeds_give_equal_batches() -> None:
+    np.random.seed(8)
+    first = ImageDataGenerator().flow(X, batch_size=5)
+    np.random.seed(8)
+    second = ImageDataGenerator().flow(X, batch_size=5)
+    np.testing.assert_array_equal(next(first), next(second))
+
+
+def test_arguments_that_do_not_fit_together() -> None:
+    generator, split = ImageDataGenerator(), ImageDataGenerator(validation_split=0.5)
+    for arguments, message in (
+        ({"x": X[0]}, "4 dimensions"),
+        ({"x": list(X)}, "np.stack"),
+        ({"x": X, "y": Y[:3]}, "`y` has 3 rows"),
+        ({"x": (X, Y[:2])}, "`x` has 2 rows"),
+        ({"x": X, "sample_weight": WEIGHTS}, "give `y`"),
+        ({"x": X, "subset": "train"}, "'training'"),
+        ({"x": X, "subset": "training"}, "validation_split"),
+        ({"x": X[:0]}, "no images"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            generator.flow(**arguments)
+    with pytest.raises(ValueError, match="different targets"):
+        split.flow(X, np.arange(13), subset="training")
+
+
+def test_what_flows_do_not_do(folder: Path) -> None:
+    generator = ImageDataGenerator(validation_split=0.5)
+    with pytest.raises(UnsupportedArgument, match="`save_to_dir`"):
+        generator.flow(X, save_to_dir="out")
+    with pytest.raises(UnsupportedArgument, match="`subset`"):
+        generator.flow_from_directory(folder, classes=["."], class_mode=None, subset="training")
+    with pytest.raises(UnsupportedArgument, match="`featurewise_center`"):
+        ImageDataGenerator(featurewise_center=True).flow(X)
+
+
+def test_a_specs_steps_compose_keras_matrix() -> None:
+    import tensorflow as tf
+
+    from pipegen.compat.geometry import _matrix
+    from pipegen.ops.lowering import affine
+    from pipegen.ops.lowering.linear import multiply
+
+    theta, tx, ty, zx, zy, height, width = (tf.constant(v, tf.float64) for v in (0.4, 3.0, -2.0, 0.8, 1.3, 40.0, 60.0))
+    ours = multiply(affine.turned(theta, height, width), affine.moved(-tx, -ty))
+    ours = multiply(ours, affine.magnified(1 / zx, 1 / zy, height, width))
+    matrix = _matrix(np.rad2deg(0.4), 3.0, -2.0, 0, 0.8, 1.3)
+    assert matrix is not None
+    to_centre = np.array([[1, 0, 29.5], [0, 1, 19.5], [0, 0, 1]])
+    np.testing.assert_allclose(ours, to_centre @ matrix @ np.linalg.inv(to_centre), atol=1e-9)
