@@ -1,4 +1,4 @@
-"""Steps that learn: fitted on the training split alone, once, and the same for whoever asks."""
+"""Steps that standardise: those that learn are fitted on the training split alone, once, and the same for whoever asks."""
 
 from __future__ import annotations
 
@@ -71,6 +71,14 @@ def test_the_numbers_are_those_of_the_training_split_without_augmentation(photo_
     assert f"`standardize` of `image` has mean [{found.mean[0]:.6g}, " in said
     assert f"examples of split train, kept in {kept}" in said
     assert pipe.validation.element_spec[0].dtype.name == "float32"
+
+
+def test_images_by_themselves_learn_nothing(photo_folder: Path, kept: Path) -> None:
+    pipe = pipeline(photo_folder, {"jit": "always"}, transforms=[RESIZE, "random_flip", {"standardize": {"statistics": "samplewise"}}])
+    x = plain(photo_folder, "validation")
+    wanted = (x - x.mean((1, 2, 3), keepdims=True)) / (x.std((1, 2, 3), keepdims=True) + 1e-6)
+    np.testing.assert_allclose(stream(pipe.validation)[0], wanted, rtol=0, atol=1e-5)
+    assert not kept.exists()
 
 
 def test_a_second_build_reads_what_the_first_has_measured(

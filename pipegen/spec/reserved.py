@@ -39,6 +39,7 @@ STEPS = frozenset(
     {
         "mosaic",
         "python",
+        "whiten",
     }
 )
 

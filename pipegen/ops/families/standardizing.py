@@ -81,7 +81,7 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
     def weight(self) -> float:
-        return 0.5
+        return 2.0
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32. No one of n values lies further than √(n - 1) standard deviations from their mean."""
@@ -104,8 +104,8 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
         return (self._moments,)
 
     def _moments(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What is subtracted, what that was rounded by, and what is multiplied by, float32 `(n,)`: of an image with little
-        contrast the rounding of its mean would show."""
+        """What is subtracted, what is multiplied by, and what is added for the rounding of the first, float32 `(n,)`: of an image
+        with little contrast it would show."""
         import tensorflow as tf
 
         from pipegen.ops.lowering.moments import sample_moments
@@ -113,14 +113,14 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
         mean, std = sample_moments(images)
         shift = mean if self.center else tf.zeros_like(mean)
         factor = 1.0 / (std + self.epsilon) if self.scale else tf.ones_like(std)
-        rounded = tf.cast(shift, tf.float32)
-        return rounded, tf.cast(shift - tf.cast(rounded, tf.float64), tf.float32), tf.cast(factor, tf.float32)
+        rounded = tf.round(shift * 256.0) / 256.0  # exact as float32, also for 16 bits
+        return tuple(tf.cast(t, tf.float32) for t in (rounded, factor, (rounded - shift) * factor))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        shift, rest, factor = (g[:, None, None, None] for g in given)
-        return ((tf.cast(images, tf.float32) - shift) - rest) * factor
+        shift, factor, rest = (g[:, None, None, None] for g in given)
+        return (tf.cast(images, tf.float32) - shift) * factor + rest
 
 
 class FeatureStandardization(StandardizePart, PointwiseTransform):

@@ -11,22 +11,27 @@ if TYPE_CHECKING:
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`.
 
-    Sums of bytes and of their squares are whole numbers, and exact in whatever order; floats are summed in float64, the
-    distances from the mean in a second pass.
+    Sums of whole numbers and of their squares are exact in whatever order; floats are summed in float64, the distances from
+    the mean in a second pass. Line is added to line first, which costs XLA a fraction of adding one value to the next.
 
     Args:
-        images: `(n, height, width, channels)`.
+        images: `(n, height, width, channels)`; a side is below 2^15, so that the squares of a column of bytes fit 32 bits.
     """
     import tensorflow as tf
 
-    x = tf.cast(images, tf.float64)
-    count = tf.cast(tf.reduce_prod(tf.shape(images)[1:]), tf.float64)
-    mean = tf.reduce_sum(x, [1, 2, 3]) / count
+    height, width, channels = (tf.shape(images)[a] if images.shape[a] is None else images.shape[a] for a in (1, 2, 3))
+    lines = tf.reshape(images, [-1, height, width * channels])
+    exact = tf.int32 if images.dtype == tf.uint8 else tf.float64
+    count = tf.cast(height * width * channels, tf.float64)
+
+    def mean_of(values: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(tf.cast(tf.reduce_sum(values, 1), tf.float64), 1) / count
+
+    x = tf.cast(lines, exact)
+    mean = mean_of(x)
     if images.dtype.is_integer:
-        variance = tf.maximum(tf.reduce_sum(x * x, [1, 2, 3]) / count - mean * mean, 0.0)
-    else:
-        variance = tf.reduce_sum(tf.square(x - mean[:, None, None, None]), [1, 2, 3]) / count
-    return mean, tf.sqrt(variance)
+        return mean, tf.sqrt(tf.maximum(mean_of(x * x) - mean * mean, 0.0))
+    return mean, tf.sqrt(mean_of(tf.square(x - mean[:, None, None])))
 
 
 def channel_moments(image: tf.Tensor) -> tf.Tensor:

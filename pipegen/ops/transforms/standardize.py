@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from pipegen.ops.base import IMAGE_224, Example, Part
-from pipegen.ops.families.standardizing import FeatureStandardization, FittedTransform, SampleStandardization
+from pipegen.ops.families.standardizing import FeatureStandardization, FittedTransform, SampleStandardization, StandardizePart
 
 
 class Standardize(FittedTransform):
@@ -50,11 +50,11 @@ class Standardize(FittedTransform):
         return self.statistics == "featurewise"
 
     def parts(self) -> tuple[Part, ...]:
-        common = {"owner": self, "when": self.when, "center": self.center, "scale": self.scale, "epsilon": self.epsilon}
         if not self.learns():
-            return (Part(SampleStandardization(feature=self.feature, **common)),)
+            return (self._part(SampleStandardization, feature=self.feature),)
         if self.fitted is None:
-            return (Part(FeatureStandardization(feature=self.feature, moments=None, **common)),)
-        return tuple(
-            Part(FeatureStandardization(feature=feature, moments=moments, **common)) for feature, moments in self.fitted.moments.items()
-        )
+            return (self._part(FeatureStandardization, feature=self.feature, moments=None),)
+        return tuple(self._part(FeatureStandardization, feature=f, moments=m) for f, m in self.fitted.moments.items())
+
+    def _part(self, kind: type[StandardizePart], **own: Any) -> Part:
+        return Part(kind(owner=self, when=self.when, center=self.center, scale=self.scale, epsilon=self.epsilon, **own))
