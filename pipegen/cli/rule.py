@@ -51,6 +51,7 @@ def _table() -> Iterator[str]:
 def _find(wanted: str) -> str:
     from pipegen.diagnostics.catalog import CODES
     from pipegen.diagnostics.suggest import closest
+    from pipegen.migrate.findings import NAMES
 
     word = wanted.strip()
     if word.upper() in CODES:
@@ -58,6 +59,10 @@ def _find(wanted: str) -> str:
     names = {c.name: c.code for c in CODES.values()}
     if word.lower() in names:
         return names[word.lower()]
+    if word.upper() in NAMES:
+        code = word.upper()
+        message = f"{code} ({NAMES[code]}) is what `pipegen migrate` says of Python code, and has no page"
+        raise CannotRun(message, "the report of `pipegen migrate` says what it means and what to do")
     near = closest(word, [*names, *CODES])
     hint = f"did you mean {near}?" if near else "`pipegen rule` lists every code"
     raise CannotRun(f"there is no code {word!r}", hint)

@@ -176,6 +176,7 @@ def test_a_mistyped_code(cli: Cli) -> None:
     assert result.exit_code == 2
     assert "did you mean standardised-values?" in result.stderr
     assert cli("rule", "quux").exit_code == 2
+    assert "PG640 (augmented-validation) is what `pipegen migrate` says" in cli("rule", "pg640").stderr
 
 
 def test_schema_is_printed_written_and_checked(cli: Cli, tmp_path: Path) -> None:
