@@ -69,6 +69,10 @@ class Writer:
         for each in self.group.parts.values():
             if "**" in each.args:
                 self._report_unpacked(each)
+            if each.get("save_to_dir") is not None:
+                line = each.args["save_to_dir"].node.lineno
+                message = "`save_to_dir` has no equivalent: no images are written while the model trains"
+                self.findings.add("PG630", line, message, "`pipegen preview` writes a sheet of augmented draws")
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
