@@ -87,7 +87,7 @@ def _learn(
     """What one step takes from one feature; the steps before it have their numbers."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
-    key, folder = statistics_key(model, plan, manifest), statistics_folder(model.runtime)
+    key, folder = statistics_key(model, plan, manifest), statistics_folder(spec.model.runtime)
     op, count = model.transforms[-1].op, manifest.num_examples("train")
     file = statistics_file(folder, key) if folder is not None else None
     kept = read_statistics(folder, key) if folder is not None and not again else None

@@ -313,7 +313,7 @@ class Pipeline:
         return self._state_at(epoch, step)
 
     def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
-        return make_state(self.spec.model, self.spec_hash, self.fingerprint, epoch, step)
+        return make_state(self.spec.model, self.spec_hash, self._manifest.dealt, epoch, step)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Let the training split go on where a state was taken.
@@ -322,7 +322,7 @@ class Pipeline:
             StateError: When the spec or the data differs; it says in words what does.
         """
         self._require("train")
-        epoch, step = position_from(state, self.spec.model, self.spec_hash, self.fingerprint, self.steps("train"))
+        epoch, step = position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
         self._seek(epoch, step)
 
     def _seek(self, epoch: int, step: int) -> None:

@@ -118,6 +118,33 @@ def test_what_comes_before_and_other_data_are_measured_anew(photo_folder: Path, 
     assert len(list(kept.iterdir())) == 4
 
 
+def test_files_of_the_same_names_and_sizes_with_other_pixels_are_measured_anew(kept: Path, tmp_path: Path) -> None:
+    import os
+
+    from PIL import Image
+
+    import pipegen
+
+    means = []
+    for level in (10, 200):
+        (tmp_path / "flat" / "a").mkdir(parents=True, exist_ok=True)
+        for i in range(4):
+            file = tmp_path / "flat" / "a" / f"{i}.bmp"
+            Image.new("RGB", (4, 4), (level + i, level, level)).save(file)
+            os.utime(file, (level, level))
+        spec = {
+            "pipegen": 1,
+            "source": {"image_folder": {"path": str(tmp_path / "flat")}},
+            "transforms": [{"resize": {"size": 4}}, {"standardize": {"statistics": "featurewise", "scale": False}}],
+            "batch": {"size": 2},
+        }
+        disk = {"jit": "never", "cache": {"disk": str(tmp_path / "disk")}}
+        means.append(float(pipegen.build(spec, runtime=disk).peek("train", 4)[0].mean()))
+    np.testing.assert_allclose(means, 0, atol=1e-5)
+    assert len(list((tmp_path / "disk" / "statistics").glob("*.json"))) == 2, "beside the caches that the spec names"
+    assert not kept.exists() or not list(kept.glob("*.json"))
+
+
 def test_images_of_many_sizes_an_evaluation_form_and_two_that_learn(photo_folder: Path, kept: Path) -> None:
     only_files = pipeline(photo_folder, transforms=[LEARNS, RESIZE])
     whole = np.concatenate([decoded(file).reshape(-1, 3) for file in only_files.files("train")])

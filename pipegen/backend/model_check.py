@@ -81,8 +81,16 @@ def _units(model: keras.Model, output: Output, indexed: ElementType) -> list[str
         return [f"the model has {len(outputs)} outputs, and the pipeline gives one target, `{output.y}`"]
     if isinstance(output.y, dict):
         given = sorted(output.y)
-        missing = [n for n in given if n not in (getattr(model, "output_names", None) or given)]
-        return [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(model.output_names)}" for n in missing]
+        names: list[str] = getattr(model, "output_names", None) or given
+        shapes: Any = getattr(model, "output_shape", None)
+        found = [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in given if n not in names]
+        if isinstance(shapes, (list, tuple)) and len(shapes) == len(names) and all(isinstance(s, (list, tuple)) for s in shapes):
+            shapes = dict(zip(names, shapes, strict=True))
+        for name in given if isinstance(shapes, dict) else ():
+            units = shapes[name][-1] if name in shapes else None
+            if isinstance(units, int):
+                found += [f"output `{name}`: {m}" for m in _units_of(output, output.y[name], indexed, units)]
+        return found
     shape = getattr(model, "output_shape", None)
     if not isinstance(shape, tuple) or not shape or not isinstance(shape[-1], int) or not isinstance(output.y, str):
         return []

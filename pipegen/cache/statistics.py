@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pipegen
 from pipegen.cache.key import plain, tensorflow_version
+from pipegen.cache.store import file_stamp
 from pipegen.data.fingerprint import encode
 from pipegen.ops.arguments.moments import Moments
 from pipegen.spec.models import DiskCache
@@ -31,8 +32,9 @@ _FOLDER = "statistics"
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """32 hexadecimal digits that name what is learned from a training split.
 
-    They cover the source, the data's fingerprint, which of its records are trained on, every step before, and the versions of
-    pipegen and TensorFlow. What comes later leaves them alone: other steps, the batch, the augmentation.
+    They cover the source, the data's fingerprint, which of its records are trained on and when their files were last changed,
+    every step before, and the versions of pipegen and TensorFlow. What comes later leaves them alone: other steps, the batch, the
+    augmentation.
 
     Args:
         spec: The spec.
@@ -40,8 +42,10 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
         manifest: The data.
     """
     keys = hashlib.sha256()
-    for key in sorted(manifest.keys("train")):
-        keys.update(encode(key) + b"\n")
+    files = manifest.files("train") if manifest.listing.rows is None else ("",) * manifest.num_examples("train")
+    for key, file in sorted(zip(manifest.keys("train"), files, strict=True)):
+        # Names and sizes alone would take another data set of the same names for this one.
+        keys.update(encode(key) + b"\x00%d\n" % (file_stamp(file) if file else 0))
     covered = {
         "pipegen": pipegen.__version__,
         "tensorflow": tensorflow_version(),

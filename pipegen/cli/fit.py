@@ -60,7 +60,7 @@ def _tell(spec: Spec, found: Learned) -> None:
     say(f"`{step.op}` ({place_of(spec, found)}) of `{found.feature}`: {found.origin}")
     say(f"  mean [{mean}]")
     say(f"  std  [{std}]")
-    if all(found.moments.std):
+    if all(found.moments.std) and not {"center", "scale", "epsilon", "feature", "when"} & step.model_fields_set:
         say(f"  the numbers written down: - normalize: {{mean: [{mean}], std: [{std}]}}")
 
 

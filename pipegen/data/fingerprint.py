@@ -40,12 +40,10 @@ def fingerprint(listing: Listing) -> str:
     if listing.rows is not None:
         digest.update("\n".join(f"{split} {rows.digest()}" for split, rows in listing.rows.items()).encode())
         digest.update(f"\n{listing.class_names}\n{listing.labels}\n".encode())
-    if listing.in_table:
-        labels = sorted(zip(listing.keys, listing.labels or (), strict=False))
-        digest.update(encode(f"{listing.class_names}\n{labels}\n"))
-    order = sorted(range(len(listing.keys)), key=listing.keys.__getitem__) if listing.columns else []
+    if listing.in_table:  # here the order of the records is what the table says, and not that of their names
+        digest.update(encode(f"{listing.class_names}\n{listing.labels}\n" + "\n".join(listing.keys) + "\n"))
     for name, values in sorted(listing.columns.items()):
-        digest.update(encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n") + values[order].tobytes())
+        digest.update(encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n") + values.tobytes())
     for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
         digest.update(encode(key) + b"\x00%d\n" % size)
     return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,13 @@ class Manifest:
     def fingerprint(self) -> str:
         """Identifies the data wherever it is mounted: files by relative paths and sizes, rows by what they hold."""
         return fingerprint(self.listing)
+
+    @cached_property
+    def dealt(self) -> str:
+        """Identifies the data and, where a table's cells can say which split a row is in, the splits as well."""
+        if not self.listing.in_table:
+            return self.fingerprint
+        return hashlib.sha256(f"{self.fingerprint}\n{dict(self.members)}".encode()).hexdigest()
 
     def mean_bytes(self, split: str | None = None) -> float:
         """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""

@@ -20,7 +20,7 @@ from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import stages as s
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
-from pipegen.plan.outputs import infer_output, meant_feature
+from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
 from pipegen.plan.recipe import recipe
 from pipegen.spec.models import WindowShuffle
 from pipegen.spec.stand_in import UnknownStep, keeps_shape
@@ -276,6 +276,11 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
+        idle = next((t for f, t in self.type.items() if t.kind == "image" and not t.is_static), None)
+        if idle is not None:  # the output does not take it, but it is batched with the rest
+            self.findings.append(unbatchable(self.spec, self.split, idle, self.locate))
+            self.poisoned.add("output")
+            return
         self._stack()
         self.nodes.append(Emit(self.type, output.output))
 

@@ -76,6 +76,11 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
 def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: set[str], locate: Locate) -> None:
     if name is None or name in poisoned or name not in type_:
         return
+    if plan.output.y is None:
+        message = f"`sample_weight: {name}` weighs the loss on targets, and the output has no `y`"
+        plan.findings.append(make("PG203", message, locate(("output", "sample_weight")), help=("for an autoencoder write `y: image`",)))
+        plan.failed = True
+        return
     kind, shape = type_[name].kind, type_[name].shape
     if kind in ("weight", "tensor") and not shape:
         return

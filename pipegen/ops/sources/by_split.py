@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.sources.base import Listing
-    from pipegen.types import ElementType
+    from pipegen.types import ElementType, FeatureType
 
 
 class BySplit(Source):
@@ -87,6 +87,13 @@ class BySplit(Source):
             odd = sorted(one ^ other)[0]
             bearer, bare = (here, there) if odd in one else (there, here)
             raise ValueError(f"`{bearer}` has a feature `{odd}` and `{bare}` has none; every split must have the same features")
+        first = next(iter(parts))
+        for split, source in parts.items():
+            odd_one = next((name for name, t in source.infer().items() if not _like(t, parts[first].infer()[name])), None)
+            if odd_one is not None:
+                raise ValueError(
+                    f"`{odd_one}` of `{split}` is something else than `{odd_one}` of `{first}`; every split must have the same features"
+                )
         return parts
 
     @property
@@ -148,6 +155,16 @@ class BySplit(Source):
     def _field(self, split: str, name: str | None) -> str:
         source = f"{split}.{self.parts[split].op}"
         return source if name is None else f"{source}.{name}"
+
+
+def _like(a: FeatureType, b: FeatureType) -> bool:
+    """Whether two features hold the same, as far as the arguments say."""
+    images = ("encoded", "image")
+    return (
+        (a.kind == b.kind or (a.kind in images and b.kind in images))
+        and a.several_labels == b.several_labels
+        and len(a.shape) == len(b.shape)
+    )
 
 
 def _after(seen: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:

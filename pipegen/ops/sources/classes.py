@@ -9,7 +9,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.reports import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 Classes = int | tuple[str, ...] | None
 _MOST = 100_000
@@ -21,7 +21,9 @@ def main_label(names: Iterable[str]) -> str | None:
     return "label" if "label" in names else next(iter(names), None)
 
 
-def read_labels(name: str, classes: Classes, offset: int, given: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def read_labels(
+    name: str, classes: Classes, offset: int, given: Any, place: Callable[[int], str] | None = None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The class index of each row, and the classes.
 
     Args:
@@ -29,12 +31,14 @@ def read_labels(name: str, classes: Classes, offset: int, given: Any) -> tuple[t
         classes: The names of the classes, or how many there are, or `None` where the labels say so.
         offset: What is subtracted from stored numbers.
         given: Class indices or class names, `(n,)` or `(n, 1)`.
+        place: Where a row stands, for messages; by default its number.
 
     Raises:
         OpError: `PG402` for no rows, `PG420` for labels that name no class.
     """
     import numpy as np
 
+    where = place or (lambda row: f"row {row} of `{name}`")
     labels = np.asarray(given)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -43,9 +47,9 @@ def read_labels(name: str, classes: Classes, offset: int, given: Any) -> tuple[t
     if not len(labels):
         raise OpError("PG402", f"the array `{name}` has no rows")
     if labels.dtype.kind in "USO" and all(isinstance(v, (str, bytes)) for v in labels):
-        return _named(name, classes, [v.decode() if isinstance(v, bytes) else str(v) for v in labels])
-    numbers = _whole(name, labels) - offset
-    return _numbered(name, classes, offset, numbers)
+        return _named(name, classes, [v.decode() if isinstance(v, bytes) else str(v) for v in labels], where)
+    numbers = _whole(name, labels, where) - offset
+    return _numbered(name, classes, offset, numbers, where)
 
 
 def _one_hot(name: str, labels: Any) -> str | None:
@@ -54,7 +58,7 @@ def _one_hot(name: str, labels: Any) -> str | None:
     return f"for one-hot labels pass `y.argmax(axis=1)`; `output: {{encode: {{{name}: one_hot}}}}` encodes them again"
 
 
-def _whole(name: str, labels: Any) -> Any:
+def _whole(name: str, labels: Any, where: Callable[[int], str]) -> Any:
     """Labels as int64; floats that are whole numbers are those."""
     import numpy as np
 
@@ -64,12 +68,14 @@ def _whole(name: str, labels: Any) -> Any:
         wrong = ~(np.isfinite(labels) & (np.floor(labels) == labels))
         if wrong.any():
             row = int(np.argmax(wrong))
-            message = f"row {row} of `{name}` is {labels[row]:g}, and {count(int(wrong.sum()), 'label')} of {len(labels)} no class index"
+            message = f"{where(row)} is {labels[row]:g}, and {count(int(wrong.sum()), 'label')} of {len(labels)} no class index"
             raise OpError("PG420", message, help="a class index is a whole number; leave rows without a label out")
     return labels.astype(np.int64)
 
 
-def _numbered(name: str, classes: Classes, offset: int, numbers: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _numbered(
+    name: str, classes: Classes, offset: int, numbers: Any, where: Callable[[int], str]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
     import numpy as np
 
     low, high = int(numbers.min()), int(numbers.max())
@@ -83,7 +89,7 @@ def _numbered(name: str, classes: Classes, offset: int, numbers: Any) -> tuple[t
     if low < 0 or high >= known:
         row = int(np.argmax((numbers < 0) | (numbers >= known)))
         there = f"{count(known, 'class', 'classes')} are {offset} to {known - 1 + offset}"
-        message = f"row {row} of `{name}` is {int(numbers[row]) + offset}, and {there}"
+        message = f"{where(row)} is {int(numbers[row]) + offset}, and {there}"
         shifted = low == 1 and high == known
         help_ = (
             f"`offset: {offset + 1}` counts classes from {offset + 1}" if shifted else "give `classes` all of them, or leave such rows out"
@@ -93,7 +99,7 @@ def _numbered(name: str, classes: Classes, offset: int, numbers: Any) -> tuple[t
     return tuple(numbers.tolist()), names
 
 
-def _named(name: str, classes: Classes, labels: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _named(name: str, classes: Classes, labels: Sequence[str], where: Callable[[int], str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     if isinstance(classes, int):
         raise OpError(
             "PG420",
@@ -107,7 +113,5 @@ def _named(name: str, classes: Classes, labels: Sequence[str]) -> tuple[tuple[in
     if unknown is not None:
         near = closest(labels[unknown], names)
         help_ = f"is {near!r} meant?" if near else "give `classes` all of them, or leave such rows out"
-        raise OpError(
-            "PG420", f"row {unknown} of `{name}` is {labels[unknown]!r}, which `classes` does not list", field="classes", help=help_
-        )
+        raise OpError("PG420", f"{where(unknown)} is {labels[unknown]!r}, which `classes` does not list", field="classes", help=help_)
     return tuple(index[label] for label in labels), names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,17 +46,25 @@ def text_of(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="replace").strip()
     if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = sorted(value) if isinstance(value, (set, frozenset)) else list(value)
-        return "".join(LIST + text_of(item) for item in items)
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        items = [LIST + text_of(item) for item in value]
+        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
+    if _is_missing(value):
         return ""
     if hasattr(value, "item"):
         value = value.item()
-    if isinstance(value, bool):
+    if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, float):
-        return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
-    return str(value)
+    return "" if _is_missing(value) else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    """`None`, not-a-number of any kind, what pandas marks as missing, and what NumPy masks."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
 
 
 def from_memory(data: Any, base: str) -> ColumnTable:
@@ -71,22 +78,32 @@ def from_memory(data: Any, base: str) -> ColumnTable:
         OpError: `PG418` for anything else, and for columns of several lengths.
     """
     names: list[Any]
-    of: Callable[[Any], Iterable[Any]]
+    of: Callable[[int], Iterable[Any]]
     if isinstance(data, Mapping):
-        names, of = list(data), lambda name: data[name]
-        number = {len(column) for column in data.values() if hasattr(column, "__len__")}
+        names = list(data)
+        bare = next((name for name in names if not hasattr(data[name], "__len__") or isinstance(data[name], (str, bytes))), None)
+        if bare is not None:
+            kind = type(data[bare]).__name__
+            raise OpError("PG418", f"the column {bare!r} of `data` is of type {kind}", help="a column is a list, or an array")
+        number = {len(column) for column in data.values()}
+
+        def of(i: int) -> Iterable[Any]:
+            return iter(data[names[i]])
+
     elif hasattr(data, "column_names") and hasattr(data, "column"):
-        names, of, number = list(data.column_names), lambda name: data.column(name).to_pylist(), {len(data)}
+        names, of, number = list(data.column_names), lambda i: data.column(i).to_pylist(), {len(data)}
+    elif hasattr(data, "iloc"):
+        names, of, number = list(data.columns), lambda i: data.iloc[:, i].tolist(), {len(data)}
     elif hasattr(data, "columns") and hasattr(data, "__getitem__"):
-        names, of, number = list(data.columns), lambda name: data[name].to_list(), {len(data)}
+        names, of, number = list(data.columns), lambda i: data[names[i]].to_list(), {len(data)}
     else:
         help_ = "pass a DataFrame, or a map from the names of columns to lists"
-        raise OpError("PG418", f"`data` is no table, but a {type(data).__name__}", help=help_)
+        raise OpError("PG418", f"`data` is no table, and of type {type(data).__name__}", help=help_)
     if len(number) > 1:
         raise OpError("PG418", f"the columns of `data` differ in length: {', '.join(map(str, sorted(number)))} rows")
     called = "`data`" if isinstance(data, Mapping) else f"the {type(data).__name__}"
     rows = next(iter(number), 0)
-    return ColumnTable("", tuple(map(str, names)), (), (), folder=base, num_rows=rows, columns=lambda i: of(names[i]), called=called)
+    return ColumnTable("", tuple(map(str, names)), (), (), folder=base, num_rows=rows, columns=of, called=called)
 
 
 def read_parquet(file: str) -> ColumnTable:
@@ -111,7 +128,9 @@ def read_parquet(file: str) -> ColumnTable:
 
     def values(i: int) -> Iterable[Any]:
         try:
-            column: list[Any] = table.read(columns=[names[i]]).column(0).to_pylist()
+            # By number, since two columns can have one name; reading by name alone would give the first.
+            at = names[: i + 1].count(names[i]) - 1
+            column: list[Any] = table.read(columns=[names[i]]).column(at).to_pylist()
         except (OSError, ValueError) as error:
             raise OpError("PG421", f"the column {names[i]!r} of {file!r} cannot be read: {error}", field="path") from None
         return column

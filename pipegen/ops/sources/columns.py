@@ -56,6 +56,8 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
             value = float("nan")
         if not abs(value) <= _LARGEST:
             what = f"{place(row)} has {cell!r}, which is no number" if cell else f"{place(row)} has an empty cell, where a number is due"
+            if cell.startswith(LIST):
+                what = f"{place(row)} holds a list, where one number is due"
             raise OpError("PG423", what, field=field, help="leave such rows out, or fill them in")
         if weights and value < 0:
             message = f"{place(row)} has the weight {value:g}"
@@ -79,9 +81,14 @@ def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: in
     if several is not None:
         help_ = "for an example with any number of labels give the feature a `separator`; lists are taken as they are"
         raise OpError("PG420", f"{place(several)} holds a list", field=f"{field}.column", help=help_)
-    numbers = not isinstance(classes, tuple) and all(map(_is_whole, cells))
+    named = isinstance(classes, tuple) and any(cell in classes for cell in cells)
+    given: Any = np.array([int(c) for c in cells], np.int64) if not named and all(map(_is_whole, cells)) else np.array(cells)
+
+    def said(row: int) -> str:
+        return f"the label at {place(row)}"
+
     try:
-        indices, names = read_labels(name, classes, offset, np.array([int(c) for c in cells] if numbers else cells))
+        indices, names = read_labels(name, classes, offset, given, said)
     except OpError as error:
         raise OpError(error.code, error.message, field=f"{field}.{error.field or 'column'}", help=error.help) from None
     return Labels(np.asarray(indices, np.int64), names)
@@ -139,4 +146,4 @@ def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
 
 
 def _is_whole(cell: str) -> bool:
-    return cell.isascii() and cell.removeprefix("-").isdigit()
+    return cell.isascii() and cell.removeprefix("-").isdigit() and len(cell) < 19  # what an int64 holds

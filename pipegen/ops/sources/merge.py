@@ -80,6 +80,11 @@ def _columns(split: str, listing: Listing, first: Listing | None, reference: str
             notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", split, "error"))
         else:
             values[name] = with_classes(labels, names)
+    for name in values.keys() - listing.column_classes.keys():
+        here, there = listing.columns[name].shape[1:], first.columns[name].shape[1:] if first is not None else ()
+        if here != there and listing.rows is None:
+            message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
+            notes.append(Note("PG210", message, field=split, severity="error"))
     return values, notes
 
 
@@ -89,7 +94,7 @@ def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
 
     try:
         return {name: np.concatenate([part[name] for part in columns]) for name in (columns[0] if columns else {})}
-    except (KeyError, ValueError):
+    except ValueError:
         return {}
 
 
@@ -115,8 +120,9 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
         example = next((listing.path(j) for j, label in enumerate(listing.labels or ()) if label == i), None)
         if example is not None:
             name = listing.class_names[i]
-            if listing.rows is not None:
-                message = f"`{split}` has the class {name!r}, in row {example}, and `{reference}` has no such class"
+            if listing.rows is not None or listing.in_table:
+                where = f"in row {example}" if listing.rows is not None else f"such as {example}"
+                message = f"`{split}` has the class {name!r}, {where}, and `{reference}` has no such class"
                 found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
                 continue
             folder = example[: example.index(f"/{name}/", len(listing.root)) + len(name) + 1]

@@ -147,7 +147,7 @@ def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence
             yield number, text.split()
         return
     csv.field_size_limit(_MOST_FIELD)
-    reader = csv.reader(stream, delimiter=separator, strict=True)
+    reader = csv.reader(stream, delimiter=separator, strict=True, skipinitialspace=True)
     line = 1
     for row in reader:
         yield line, row

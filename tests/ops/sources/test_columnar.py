@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,7 +79,10 @@ def test_a_number_keeps_its_value(value: float) -> None:
     assert "." not in text_of(float(round(value)))
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, "", "  "])
+MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), np.ma.masked, Decimal("NaN"), "", "  "]
+
+
+@pytest.mark.parametrize("value", MISSING)
 def test_what_is_missing_is_no_text(value: Any) -> None:
     assert text_of(value) == ""
 
@@ -87,8 +91,11 @@ def test_what_is_missing_is_no_text(value: Any) -> None:
     ("data", "code", "says"),
     [
         (None, "PG418", "none was given"),
-        ([1, 2], "PG418", "`data` is no table, but a list"),
+        ([1, 2], "PG418", "`data` is no table, and of type list"),
         (COLUMNS | {"grade": [1]}, "PG418", "differ in length"),
+        (COLUMNS | {"size": 5}, "PG418", "the column 'size' of `data` is of type int"),
+        (COLUMNS | {"size": (i for i in range(3))}, "PG418", "the column 'size' of `data` is of type generator"),
+        (COLUMNS | {"size": [[1], [2], [3]]}, "PG423", "row 0 of `data` holds a list, where one number is due"),
         (COLUMNS | {"size": [1, None, 2]}, "PG423", "row 1 of `data` has an empty cell"),
         (COLUMNS | {"breed": [["cat"], ["dog"], ["cat"]]}, "PG420", "row 0 of `data` holds a list"),
         (pd.DataFrame(COLUMNS).rename(columns={"size": "sizes"}), "PG421", "the DataFrame has no column 'size'"),
@@ -116,6 +123,22 @@ def test_what_is_wrong_with_a_parquet_file(folder: Path, monkeypatch: pytest.Mon
     assert "no column 'tags'" in refusal().message
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     assert "pip install 'pipegen[parquet]'" in (refusal().help or "")
+
+
+def test_of_columns_with_one_name_the_number_says_which(folder: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([9, 9]), pa.array([1, 2])], names=["a", "a"])
+    pq.write_table(table, folder / "t.parquet")
+    features: dict[str, Any] = {"v": {"kind": "tensor", "column": 1}}
+    frame = pd.DataFrame([[9, 1], [9, 2]], columns=["a", "a"])
+    found = [Parquet(path="t.parquet", features=features).list(folder)]
+    found += [DataFrame(features=features).list(folder, data=data) for data in (table, frame)]  # type: ignore[arg-type]
+    for listing in found:
+        np.testing.assert_array_equal(listing.columns["v"], [1, 2])
+
+
+def test_truth_and_sets_of_several_types() -> None:
+    assert [text_of(True), text_of(np.False_)] == ["True", "False"], "as a table of text has them"
+    assert text_of({1, "cat"}) == text_of({"cat", 1})
 
 
 def test_each_split_has_a_table_of_its_own(folder: Path) -> None:

@@ -123,6 +123,44 @@ def test_splits_from_two_tables_count_their_labels_alike(tmp_path: Path) -> None
     assert "the class 'fog' in `tags`" in note.message
 
 
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ({"kind": "weight", "column": "age"}, {"kind": "label", "column": "age"}),
+        ({"kind": "tensor", "columns": ["age", "height"]}, {"kind": "tensor", "column": "age"}),
+        ({"kind": "label", "column": "tags", "separator": ";"}, {"kind": "label", "column": "tags"}),
+    ],
+)
+def test_a_feature_is_of_one_kind_in_every_split(train: dict[str, Any], test: dict[str, Any]) -> None:
+    label = {"kind": "label", "column": "breed"}
+    tables = {"train": {"v": train, "label": label}, "test": {"v": test, "label": label}}
+    with pytest.raises(ValidationError, match="`v` of `test` is something else than `v` of `train`"):
+        BySplit.from_yaml({split: {"csv": {"path": "t.csv", "features": features}} for split, features in tables.items()})
+
+
+def test_vectors_of_two_lengths_and_classes_that_training_lacks_are_notes(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE)
+    (tmp_path / "v.csv").write_text(TABLE.replace("dog", "bird"))
+    vectors = {"train": ["age", "height"], "test": ["age"]}
+    tables = {s: {"csv": {"path": "t.csv", "features": {"v": {"kind": "tensor", "columns": c}}}} for s, c in vectors.items()}
+    assert [n.code for n in BySplit.from_yaml(tables).list(tmp_path).notes] == ["PG210"]
+    features = {"label": {"kind": "label", "column": "breed"}}
+    tables = {s: {"csv": {"path": f, "features": features}} for s, f in {"train": "t.csv", "test": "v.csv"}.items()}
+    (note,) = BySplit.from_yaml(tables).list(tmp_path).notes
+    assert (note.code, "the class 'bird', such as" in note.message) == ("PG408", True)
+
+
+def test_numbers_are_class_indices_also_where_the_classes_have_names(tmp_path: Path) -> None:
+    found = listing(tmp_path, "n\n2\n1\n", n={"kind": "label", "offset": 1, "classes": ["one", "two"]})
+    assert (found.labels, found.class_names) == ((1, 0), ("one", "two"))
+    named = listing(tmp_path, "n\n2\n1\n", n={"kind": "label", "classes": ["1", "2"]})
+    assert (named.labels, named.class_names) == ((1, 0), ("1", "2"))
+    with pytest.raises(OpError, match=r"the label at .*t.csv:3 is 'zz'"):
+        listing(tmp_path, "n\na;b;a;b\nzz\n", n={"kind": "label", "separator": ";", "classes": ["a", "b"]})
+    quoted = listing(tmp_path, 'm, n\n1, "a"\n2, "b,c"\n', n={"kind": "label"})
+    assert quoted.class_names == ("a", "b,c")
+
+
 def spec(**sections: Any) -> PipelineSpec:
     features = {"age": {"kind": "tensor"}, "label": {"kind": "label", "column": "breed"}}
     source = Csv(path="t.csv", features=features)
@@ -175,6 +213,29 @@ def test_the_fingerprint_covers_what_the_columns_hold(tmp_path: Path) -> None:
         assert found.manifest is not None
         prints.add(found.manifest.fingerprint)
     assert len(prints) == 3, "the height is not read"
+
+
+def test_a_state_knows_which_rows_are_trained_on(tmp_path: Path) -> None:
+    splits = {"method": {"column": "part"}, "parts": {"train": "tr", "validation": "va"}}
+    dealt = []
+    for text in (TABLE, TABLE.replace(",tr,", ",?,").replace(",va,", ",tr,").replace(",?,", ",va,")):
+        (tmp_path / "t.csv").write_text(text)
+        manifest = collect(spec(splits=splits), base=tmp_path).manifest
+        assert manifest is not None
+        dealt.append((manifest.fingerprint, manifest.dealt))
+    assert dealt[0][0] == dealt[1][0], "what is read of each row is the same"
+    assert dealt[0][1] != dealt[1][1]
+
+
+def test_a_weight_needs_a_target_and_idle_images_a_size() -> None:
+    from pipegen.compilation import inspect
+
+    source = "{csv: {path: t.csv, features: {image: {kind: image}, label: {kind: label}, w: {kind: weight}}}}"
+    head = f"pipegen: 1\nsource: {source}\nsplits: {{parts: {{train: 0.5, validation: 0.5}}}}\n"
+    weighed = inspect("t.yaml", text=head + "transforms: [{resize: {size: 8}}]\noutput: {x: image, y: null, sample_weight: w}\n")
+    assert [(d.code, "has no `y`" in d.message) for d in weighed.diagnostics] == [("PG203", True)]
+    idle = inspect("t.yaml", text=head + "output: {x: w, y: label}\n")
+    assert {d.code for d in idle.diagnostics} == {"PG201"}
 
 
 def test_arrays_hold_tensors_weights_and_several_labels() -> None:
