@@ -184,7 +184,11 @@ class _Program:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False) -> None:
         self._function, self._args, self._fills = function, args, fills
         self._specs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(args)]
-        compiled = tf.function(partial(self._flat, None), jit_compile=True, autograph=False)
+
+        def flat(*leaves: tf.Tensor) -> Any:
+            return self._flat(None, *leaves)
+
+        compiled = tf.function(flat, jit_compile=True, autograph=False)
         self._concrete = compiled.get_concrete_function(*self._specs)
         compiled.experimental_get_compiler_ir(*self._specs)(stage="hlo")
         self.structure = self._concrete.structured_outputs
