@@ -36,7 +36,7 @@ def test_without_the_package_it_says_what_to_install(script: ModuleType, monkeyp
 @pytest.mark.timeout(300)
 def test_both_targets_are_learnt(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     pytest.importorskip("elpv_dataset")
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--epochs", "4", "--size", "48"])
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--epochs", "3", "--size", "32"])
     scores = script.main()
     told = capsys.readouterr().out
     assert "train: 1,837 examples" in told

@@ -117,9 +117,10 @@ def read_parquet(file: str) -> ColumnTable:
     """
     try:
         import pyarrow.parquet as pq
-    except ImportError:
+    except ImportError as error:
         help_ = "pip install 'pipegen[parquet]'; or save the table as CSV"
-        raise OpError("PG421", "Parquet files are read by PyArrow, which is not installed here", field="path", help=help_) from None
+        message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
+        raise OpError("PG421", message, field="path", help=help_) from None
     try:
         table = pq.ParquetFile(file)
     except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError

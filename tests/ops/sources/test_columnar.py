@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +18,10 @@ from pipegen.ops.sources.columnar import text_of
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.dataframe import DataFrame
 from pipegen.ops.sources.parquet import Parquet
+
+# PyArrow of today asks for a newer NumPy than TensorFlow 2.16 takes, and says so only when it is imported.
+pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
 if TYPE_CHECKING:
     from pathlib import Path
