@@ -13,7 +13,7 @@ from pipegen.ops.sources.table import WHITESPACE, read_table
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.table import Table
+    from pipegen.ops.sources.table import TextTable
 
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
 _LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
@@ -35,7 +35,7 @@ class _Found:
         classes: How many there are.
     """
 
-    table: Table
+    table: TextTable
     separator: str | None
     header: bool
     image: int
@@ -66,7 +66,7 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
     def relative(path: str) -> str:
         return flow_scalar(os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/"))
 
-    rows = len(found.table.cells)
+    rows = len(found.table.rows)
     summary = f"{rows:,} rows" + (f", in {found.classes} classes" if found.label is not None else "")
     root = f", root: {relative(found.root)}" if found.root is not None else ""
     lines = [
@@ -103,11 +103,11 @@ def _look(file: str) -> _Found:
         image = _image_column(table)
         if image is None:
             continue
-        header = not _is_image(table.cells[0][image])
+        header = not _is_image(table.rows[0][image])
         if header:
             table = read_table("", file, separator=separator, header=True)
         label = _label_column(table, image)
-        classes = len({row[label] for row in table.cells}) if label is not None else 0
+        classes = len({row[label] for row in table.rows}) if label is not None else 0
         return _Found(table, separator, header, image, _root(table, image), label, classes)
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, problem.help or "")
@@ -118,27 +118,27 @@ def _is_image(cell: str) -> bool:
     return os.path.splitext(cell.strip().lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
 
 
-def _image_column(table: Table) -> int | None:
+def _image_column(table: TextTable) -> int | None:
     """The first column with image paths in every row but the first, which may be a header."""
-    body = table.cells[1:] or table.cells
-    columns = range(len(table.cells[0])) if table.cells else range(0)
+    body = table.rows[1:] or table.rows
+    columns = range(len(table.rows[0])) if table.rows else range(0)
     return next((column for column in columns if all(_is_image(row[column]) for row in body)), None)
 
 
-def _label_column(table: Table, image: int) -> int | None:
+def _label_column(table: TextTable, image: int) -> int | None:
     """The column that is called a label, or else the one with the fewest values, each of them in several rows."""
     counted: dict[int, int] = {}
-    for column in range(len(table.cells[0])):
-        values = {row[column].strip() for row in table.cells}
-        if column != image and 1 < len(values) <= len(table.cells) // 2 and "" not in values and not any("." in v for v in values):
+    for column in range(len(table.rows[0])):
+        values = {row[column].strip() for row in table.rows}
+        if column != image and 1 < len(values) <= len(table.rows) // 2 and "" not in values and not any("." in v for v in values):
             counted[column] = len(values)
     named = [c for c in counted if table.names is not None and table.names[c].lower() in _LABELS]
     return next(iter(named), min(counted, key=lambda c: counted[c], default=None))
 
 
-def _root(table: Table, image: int) -> str | None:
+def _root(table: TextTable, image: int) -> str | None:
     """The folder that the paths are relative to, where it is not the table's: one below that which has the first file."""
-    first, own = table.cells[0][image].strip(), os.path.dirname(table.file)
+    first, own = table.rows[0][image].strip(), os.path.dirname(table.file)
     if os.path.isfile(os.path.join(own, first)):
         return None
     for number, (folder, inner, _) in enumerate(os.walk(own)):

@@ -64,6 +64,13 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
                 yield make("PG301", message, locate((*_PARTS, name)), help=f"such as `{name}: {name}`")
         if method == "folder":
             yield from _folders(spec, locate)
+            return
+        owner: dict[str, str] = {}
+        for name in texts:
+            other = owner.setdefault(str(parts[name]), name)
+            if other != name:
+                message = f"`{other}` and `{name}` are both the rows with {parts[name]!r}"
+                yield make("PG301", message, locate((*_PARTS, name)), help="a row is in one part: give each a value of its own")
         return
     for name in texts:
         message = f"`{name}` needs a fraction such as 0.8 or a count of examples, and has {parts[name]!r}"

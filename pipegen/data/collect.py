@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.base import Cells, Listing
     from pipegen.spec.locate import Locator
     from pipegen.spec.models import PipelineSpec
 
@@ -132,6 +132,6 @@ def _without(listing: Listing, excluded: frozenset[str]) -> Listing:
     )
 
 
-def _cells_of(cells: Callable[[str | int, str], tuple[str, ...]], kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
+def _cells_of(cells: Cells, kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
     values = cells(column, field)
     return tuple(values[i] for i in kept)

@@ -241,5 +241,5 @@ def _refuse_leaks(bins: Mapping[str, Sequence[int]], groups: Sequence[str] | Non
             if other != part:
                 files = f"{listing.keys[first]!r} and {listing.keys[record]!r}"
                 message = f"the group {groups[record]!r} is in `{other}` and in `{part}`: {files}"
-                help_ = "here the data says which split a record is in; move the files, or drop `group`"
+                help_ = "here the data says which split a record is in; move the records, or drop `group`"
                 raise OpError("PG302", message, field="group", help=help_)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.ops.sources.reports import count, quoted
-from pipegen.spec.models import Epoch
+from pipegen.spec.models import ColumnMethod, Epoch
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
@@ -27,7 +27,7 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
         endless = split == "train" and isinstance(spec.epoch, Epoch)
         if n < spec.batch.size and spec.batch.remainder_for(split) == "drop" and not endless:
             found.append(_zero_steps(spec, split, n, locate))
-    return [*found, *_unused(manifest, locate), *_empty_files(spec, manifest, locate)]
+    return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate)]
 
 
 def _place(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
@@ -70,7 +70,7 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     help_ = "`stratify: label` gives every part its share of each class"
     if spec.splits.stratify is not None:
         help_ = "such a class has too few examples for every part to get one"
-    elif spec.source.split_names() is not None or spec.splits.method in ("folder", "keras", "hash"):
+    elif spec.source.split_names() is not None or spec.splits.method != "random":
         help_ = "metrics of this split say nothing about such a class"
     message = f"`{split}` has no example of {count(len(missing), 'class', 'classes')}: {quoted(missing)}"
     return [make("PG405", message, locate(_place(spec, split)), help=help_)]
@@ -84,13 +84,17 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagn
     return make("PG407", message, locate(("batch", "size")), locate(_place(spec, split), f"{n} examples"), help=help_)
 
 
-def _unused(manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     total = len(manifest.listing.keys)
     unused = total - sum(len(records) for records in manifest.members.values())
     if not unused:
         return []
     message = f"the parts leave {unused} of {count(total, 'example')} unused"
-    return [make("PG411", message, locate(("splits", "parts")), help="let the fractions sum to 1 to use all the data")]
+    help_ = "let the fractions sum to 1 to use all the data"
+    if isinstance(spec.splits.method, ColumnMethod):
+        message += f": their cells in the column {spec.splits.method.column!r} name no part"
+        help_ = "add a part for each value that is to be used"
+    return [make("PG411", message, locate(("splits", "parts")), help=help_)]
 
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:

@@ -10,11 +10,15 @@ from pipegen.ops.base import Model
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+    from typing import TypeAlias
 
     import numpy as np
 
     from pipegen.ops.sources.rows import Rows
     from pipegen.types import ElementType
+
+    Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
+    """From the name or the number of a column, and the argument that names it, to its text for each record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,8 @@ class Listing:
     """Features of which each record holds a few numbers: an array `(n, ...)` each, in source order."""
     column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For those of them that are labels, their classes."""
-    cells: Callable[[str | int, str], tuple[str, ...]] | None = None
-    """Of a table: from the name or the number of any column, and the argument that names it, to its text for each record."""
+    cells: Cells | None = None
+    """Reads any column of a table."""
     type: ElementType | None = None
     """The type of a record, where the data says more of it than the arguments, and records are no rows of arrays."""
 

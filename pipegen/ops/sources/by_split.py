@@ -113,6 +113,10 @@ class BySplit(Source):
         """Whether the parts are arrays."""
         return self.parts[self.reference].has_rows()
 
+    def has_columns(self) -> bool:
+        """Whether the parts are tables."""
+        return all(source.has_columns() for source in self.parts.values())
+
     def has_folders(self) -> bool:
         """Whether the parts are folders."""
         return all(source.has_folders() for source in self.parts.values())

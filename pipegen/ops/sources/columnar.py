@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.columns import LIST
-from pipegen.ops.sources.table import Table, column_number
+from pipegen.ops.sources.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,21 +21,16 @@ class ColumnTable(Table):
 
     Attributes:
         columns: From the number of a column to its values.
-        called: What the table is called in messages.
     """
 
     columns: Callable[[int], Iterable[Any]]
-    called: str
 
     def place(self, row: int) -> str:
         """The row, counted from 0, and the table's name."""
         return f"row {row} of {self.called}"
 
-    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """See `Table.column`."""
-        if not self.num_rows:
-            raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
-        number = column_number(wanted, self.names, len(self.names or ()), self.called, field)
+    def cells(self, number: int) -> tuple[str, ...]:
+        """See `Table.cells`."""
         return tuple(map(text_of, self.columns(number)))
 
 
@@ -103,7 +98,7 @@ def from_memory(data: Any, base: str) -> ColumnTable:
         raise OpError("PG418", f"the columns of `data` differ in length: {', '.join(map(str, sorted(number)))} rows")
     called = "`data`" if isinstance(data, Mapping) else f"the {type(data).__name__}"
     rows = next(iter(number), 0)
-    return ColumnTable("", tuple(map(str, names)), (), (), folder=base, num_rows=rows, columns=of, called=called)
+    return ColumnTable(called, "", base, tuple(map(str, names)), len(names), rows, of)
 
 
 def read_parquet(file: str) -> ColumnTable:
@@ -137,4 +132,4 @@ def read_parquet(file: str) -> ColumnTable:
         return column
 
     rows = table.metadata.num_rows
-    return ColumnTable(file, names, (), (), folder=os.path.dirname(file), num_rows=rows, columns=values, called=repr(file))
+    return ColumnTable(repr(file), file, os.path.dirname(file), names, len(names), rows, values)

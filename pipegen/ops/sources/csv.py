@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Csv(TableSource):
     """A table of text: CSV, TSV or any other separator, with or without a header; each row is an example.
 
-    One column holds the paths of image files; others hold labels, numbers or weights. A record is known by its path as the table
-    has it, so rows can be added and moved. A file that stands in several rows is as many examples.
+    A column can hold the paths of image files; others hold labels, numbers or weights. A record is known by its path as the table
+    has it, so that rows can be added and moved and the others keep their draws; a row without a file is known by its number. A file
+    that stands in several rows is as many examples.
     """
 
     op: ClassVar[str] = "csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.sources.base import Listing, Note
@@ -10,6 +11,8 @@ from pipegen.ops.sources.rows import Rows, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.base import Cells
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -33,6 +36,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     paths: list[str] = []
     all_notes = list(notes)
     columns: list[dict[str, Any]] = []
+    cells: list[tuple[Cells, list[int]]] = []
     for split, listing in listings.items():
         all_notes += listing.notes
         if reference in listings:
@@ -45,6 +49,8 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sizes += [listing.sizes[i] for i in kept]
         parts += [split] * len(kept)
         paths += [listing.path(i) for i in kept] if root is None else []
+        if listing.cells is not None:
+            cells.append((listing.cells, kept))
         if listing.columns:
             own, wrong = _columns(split, listing, first, reference)
             columns.append({name: values[kept] for name, values in own.items()})
@@ -63,6 +69,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         rows=rows,
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
+        cells=partial(_cells, cells) if cells else None,
         column_classes=first.column_classes if first is not None else {},
         type=first.type if first is not None else None,
     )
@@ -86,6 +93,12 @@ def _columns(split: str, listing: Listing, first: Listing | None, reference: str
             message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
             notes.append(Note("PG210", message, field=split, severity="error"))
     return values, notes
+
+
+def _cells(parts: list[tuple[Cells, list[int]]], column: str | int, field: str) -> tuple[str, ...]:
+    """A column of several tables, one after another."""
+    read = [(cells(column, field), kept) for cells, kept in parts]
+    return tuple(values[i] for values, kept in read for i in kept)
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:

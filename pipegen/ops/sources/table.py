@@ -20,31 +20,34 @@ _MOST_FIELD = 1 << 24
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of a table.
+    """The columns of a table, as text.
 
     Attributes:
+        called: What it is called in messages.
         file: The absolute path; empty for a table in memory.
-        names: The names of the columns, or `None` for a table without a header.
-        cells: The rows, each with a cell for every column.
-        lines: The line of the file that each row begins on, from 1.
         folder: What image paths in it are relative to.
-        num_rows: How many rows there are.
+        names: The names of the columns, or `None` for a table without a header.
+        width: How many columns there are.
+        num_rows: How many rows.
     """
 
+    called: str
     file: str
-    names: tuple[str, ...] | None
-    cells: tuple[tuple[str, ...], ...]
-    lines: tuple[int, ...]
-
     folder: str
+    names: tuple[str, ...] | None
+    width: int
     num_rows: int
 
     def place(self, row: int) -> str:
-        """Where a row stands, for messages: the file and the line."""
-        return f"{self.file}:{self.lines[row]}"
+        """Where a row stands, for messages."""
+        raise NotImplementedError
+
+    def cells(self, number: int) -> tuple[str, ...]:
+        """The cells of the column of this number, without blanks around them."""
+        raise NotImplementedError
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """The cells of a column, without blanks around them.
+        """The cells of a column.
 
         Args:
             wanted: Its name, or its number from 0.
@@ -53,41 +56,49 @@ class Table:
         Raises:
             OpError: `PG421` when there is none of that name or number; `PG402` for a table without rows.
         """
-        if not self.cells:
-            raise OpError("PG402", f"{self.file!r} has no rows", field="path")
-        number = column_number(wanted, self.names, len(self.cells[0]), repr(self.file), field)
-        return tuple(row[number].strip() for row in self.cells)
+        if not self.num_rows:
+            raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
+        return self.cells(self._number(wanted, field))
+
+    def _number(self, wanted: str | int, field: str) -> int:
+        if isinstance(wanted, int):
+            if wanted < self.width:
+                return wanted
+            message = f"{self.called} has {count(self.width, 'column')}, numbered from 0; there is no column {wanted}"
+            raise OpError("PG421", message, field=field)
+        if self.names is None:
+            help_ = "give the number of the column, from 0; with `header: true` the first line names them"
+            raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
+        found = [i for i, name in enumerate(self.names) if name == wanted]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            message = f"{count(len(found), 'column')} of {self.called} are named {wanted!r}"
+            raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
+        near = close_names(str(wanted), self.names)
+        help_ = f"is {quoted(near[:1])} meant?" if near else f"its columns are {quoted(self.names)}"
+        raise OpError("PG421", f"{self.called} has no column {wanted!r}", field=field, help=help_)
 
 
-def column_number(wanted: str | int, names: tuple[str, ...] | None, width: int, table: str, field: str) -> int:
-    """The number of a column.
+@dataclass(frozen=True)
+class TextTable(Table):
+    """A table of text.
 
-    Args:
-        wanted: Its name, or its number from 0.
-        names: The names of all, or `None` for a table without a header.
-        width: How many there are.
-        table: What the table is called in messages.
-        field: The argument that names the column, for errors.
-
-    Raises:
-        OpError: `PG421` when there is none of that name or number, or several.
+    Attributes:
+        rows: The rows, each with a cell for every column.
+        lines: The line of the file that each row begins on, from 1.
     """
-    if isinstance(wanted, int):
-        if wanted < width:
-            return wanted
-        raise OpError("PG421", f"{table} has {count(width, 'column')}, numbered from 0; there is no column {wanted}", field=field)
-    if names is None:
-        help_ = "give the number of the column, from 0; with `header: true` the first line names them"
-        raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
-    found = [i for i, name in enumerate(names) if name == wanted]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        message = f"{count(len(found), 'column')} of {table} are named {wanted!r}"
-        raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
-    near = close_names(str(wanted), names)
-    help_ = f"is {quoted(near)} meant?" if near else f"its columns are {quoted(names)}"
-    raise OpError("PG421", f"{table} has no column {wanted!r}", field=field, help=help_)
+
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+
+    def place(self, row: int) -> str:
+        """The file and the line."""
+        return f"{self.file}:{self.lines[row]}"
+
+    def cells(self, number: int) -> tuple[str, ...]:
+        """See `Table.cells`."""
+        return tuple(row[number].strip() for row in self.rows)
 
 
 def find_table(base: str, path: str) -> str:
@@ -102,7 +113,7 @@ def find_table(base: str, path: str) -> str:
     return file
 
 
-def read_table(base: str, path: str, *, separator: str | None, header: bool) -> Table:
+def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
     """Read a table of text in UTF-8.
 
     Args:
@@ -137,7 +148,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
-    return Table(file, names, tuple(cells), tuple(lines), os.path.dirname(file), len(cells))
+    return TextTable(repr(file), file, os.path.dirname(file), names, width, len(cells), tuple(cells), tuple(lines))
 
 
 def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence[str]]]:

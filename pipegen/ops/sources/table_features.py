@@ -26,7 +26,8 @@ class TableFeature(Model):
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
     """The columns of a tensor, stacked into one vector in this order."""
     root: Annotated[str, Field(min_length=1)] | None = None
-    """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's folder."""
+    """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's
+    folder, and for a table in memory the spec's."""
     classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
     separator: Annotated[str, Field(min_length=1)] | None = None

@@ -114,7 +114,7 @@ class TableSource(Source):
         """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
         n = table.num_rows
         if not n:
-            raise OpError("PG402", "the table has no rows", field="path" if table.file else None)
+            raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
         return tuple(map(str, range(n))), tuple(map(table.place, range(n))), (size,) * n, ()
 

@@ -18,9 +18,9 @@ class Standardize(FittedTransform):
       this step without augmentation: random steps before it are left out, or their evaluation form stands in. The same
       numbers then serve every split.
 
-    `pipegen.build` finds the featurewise numbers in one pass over the training split, keeps them with the caches of the
-    user, and takes them from there as long as the data, the training split and the steps before are the same; `pipegen fit`
-    does that ahead. A channel that has one value everywhere is only centred.
+    `pipegen.build` finds the featurewise numbers in one pass over the training split, keeps them in the folder of the spec's disk
+    cache, or else of the user's caches, and takes them from there as long as the data, the training split and the steps before
+    are the same; `pipegen fit` does that ahead. A channel that has one value everywhere is only centred.
     """
 
     op = "standardize"

@@ -205,6 +205,31 @@ def test_what_a_column_cannot_say(tmp_path: Path, splits: dict[str, Any], code: 
     assert says in next(iter(found.diagnostics)).message
 
 
+def test_what_is_said_of_a_split_by_column_speaks_of_its_values(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE)
+    found = collect(spec(splits={"method": {"column": "part"}, "parts": {"train": "tr", "validation": "va"}}), base=tmp_path)
+    told = {d.code: f"{d.message} | {' '.join(d.help)}" for d in found.diagnostics}
+    assert set(told) == {"PG405", "PG411"}
+    assert "stratify" not in told["PG405"]
+    assert "in the column 'part' name no part" in told["PG411"]
+    twice = collect(spec(splits={"method": {"column": "part"}, "parts": {"train": "tr", "validation": "tr"}}), base=tmp_path)
+    assert [(d.code, d.message) for d in twice.diagnostics] == [("PG301", "`train` and `validation` are both the rows with 'tr'")]
+
+
+def test_groups_of_tables_for_each_split_are_checked_for_leaks(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE)
+    (tmp_path / "v.csv").write_text("breed,owner,age\ncat,dan,1\ndog,bob,2\n")
+    features = {"age": {"kind": "tensor"}, "label": {"kind": "label", "column": "breed"}}
+    source = BySplit.from_yaml(
+        {s: {"csv": {"path": f, "features": features}} for s, f in {"train": "t.csv", "validation": "v.csv"}.items()}
+    )
+    found = collect(spec(source=source, splits={"group": "owner"}), base=tmp_path)
+    assert [d.code for d in found.diagnostics] == ["PG302"]
+    assert "the group 'bob' is in `train` and in `validation`" in next(iter(found.diagnostics)).message
+    (tmp_path / "v.csv").write_text("breed,owner,age\ncat,dan,1\ndog,eve,2\n")
+    assert collect(spec(source=source, splits={"group": "owner"}), base=tmp_path).manifest is not None
+
+
 def test_the_fingerprint_covers_what_the_columns_hold(tmp_path: Path) -> None:
     prints = set()
     for text in (TABLE, TABLE.replace("1.5", "1.6"), TABLE.replace("4,0,sea", "5,0,sea"), TABLE.replace("cat,l", "dog,l")):
