@@ -1,6 +1,7 @@
 """A memory cache of fixed shape: one variable for each feature, a mask of what is filled, and a gather per batch.
 
-It is filled in the order of access and keyed by record, so the order, the draws and resuming stay as they are.
+It is filled in the order of access and keyed by record, so the order, the draws and resuming stay as they are. Where nothing
+is done to single examples behind it, no example is looked at by itself once a batch is filled.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pipegen.backend.variables import untouched, variable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipegen.backend.disk_cache import DiskCache
     from pipegen.backend.lower import Features
     from pipegen.types import ElementType
 
@@ -30,7 +32,8 @@ class MemoryCache:
         self.features = tuple(name for name, t in entry.items() if not t.indexed)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
-        self._filled = variable([False] * num_examples, tf.bool, "pipegen_cache_filled")
+        self.ready = variable([False] * num_examples, tf.bool, "pipegen_cache_filled")
+        """Which records are filled."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
         """Compute and keep one record, unless it is there; gives the record back once it is."""
@@ -40,15 +43,38 @@ class MemoryCache:
             stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
             # Marked only once every value is in place: a record that fails must not look filled.
             with tf.control_dependencies(stored):
-                marked = write_row(self._filled, record, tf.constant(True))
+                marked = write_row(self.ready, record, tf.constant(True))
             with tf.control_dependencies([marked]):
                 return tf.identity(record)
 
-        return tf.cond(self._filled.sparse_read(record), lambda: tf.identity(record), miss)
+        return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), miss)
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
         """The features of a batch, from its `@record`; nothing is left to `compute`."""
         return {name: self._kept[name].sparse_read(features["@record"]) for name in self.features}
+
+
+def fill_all(cache: MemoryCache | DiskCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
+    """Fill what a batch has that is not there yet. Once all is there it costs a look at the mask, and nothing for each example.
+
+    Args:
+        cache: The cache.
+        features: A batch, with `@record` and `@draws` `(n, ...)`.
+        compute: The features of one record, from the same of one example.
+        at_once: How many are computed at a time.
+    """
+    single = {name: features[name] for name in ("@record", "@draws")}
+
+    def fill() -> tf.Tensor:
+        return tf.map_fn(
+            lambda one: cache.fill(one["@record"], lambda: compute(one)),
+            single,
+            fn_output_signature=tf.TensorSpec([], tf.int64),
+            parallel_iterations=at_once,
+        )
+
+    record = single["@record"]
+    return features | {"@record": tf.cond(tf.reduce_all(cache.ready.sparse_read(record)), lambda: record, fill)}
 
 
 def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:

@@ -43,7 +43,8 @@ class DiskCache:
         self.store = store
         self.features = tuple(c.name for c in store.about.columns)
         self._rows, self._paths, self._files = tuple(rows), paths, files
-        self._good = variable([False] * len(self._rows), tf.bool, "pipegen_cache_checked")
+        self.ready = variable([False] * len(self._rows), tf.bool, "pipegen_cache_checked")
+        """Which records are known to be there and whole."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
         """Make sure that one record is there and whole, as far as that can be; gives it back once it has been seen to."""
@@ -56,10 +57,10 @@ class DiskCache:
                 return tf.numpy_function(self._write, [record, stamp, *(features[name] for name in self.features)], tf.bool)
 
             good = tf.cond(tf.equal(state, _COMPUTE), computed, lambda: tf.equal(state, _WHOLE))
-            with tf.control_dependencies([write_row(self._good, record, tf.ensure_shape(good, []))]):
+            with tf.control_dependencies([write_row(self.ready, record, tf.ensure_shape(good, []))]):
                 return tf.identity(record)
 
-        return tf.cond(self._good.sparse_read(record), lambda: tf.identity(record), first_time)
+        return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), first_time)
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
         """The features of a batch; those of records that could not be written are computed again.
@@ -69,7 +70,7 @@ class DiskCache:
             compute: The features of one record, from the same of one example.
         """
         record = features["@record"]
-        good = self._good.sparse_read(record)
+        good = self.ready.sparse_read(record)
 
         def one(given: tuple[Any, ...]) -> tuple[tf.Tensor, ...]:
             here, example = given

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend import chunks, guard, mixing, xla
 from pipegen.backend.budget import threads
+from pipegen.backend.cache import fill_all
 from pipegen.backend.lower import Features
 from pipegen.backend.order import Order
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
@@ -42,7 +43,8 @@ class Run:
         self.pending: list[Read | Element] = []
         self.missing: Callable[[Features], Features]
         """Computes one example that a cache has not; set where there is a cache."""
-        self.together = isinstance(nodes[1], Batch)
+        alone = (Shuffle, Shard) if self.gathers else (Shuffle, Shard, Read, Element)
+        self.together = not any(isinstance(n, alone) for n in takewhile(lambda n: not isinstance(n, Batch), nodes))
         """Whether batches are never taken apart: then one function makes a batch out of the number of its step."""
         self.chain: list[Callable[..., Any]] = []
         self.entry: ElementType = nodes[0].out
@@ -63,7 +65,7 @@ class Run:
         match node:
             case Index():
                 ds = self.index(ds, node)
-            case Read() if self.together:
+            case Read() if self.together and not self.gathers:
                 self.chain.append(lambda f: f | self.x.read(f["@record"], node.out))
             case Read() | Element():
                 ds = self.element(ds, node)
@@ -75,13 +77,15 @@ class Run:
                 ds = self.fill_cache(ds, node)
             case Batch() if self.together:
                 self.chain.append(self.stacked)
+                if self.gathers:
+                    self.chain.append(lambda f: self._gather(f, node.out))
             case Batch():
                 ds = self.batch(self.flush(ds), node)
             case Kernel():
                 ds = self.kernel(ds, node)
             case Emit():
                 self.chain.append(lambda f: self.emit(f, node))
-                parallel = self.together and any(isinstance(n, Kernel) and n.parallel for n in self.x.plan.nodes)
+                parallel = self.together and any(isinstance(n, (Kernel, Element)) and n.parallel for n in self.x.plan.nodes)
                 ds = plain_map(ds, self.whole_batch, self.threads if parallel else None)
             case Prefetch():
                 ds = ds.prefetch(node.batches)
@@ -222,6 +226,9 @@ class Run:
             return {name: value[0] for name, value in one.items()}
 
         self.missing = compute
+        if self.together:
+            self.chain.append(lambda f: fill_all(cache, f, compute, self.threads))
+            return ds
         parallel = any(isinstance(n, Element) and n.parallel for n in nodes)
         return plain_map(ds, fill, self.threads if parallel else None)
 
