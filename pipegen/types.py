@@ -75,6 +75,8 @@ class FeatureType:
         of: The image that the feature lives on, for masks, boxes and keypoints.
         classes: The number of classes of a label, when known.
         uniform: Whether every example has the same shape, even where that is not known before the data is there.
+        ignore: For a mask: the class index of what lies outside a constant fill.
+        becomes: For an encoded file: what it is once it is decoded.
     """
 
     kind: Kind
@@ -84,6 +86,8 @@ class FeatureType:
     of: str | None = None
     classes: int | None = None
     uniform: bool = False
+    ignore: int = 0
+    becomes: Kind = "image"
 
     @property
     def height(self) -> Dim:
@@ -116,6 +120,16 @@ class FeatureType:
     def indexed(self) -> bool:
         """Whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
         return self.kind in ("label", "tensor", "weight")
+
+    @property
+    def pictured(self) -> bool:
+        """Whether it has pixels, or will have them once it is decoded."""
+        return self.kind in ("encoded", "image", "mask")
+
+    @property
+    def decoded_kind(self) -> Kind:
+        """What it is, or will be once it is decoded."""
+        return self.becomes if self.kind == "encoded" else self.kind
 
     @property
     def several_labels(self) -> bool:

@@ -15,6 +15,7 @@ from pipegen.backend.mixing import widened
 from pipegen.errors import DataError
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Read
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
@@ -66,22 +67,23 @@ def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int
 
 def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> str | None:
     """What is wrong with one record, in a line, or `None`."""
-    path = executor.job.records.paths[record]
+    path = executor.job.records.path
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
     for node in executor.plan.nodes:
         if isinstance(node, Read):
-            try:
-                features.update(executor.read(at, node.out))
-            except tf.errors.OpError as error:
-                return f"cannot read {path}: {reason(error)}; {executor.job.advice}"
+            for name, t in node.out.items():
+                try:
+                    features.update(executor.read(at, ElementType(((name, t),))))
+                except tf.errors.OpError as error:
+                    return f"cannot read {path(record, name)}: {reason(error)}; {executor.job.advice}"
         elif isinstance(node, Element):
             for stage in node.stages:
                 try:
                     apply_element(stage, features)
                 except tf.errors.OpError as error:
-                    return _describe(executor, path, stage, error, where)
+                    return _describe(executor, path(record, stage.feature), stage, error, where)
     return None
 
 

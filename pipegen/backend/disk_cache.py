@@ -35,11 +35,11 @@ class DiskCache:
     Args:
         store: The cache.
         rows: The row of each record of the split.
-        paths: The file of each, or what stands for its name.
-        files: Whether they are files, whose time of change tells versions apart.
+        paths: What each is called in messages.
+        files: The files of each, one column after another: their times of change tell versions apart.
     """
 
-    def __init__(self, store: Store, rows: Sequence[int], paths: Sequence[str], *, files: bool = True) -> None:
+    def __init__(self, store: Store, rows: Sequence[int], paths: Sequence[str], files: Sequence[Sequence[str]]) -> None:
         self.store = store
         self.features = tuple(c.name for c in store.about.columns)
         self._rows, self._paths, self._files = tuple(rows), paths, files
@@ -106,7 +106,7 @@ class DiskCache:
     def _look(self, record: np.int64) -> tuple[np.int64, np.int64]:
         """What to do with a record, and the stamp of its file, taken before the file is read."""
         row, path = self._rows[int(record)], self._paths[int(record)]
-        stamp = np.int64(file_stamp(path) if self._files else 0)
+        stamp = np.int64(sum(file_stamp(column[int(record)]) for column in self._files) % (1 << 63))
         state = self.store.state(row, int(stamp))
         if state == "whole":
             return np.int64(_WHOLE), stamp

@@ -173,7 +173,7 @@ def records_from(manifest: Manifest, split: str, runtime: Runtime) -> Records:
     columns = manifest.columns(split)
     found = manifest.rows(split)
     if found is None:
-        return Records(*common, columns=columns)
+        return Records(*common, columns=columns, beside=manifest.beside(split))
     rows, numbers = found
     return Records(*common, arrays=readers(rows, ram_budget(runtime)), rows=numbers, columns=columns)
 

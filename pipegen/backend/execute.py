@@ -102,7 +102,8 @@ class Executor:
         if self.job.store is None:
             raise InternalError("a plan has a cache on disk, and its job opens none")
         records = self.job.records
-        return DiskCache(self.job.store(), self.job.rows, records.paths, files=records.contents is None and records.rows is None)
+        files = [records.paths, *records.beside.values()] if records.contents is None and records.rows is None else []
+        return DiskCache(self.job.store(), self.job.rows, records.paths, files)
 
     @property
     def steps(self) -> int:
@@ -173,7 +174,7 @@ class Executor:
         features: Features = {}
         for name, t in out.items():
             if t.kind == "encoded":
-                features[name] = self.tensors.read(record)
+                features[name] = self.tensors.read(name, record)
             else:
                 features[name] = (self.tensors.indexed if t.indexed else self.tensors.take)(name, record)
         return features

@@ -245,7 +245,7 @@ def apply_element(stage: s.Stage, features: Features, found: tf.Tensor | None = 
     draws = features["@draws"]
     match stage:
         case s.Decode():
-            features[name] = _decode(stage, features[name], found)
+            features[name] = _decode(stage, features, found)
         case s.DecodeWindow():
             features[name] = _decode_window(stage, features[name], own_draws(stage.crop, draws), found)
         case s.Apply():
@@ -294,9 +294,18 @@ def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     return step.finish(window)
 
 
-def _decode(stage: s.Decode, contents: tf.Tensor, found: tf.Tensor | None) -> tf.Tensor:
+def _decode(stage: s.Decode, features: Features, found: tf.Tensor | None) -> tf.Tensor:
     decoder: Any = stage.ref.step
-    return decoder.decode(contents, stage.needed) if found is None else decoder.decode_surveyed(contents, found, stage.needed)
+    contents = features[stage.feature]
+    if stage.like is None:
+        return decoder.decode(contents, stage.needed) if found is None else decoder.decode_surveyed(contents, found, stage.needed)
+    name, other = stage.like
+    image: tf.Tensor = decoder.decode(contents)
+    own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])  # type: ignore[attr-defined]
+    shown = tf.strings.format(f"its size is {{}}, and that of `{name}`, on which it lives, is {{}} (height, width)", (own, wanted))
+    same = tf.debugging.Assert(tf.reduce_all(own == wanted), [shown])
+    with tf.control_dependencies([same] if same is not None else []):
+        return tf.identity(image)
 
 
 def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor, found: tf.Tensor | None) -> tf.Tensor:

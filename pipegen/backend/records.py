@@ -29,6 +29,7 @@ class Records:
         arrays: For records that are rows of arrays: what reads rows of each feature, in place of files.
         rows: The row of each record in those arrays.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
+        beside: Where a record has several files: the absolute paths of the others, by feature.
     """
 
     paths: Sequence[str]
@@ -39,6 +40,11 @@ class Records:
     arrays: Mapping[str, Reader] = field(default_factory=dict)
     rows: Sequence[int] | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def path(self, record: int, feature: str | None = None) -> str:
+        """The file of a feature of one record."""
+        return self.beside.get(feature or "", self.paths)[record]
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -56,6 +62,7 @@ class Records:
                 arrays=self.arrays,
                 rows=None if self.rows is None else tf.constant(list(self.rows), tf.int64),
                 columns={name: tf.constant(values) for name, values in self.columns.items()},
+                beside={name: tf.constant(list(paths), tf.string) for name, paths in self.beside.items()},
             )
 
 
@@ -71,6 +78,7 @@ class RecordTensors:
     arrays: Mapping[str, Reader] = field(default_factory=dict)
     rows: tf.Tensor | None = None
     columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    beside: Mapping[str, tf.Tensor] = field(default_factory=dict)
 
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """What is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
@@ -83,7 +91,9 @@ class RecordTensors:
         """What the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
         return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
 
-    def read(self, record: tf.Tensor) -> tf.Tensor:
-        """The stored bytes of one record: a string scalar."""
+    def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
+        """The stored bytes of one record's feature: a string scalar."""
+        if feature in self.beside:
+            return tf.io.read_file(tf.gather(self.beside[feature], record))
         stored = tf.gather(self.stored, record)
         return stored if self.in_memory else tf.io.read_file(stored)

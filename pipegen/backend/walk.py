@@ -76,9 +76,7 @@ class Run:
             case Cache():
                 ds = self.fill_cache(ds, node)
             case Batch() if self.together:
-                self.chain.append(self.stacked)
-                if self.gathers:
-                    self.chain.append(lambda f: self._gather(f, node.out))
+                self.chain.append(lambda f: self.stacked(f, node.out))
             case Batch():
                 ds = self.batch(self.flush(ds), node)
             case Kernel():
@@ -156,12 +154,12 @@ class Run:
             made = function(made)
         return made
 
-    def stacked(self, features: Features) -> Features:
-        """A batch that the index has named as one; its size is known where every batch has the same."""
+    def stacked(self, features: Features, out: ElementType) -> Features:
+        """A batch that the index has named as one, with what a cache has of it; its size is known where every batch has the same."""
         if self.all_full:
             for value in features.values():
                 value.set_shape([self.x.wide or self.size, *value.shape[1:]])
-        return features
+        return self._gather(features, out) if self.gathers else features
 
     def element(self, ds: tf.data.Dataset, node: Read | Element) -> tf.data.Dataset:
         """Collected until something else comes; guarded and cached runs must be one function."""

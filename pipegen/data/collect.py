@@ -128,6 +128,7 @@ def _without(listing: Listing, excluded: frozenset[str]) -> Listing:
         parts=None if listing.parts is None else tuple(listing.parts[i] for i in kept),
         paths=None if listing.paths is None else tuple(listing.paths[i] for i in kept),
         columns={name: values[kept] for name, values in listing.columns.items()},
+        beside={name: files.of(kept) for name, files in listing.beside.items()},
         cells=None if listing.cells is None else partial(_cells_of, listing.cells, kept),
     )
 

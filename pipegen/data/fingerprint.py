@@ -44,6 +44,9 @@ def fingerprint(listing: Listing) -> str:
         digest.update(encode(f"{listing.class_names}\n{listing.labels}\n" + "\n".join(listing.keys) + "\n"))
     for name, values in sorted(listing.columns.items()):
         digest.update(encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n") + values.tobytes())
+    for name, files in sorted(listing.beside.items()):
+        pairs = zip(listing.keys, files.keys, files.sizes, strict=True)
+        digest.update(encode(f"{name}\n" + "".join(f"{key}\0{other}\0{size}\n" for key, other, size in sorted(pairs))))
     for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
         digest.update(encode(key) + b"\x00%d\n" % size)
     return digest.hexdigest()

@@ -75,6 +75,10 @@ class Manifest:
         members = list(self.members[split])
         return {name: values[members] for name, values in self.listing.columns.items()}
 
+    def beside(self, split: str) -> dict[str, tuple[str, ...]]:
+        """Where a record has several files: by feature, the absolute paths of those beside `files`, of a split in source order."""
+        return {name: files.of(self.members[split]).paths for name, files in self.listing.beside.items()}
+
     def labels(self, split: str) -> tuple[int, ...] | None:
         """The class index of each example of a split, or `None` without labels."""
         labels = self.listing.labels

@@ -116,6 +116,7 @@ _TABLE = (
     Code("PG421", "table-mismatch", _E, "A table and the features of the spec do not fit together"),
     Code("PG422", "repeated-file", _W, "A file stands in several rows of a table"),
     Code("PG423", "no-number", _E, "A cell of a table holds no number where one is due"),
+    Code("PG424", "unpaired-files", _E, "The files of a record do not fit together by their names"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -109,6 +109,10 @@ class Transform(Model):
         """
         return None
 
+    def on(self, x: FeatureType) -> Transform:
+        """The step as it acts on a feature of type `x`: on a mask it picks pixels and mixes none. By default itself."""
+        return self
+
     def evaluation_form(self) -> tuple[Transform, ...]:
         """The steps that stand in for a random step that fixes the shape, on the other splits."""
         return ()
@@ -171,12 +175,18 @@ class ElementTransform(Transform):
         raise NotImplementedError
 
 
+PICTURES = frozenset({"image", "mask"})
+"""The kinds that a step has a rule for which moves pixels and leaves what they say."""
+
+
 class CropTransform(Transform):
     """A window of the image, then perhaps a resize.
 
     On images of any size it is an element function, and a decoder may decode the window alone. Where the input's size
     is known and nothing is resized, it is a geometric step: a translation that ends its segment.
     """
+
+    kinds: ClassVar[frozenset[str]] = PICTURES
 
     def output_size(self) -> tuple[int, int]:
         """`(height, width)` of the output, in pixels."""
@@ -228,7 +238,13 @@ class CropTransform(Transform):
 
 
 class GeometricTransform(Transform):
-    """A 3x3 matrix. Adjacent steps with equal `fill` and `interpolation` multiply and resample once."""
+    """A 3x3 matrix. Adjacent steps with equal `fill` and `interpolation` multiply and resample once.
+
+    A mask is read at the nearest pixel, and what a constant fill uncovers is its `ignore`; other fills show its own pixels, as they
+    do on the image.
+    """
+
+    kinds: ClassVar[frozenset[str]] = PICTURES
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
@@ -239,6 +255,12 @@ class GeometricTransform(Transform):
     """Resample for this step alone instead of once for the run of geometric steps around it."""
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes."""
+
+    def on(self, x: FeatureType) -> Transform:
+        if x.kind != "mask":
+            return self
+        fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
+        return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """The map from output to input pixel coordinates.

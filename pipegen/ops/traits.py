@@ -43,6 +43,7 @@ class Traits:
         mirrors: Whether its matrix does nothing but mirror the axes, so that reversing them is all there is to do.
         projective: Whether its matrix can have a last row other than (0, 0, 1), so that a position is a quotient.
         decodes: Whether it turns stored bytes into pixels.
+        decodes_windows: Whether it can decode a window alone.
         resizes: Whether it interpolates to another size.
         starts_kernel: Whether what computes its input has to be done with before it starts, because it reads a pixel
             more than once or at another place than it writes.
@@ -56,6 +57,7 @@ class Traits:
     mirrors: bool = False
     projective: bool = False
     decodes: bool = False
+    decodes_windows: bool = False
     resizes: bool = False
     starts_kernel: bool = False
     weight: float = 1.0

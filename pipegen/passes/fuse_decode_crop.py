@@ -33,6 +33,8 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], Non
             and isinstance(previous, Placed)
             and isinstance(previous.stage, s.Decode)
             and previous.stage.feature == item.stage.feature
+            and previous.stage.like is None
+            and previous.stage.ref.step.traits(previous.before[item.stage.feature]).decodes_windows
         ):
             fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")

@@ -7,6 +7,8 @@ order written. The passes make it fast.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
@@ -17,6 +19,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
+from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
@@ -27,7 +30,7 @@ from pipegen.spec.stand_in import UnknownStep, keeps_shape
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
-    from pipegen.ops.base import Fill
+    from pipegen.ops.base import Fill, Transform
     from pipegen.plan.nodes import Node
     from pipegen.plan.stages import Stage, StepRef
     from pipegen.spec.models import PipelineSpec
@@ -58,27 +61,29 @@ class Builder:
         """Features of which only the kind and the shape are known."""
         self.segment: _Geometric | _Colour | None = None
         self.held: dict[str, s.Decode] = {}
+        self.like: dict[str, tuple[str, StepRef]] = {}
+        """For what lives on an image: that image, and what decodes it."""
         self.mixed: StepRef | None = None
         """The first step that mixes examples: from there on whole batches flow."""
 
     def build(self, *, whole: bool = True) -> Plan | None:
         """The plan, or `None` when there are errors; without `whole`, steps are missing: what leaves the last one is not judged."""
         chosen = recipe(self.spec, self.split)
-        self._start(chosen.draws)
-        self._implicit_decode(chosen.steps)
-        for position, ref in enumerate(chosen.steps):
-            if isinstance(ref.step, UnknownStep):
-                self.vague.update(f for f, t in self.type.items() if t.kind == "image")
-                continue
+        independent = followers.anchors(self.type)
+        width = sum(ref.num_draws for ref in chosen.draws)
+        self._start(tuple(followers.own_draws(ref, i, width, name) for i, name in enumerate(independent) for ref in chosen.draws))
+        numbers = {name: i for i, name in enumerate(independent)}
+        acts = [(ref, self._features(ref)) for ref in self._with_decode(chosen.steps)]
+        done = 0
+        for position, (ref, features) in enumerate(acts):
             if isinstance(ref.step, MixingTransform):
-                self._mixing(ref, chosen.steps[position + 1 :])
-                continue
-            for feature in self._features(ref):
-                self._step(ref, feature, chosen.steps[position + 1] if position + 1 < len(chosen.steps) else None)
-        self._close()
+                self._apart(acts[done:position], numbers, width)
+                self._mixing(ref, features, tuple(later for later, _ in acts[position + 1 :]))
+                done = position + 1
+        self._apart(acts[done:], numbers, width)
         self.poisoned |= self.vague
         if not whole:
-            self.poisoned.update(f for f, t in self.type.items() if t.kind in ("encoded", "image"))
+            self.poisoned.update(f for f, t in self.type.items() if t.pictured)
         self._finish()
         return None if self.poisoned else Plan(self.split, tuple(self.nodes))
 
@@ -93,28 +98,51 @@ class Builder:
         if spec.runtime.shard != "none":
             self.nodes.append(Shard(self.type))
 
-    def _implicit_decode(self, steps: tuple[StepRef, ...]) -> None:
-        encoded = [f for f, t in self.type.items() if t.kind == "encoded"]
-        if not encoded or (steps and isinstance(steps[0].step, DecodeTransform)):
-            return
+    def _with_decode(self, steps: tuple[StepRef, ...]) -> tuple[StepRef, ...]:
+        """The steps with the one in front that decodes files, where the spec does not write it."""
+        if all(t.kind != "encoded" for _, t in self.type.items()) or (steps and isinstance(steps[0].step, DecodeTransform)):
+            return steps
         from pipegen.ops.registry import default_decoder
 
-        decoder = default_decoder()
-        ref = s.StepRef(decoder, "decode", ("transforms",), 0, False)
-        for feature in encoded:
-            self._step(ref, feature, steps[0] if steps else None)
+        return s.StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
 
-    def _features(self, ref: StepRef) -> list[str]:
+    def _apart(self, acts: list[tuple[StepRef, tuple[str, ...]]], numbers: dict[str, int], width: int) -> None:
+        """Run steps on one feature after another, since none looks at two; what lives on an image draws what that does."""
+        found: dict[str, list[Diagnostic]] = {}
+        for feature in followers.in_order(self.type):
+            anchor = followers.anchor(self.type, feature)
+            mine = [followers.own_draws(ref, numbers.get(anchor, 0), width, anchor) for ref, features in acts if feature in features]
+            decodes = next((self._decoding(ref, anchor) for ref in mine if isinstance(ref.step, DecodeTransform)), None)
+            if feature != anchor and decodes is not None and self.type[anchor].kind == "encoded":
+                self.like[feature] = (anchor, decodes)
+            known = len(self.findings)
+            for ref, following in zip_longest(mine, mine[1:]):
+                if isinstance(ref.step, UnknownStep):
+                    self.vague.add(feature)
+                else:
+                    self._step(self._decoding(ref, feature), feature, following)
+            self._close()
+            found[feature] = self.findings[known:]
+        # What is wrong with a step on an image and on what lives on it is said once.
+        own = {name: followers.anchor(self.type, name) == name for name in found}
+        said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
+        again = {id(d) for name, ds in found.items() if not own[name] for d in ds if (d.code, d.labels) in said}
+        self.findings = [d for d in self.findings if id(d) not in again]
+
+    def _decoding(self, ref: StepRef, feature: str) -> StepRef:
+        """A use of `decode` as it acts on a feature that has a decoder of its own."""
+        own = self.spec.source.decoders().get(feature) if isinstance(ref.step, DecodeTransform) else None
+        return replace(ref, step=own) if own is not None else ref
+
+    def _features(self, ref: StepRef) -> tuple[str, ...]:
         step = ref.step
         if step.feature is not None:
             if step.feature not in self.type:
                 help_ = meant_feature(step.feature, self.type)
                 self._report(ref, OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=help_))
-                return []
-            return [step.feature]
-        if isinstance(step, DecodeTransform):
-            return [f for f, t in self.type.items() if t.kind in ("encoded", "image")]
-        found = [f for f, t in self.type.items() if t.kind in step.kinds or t.kind == "encoded"]
+                return ()
+            return (step.feature,)
+        found = followers.acted_on(step, self.type)
         if not found:
             kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
             message = f"`{step.op}` works on features of kind {kinds}, and there is none"
@@ -146,30 +174,31 @@ class Builder:
         if feature in self.vague:
             self.type = self.type.replace(**{feature: y})
             return None
-        for lint in ref.step.lints(x):
+        for lint in ref.step.lints(x) if x.kind != "mask" else ():
             self._report(ref, lint)
         return y
 
-    def _step(self, ref: StepRef, feature: str, following: StepRef | None) -> None:
+    def _step(self, written: StepRef, feature: str, following: StepRef | None) -> None:
+        x = self.type[feature]
+        ref = replace(written, step=written.step.on(x))
         y = self._inferred(ref, feature)
         if y is None:
             return
-        x = self.type[feature]
         traits = ref.step.traits(x)
         if traits.family is Family.GEOMETRIC:
-            self._geometric(ref, feature, x, y)
+            self._geometric(ref, written.step, feature, x, y)
         elif traits.family is Family.COLOUR:
             self._colour(ref, feature, x, y)
         else:
             self._close()
-            stage = self._single(ref, feature, x, following)
+            stage = self._single(ref, feature, x, y, following)
             if isinstance(stage, s.Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
                 self.held[feature] = stage
                 self.type = self.type.replace(**{feature: y})
             else:
                 self._emit(stage, feature, y)
 
-    def _single(self, ref: StepRef, feature: str, x: FeatureType, following: StepRef | None) -> Stage:
+    def _single(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Stage:
         step = ref.step
         traits = step.traits(x)
         if isinstance(step, NeighbourhoodTransform):
@@ -179,8 +208,16 @@ class Builder:
         if isinstance(step, PointwiseTransform):
             return s.Pointwise(feature, step.arithmetic(x), (ref,))
         if traits.decodes:
-            return s.Decode(feature, ref, following.step.needed_size() if following else None)
+            return s.Decode(feature, ref, self._needed(feature, y, following), self.like.get(feature))
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
+
+    def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
+        """How small a file may be decoded. What else lives on the image has to go the same way: what is of any size after the next
+        step follows from the size before, and would differ by a pixel."""
+        if following is None or feature in self.like:
+            return None
+        alone = all(anchor != feature for anchor, _ in self.like.values())
+        return following.step.needed_size() if alone or following.step.infer(y).is_static else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
@@ -207,8 +244,9 @@ class Builder:
         self._add(self.type.replace(**{stage.feature: entry}), stage)
         self.type = self.type.replace(**{stage.feature: y})
 
-    def _geometric(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
-        step = ref.step
+    def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
+        """A step in a geometric segment. What `step` says, as it is written, divides segments: they are the same for what lives
+        on the image, which is read as `ref` says."""
         if isinstance(step, GeometricTransform):
             mode: tuple[Fill, str] | None = (step.fill, step.interpolation)
             alone = step.exact
@@ -232,6 +270,8 @@ class Builder:
                 self._fill_lint(ref, seg)
             self._close()
         segment = seg if joins and isinstance(seg, _Geometric) else _Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+        if isinstance(ref.step, GeometricTransform):
+            segment.reads = ref.step.fill, ref.step.interpolation
         self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
@@ -264,7 +304,7 @@ class Builder:
         seg, self.segment = self.segment, None
         if isinstance(seg, _Geometric):
             assert seg.out is not None  # noqa: S101
-            self._add(self.type, s.Resample(seg.feature, *seg.mode, (seg.out.height, seg.out.width), seg.projective))
+            self._add(self.type, s.Resample(seg.feature, *seg.reads, (seg.out.height, seg.out.width), seg.projective))
         elif isinstance(seg, _Colour):
             self._add(self.type, s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean))
 
@@ -276,7 +316,7 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
-        idle = next((t for f, t in self.type.items() if t.kind == "image" and not t.is_static), None)
+        idle = next((t for f, t in self.type.items() if t.kind in ("image", "mask") and not t.is_static), None)
         if idle is not None:  # the output does not take it, but it is batched with the rest
             self.findings.append(unbatchable(self.spec, self.split, idle, self.locate))
             self.poisoned.add("output")
@@ -294,10 +334,9 @@ class Builder:
         self.type = self.type.with_batch(size)
         self.nodes.append(Batch(self.type, batch.size, remainder))
 
-    def _mixing(self, ref: StepRef, later: tuple[StepRef, ...]) -> None:
+    def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
-        self._close()
-        taken = {f: y for f in self._features(ref) if (y := self._inferred(ref, f)) is not None}
+        taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
         plan = plan_mixing(self.spec, self.split, ref, self.type, taken, later, self.locate)
         for error in plan.errors:
             if self.mixed is None or error.code != "PG223":  # the first step has told what is wrong with the label
@@ -319,6 +358,8 @@ class _Geometric:
         self.feature = feature
         self.entry = entry
         self.mode = mode
+        self.reads = mode
+        """The same for this feature: a mask is not blended."""
         self.alone = alone
         self.projective = False
         self.closed = alone

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.families.standardizing import FittedTransform, ImageMoments
+from pipegen.plan import followers
 from pipegen.plan.build import Builder
 from pipegen.plan.recipe import step_path
 from pipegen.types import ElementType
@@ -45,7 +46,7 @@ def fitted_features(step: FittedTransform, record: ElementType) -> tuple[str, ..
     """The features that a step acts on."""
     if step.feature is not None:
         return (step.feature,)
-    return tuple(name for name, t in record.items() if t.kind in ("encoded", "image"))
+    return followers.acted_on(step, record)
 
 
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:

@@ -95,13 +95,13 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
     if x.kind == "label":
         _label(plan, name, x, locate)
         return
-    if x.kind != "image":
+    if x.kind not in ("image", "mask"):
         return
     if not x.is_static:
         plan.findings.append(unbatchable(spec, split, x, locate))
         plan.failed = True
         return
-    dtype = plan.output.dtype
+    dtype = plan.output.dtype if x.kind == "image" else x.dtype
     if dtype == "uint8" and not _fits_bytes(x):
         shown = x.interval if x.interval is not None else "an unknown range"
         plan.findings.append(

@@ -84,11 +84,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Bytes to pixels. `needed` is the least height and width that the next step can use without loss, or `None`."""
+    """Bytes to pixels.
+
+    Attributes:
+        needed: The least height and width that the next step can use without loss, or `None`.
+        like: The image that it lives on, whose file is not decoded yet, and what decodes that: both have to be of one size.
+    """
 
     feature: str
     ref: StepRef
     needed: tuple[int, int] | None
+    like: tuple[str, StepRef] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class DecodeTransform(ElementTransform):
     kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True)
+        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """Decode the whole image.
@@ -34,6 +34,12 @@ class DecodeTransform(ElementTransform):
             uint8 `(height, width, channels)`.
         """
         raise NotImplementedError
+
+    def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
+        """The height and width of what `decode` gives without `need`, in pixels: int32 `(2,)`."""
+        import tensorflow as tf
+
+        return tf.shape(self.decode(contents))[:2]
 
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import filled, interpolated
-from pipegen.ops.base import Fill, Interpolation, Transform, require_image
+from pipegen.ops.base import PICTURES, ConstantFill, Fill, Interpolation, Transform, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FLOATING
 
@@ -128,10 +128,19 @@ class DisplacementTransform(NeighbourhoodTransform):
     `(n, height, width)`, in 1/256 pixel.
     """
 
+    kinds: ClassVar[frozenset[str]] = PICTURES
+
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"
     """How a position between pixels is read: `nearest`, `bilinear` or `bicubic`."""
+
+    def on(self, x: FeatureType) -> Transform:
+        """As of a geometric step: a mask is read at the nearest pixel, and its `ignore` is what a constant fill uncovers."""
+        if x.kind != "mask":
+            return self
+        fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
+        return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.base import Model, Size, height_width
+from pipegen.ops.base import Size, height_width
+from pipegen.ops.families.mask_decoder import LARGEST
 from pipegen.ops.sources.base import Listing, Source
+from pipegen.ops.sources.pictures import Picture, lives_on
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -22,15 +24,17 @@ WORD_RANGE = Interval(0.0, 65535.0)
 _UNIT = Interval(0.0, 1.0)
 _OF_IMAGES = ("size", "channels", "bits", "range")
 _OF_LABELS = ("classes", "offset")
+_OF_MASKS = ("classes", "size")
 
 
-class ArrayFeature(Model):
+class ArrayFeature(Picture):
     """One array of a source: what it holds, and where it comes from."""
 
-    kind: Literal["image", "label", "tensor", "weight"]
+    kind: Literal["image", "mask", "label", "tensor", "weight"]
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
-    float32. `label`: class indices or class names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32.
-    `weight`: numbers of 0 or more, `(n,)`, which weigh the examples in the loss."""
+    float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
+    names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32. `weight`: numbers of 0 or more, `(n,)`,
+    which weigh the examples in the loss."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
     path: Annotated[str, Field(min_length=1)] | None = None
@@ -72,6 +76,8 @@ class ArrayFeature(Model):
     @model_validator(mode="after")
     def _of_its_kind(self) -> ArrayFeature:
         foreign = (*(_OF_LABELS if self.kind != "label" else ()), *(_OF_IMAGES if self.kind != "image" else ()))
+        if self.kind == "mask":
+            foreign = tuple(name for name in foreign if name not in _OF_MASKS)
         given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
         if given is not None:
             other = "labels" if given in _OF_LABELS else "images"
@@ -87,6 +93,8 @@ class ArrayFeature(Model):
         if self.kind == "label":
             count = len(self.classes) if isinstance(self.classes, tuple) else self.classes
             return (FeatureType("label", "int64", (), classes=count),)
+        if self.kind == "mask":
+            return (self.mask_type(*(height_width(self.size) if self.size is not None else (None, None))),)
         if self.kind != "image":
             return (FeatureType(self.kind, "float32", (), uniform=True),)
         values: list[tuple[str, Interval | None]] = [("uint8", BYTE_RANGE), ("uint16", WORD_RANGE)]
@@ -98,6 +106,13 @@ class ArrayFeature(Model):
         size = height_width(self.size) if self.size is not None else (None, None)
         channels = (3, 1, 4) if self.channels is None else (self.channels,)
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
+
+    def mask_type(self, height: int | None, width: int | None) -> FeatureType:
+        """The type of a mask, less the image that it lives on."""
+        classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
+        highest = max((classes or LARGEST + 1) - 1, self.ignore)
+        interval = Interval(0.0, float(highest))
+        return FeatureType("mask", "uint8", (height, width, 1), interval, classes=classes, uniform=True, ignore=self.ignore)
 
 
 class Arrays(Source):
@@ -119,6 +134,7 @@ class Arrays(Source):
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
         if not any(feature.kind == "image" for feature in features.values()):
             raise ValueError("`features` names no image; such as `image: {kind: image}`")
+        lives_on(features)
         return features
 
     @model_validator(mode="after")
@@ -137,8 +153,8 @@ class Arrays(Source):
 
     def possible(self) -> tuple[ElementType, ...]:
         """Every type that the features leave open."""
-        names = tuple(self.features)
-        choices = product(*(feature.possible() for feature in self.features.values()))
+        names, of = tuple(self.features), lives_on(self.features)
+        choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
         return tuple(ElementType(tuple(zip(names, chosen, strict=True))) for chosen in choices)
 
     def has_labels(self) -> bool:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.ops.base import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
     import numpy as np
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.rows import Rows
     from pipegen.types import ElementType
 
@@ -42,6 +43,26 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Files:
+    """One more file of each record, in source order.
+
+    Attributes:
+        keys: What identifies each wherever the data is mounted, such as its relative path.
+        paths: Absolute paths.
+        sizes: Bytes of each.
+    """
+
+    keys: tuple[str, ...]
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def of(self, records: Sequence[int]) -> Files:
+        """Those of some records."""
+        keys, paths, sizes = self.keys, self.paths, self.sizes
+        return Files(tuple(keys[i] for i in records), tuple(paths[i] for i in records), tuple(sizes[i] for i in records))
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """The records of a source, in source order.
 
@@ -50,7 +71,7 @@ class Listing:
         keys: Relative POSIX paths, unique; they identify the records wherever the data is mounted.
         labels: A class index for each key, or `None` without labels.
         class_names: The classes in index order; empty without labels.
-        sizes: Bytes of each file.
+        sizes: Bytes of each record's files.
         notes: What was odd.
         parts: For a source whose splits come from different places: the split each record belongs to, else `None`.
     """
@@ -75,6 +96,8 @@ class Listing:
     """Features of which each record holds a few numbers: an array `(n, ...)` each, in source order."""
     column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For those of them that are labels, their classes."""
+    beside: Mapping[str, Files] = field(default_factory=dict)
+    """Where a record has several files: by feature, those beside the one that `keys` and `paths` are about."""
     cells: Cells | None = None
     """Reads any column of a table."""
     type: ElementType | None = None
@@ -102,6 +125,10 @@ class Source(Model):
         What is wrong for one of them and right for another is found out when the data is there.
         """
         return (self.infer(),)
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """For features whose files no step of the spec decodes: what does."""
+        return {}
 
     def has_rows(self) -> bool:
         """Whether a record is a row of arrays, and no file of its own."""

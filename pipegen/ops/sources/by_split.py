@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.base import Listing
     from pipegen.types import ElementType, FeatureType
 
@@ -108,6 +109,10 @@ class BySplit(Source):
     def has_labels(self) -> bool:
         """Whether the reference split has labels, and so all."""
         return self.parts[self.reference].has_labels()
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of the training source."""
+        return self.parts[self.reference].decoders()
 
     def has_rows(self) -> bool:
         """Whether the parts are arrays."""

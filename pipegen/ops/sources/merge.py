@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.ops.sources.base import Listing, Note
+from pipegen.ops.sources.base import Files, Listing, Note
 from pipegen.ops.sources.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.rows import Rows, common_type
 
@@ -37,6 +37,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     all_notes = list(notes)
     columns: list[dict[str, Any]] = []
     cells: list[tuple[Cells, list[int]]] = []
+    beside: list[Mapping[str, Files]] = []
     for split, listing in listings.items():
         all_notes += listing.notes
         if reference in listings:
@@ -49,6 +50,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sizes += [listing.sizes[i] for i in kept]
         parts += [split] * len(kept)
         paths += [listing.path(i) for i in kept] if root is None else []
+        beside.append({name: files.of(kept) for name, files in listing.beside.items()})
         if listing.cells is not None:
             cells.append((listing.cells, kept))
         if listing.columns:
@@ -69,6 +71,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         rows=rows,
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
+        beside=_all_files(beside),
         cells=partial(_cells, cells) if cells else None,
         column_classes=first.column_classes if first is not None else {},
         type=first.type if first is not None else None,
@@ -99,6 +102,14 @@ def _cells(parts: list[tuple[Cells, list[int]]], column: str | int, field: str) 
     """A column of several tables, one after another."""
     read = [(cells(column, field), kept) for cells, kept in parts]
     return tuple(values[i] for values, kept in read for i in kept)
+
+
+def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
+    """The further files of several splits, one after another."""
+    return {
+        name: Files(*(tuple(value for part in parts for value in getattr(part[name], field)) for field in ("keys", "paths", "sizes")))
+        for name in next(iter(parts), {})
+    }
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:

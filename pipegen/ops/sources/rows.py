@@ -12,7 +12,9 @@ from pipegen.errors import OpError
 from pipegen.ops.base import height_width
 from pipegen.ops.sources.base import Listing, Note
 from pipegen.ops.sources.classes import main_label, read_labels
+from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
+from pipegen.ops.sources.row_masks import read_mask, sizes_apart
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -128,6 +130,9 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
                 indices, classes[name] = read_labels(name, feature.classes, feature.offset, arrays[name])
                 types[name] = feature.possible()[0].with_(classes=len(classes[name]))
                 columns[name], lengths[name] = np.array(indices, np.int64), len(indices)
+            elif feature.kind == "mask":
+                images[name], types[name] = read_mask(name, feature, _as_array(name, arrays[name]))
+                lengths[name] = len(images[name])
             elif feature.kind != "image":
                 columns[name] = read_values(name, arrays[name], weights=feature.kind == "weight")
                 types[name] = FeatureType(feature.kind, "float32", columns[name].shape[1:])
@@ -145,7 +150,11 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         return Listing("", (), None, (), (), tuple(notes))
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
-    rows = Rows(images, ElementType(tuple(types.items())))
+    of = lives_on(features)
+    rows = Rows(images, ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
+    notes = sizes_apart(rows.type)
+    if notes:
+        return Listing("", (), None, (), (), tuple(notes))
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None

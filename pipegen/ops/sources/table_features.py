@@ -6,21 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.base import Model
+from pipegen.ops.sources.pictures import StoredPicture, encoded
 from pipegen.types import FeatureType, Interval
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
-_OF = {"root": ("image",), "classes": ("label",), "offset": ("label",), "separator": ("label",), "columns": ("tensor",)}
+_OF = {"root": ("image", "mask"), "classes": ("label", "mask"), "offset": ("label",), "separator": ("label",), "columns": ("tensor",)}
 """The kinds that an argument belongs to."""
 _WHAT = {"image": "images", "label": "labels", "tensor": "tensors"}
 
 
-class TableFeature(Model):
+class TableFeature(StoredPicture):
     """One feature of a table's rows: what it is, and the column that it stands in."""
 
-    kind: Literal["image", "label", "tensor", "weight"]
-    """`image`: the column holds paths of image files. `label`: it holds class names, or class indices as whole numbers. `tensor`:
-    numbers, as float32. `weight`: a number of 0 or more, which weighs the example in the loss."""
+    kind: Literal["image", "mask", "label", "tensor", "weight"]
+    """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:
+    it holds class names, or class indices as whole numbers. `tensor`: numbers, as float32. `weight`: a number of 0 or more, which
+    weighs the example in the loss."""
     column: Column | None = None
     """The name of the column in the header, or its number from 0; by default the feature's own name."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
@@ -29,7 +30,8 @@ class TableFeature(Model):
     """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's
     folder, and for a table in memory the spec's."""
     classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
+    """The names of the classes in the order of their indices, or how many there are; by default the data says so, and of a mask the
+    largest index in `values`."""
     separator: Annotated[str, Field(min_length=1)] | None = None
     """What stands between the classes of an example that has several, or none; the label is then encoded as `multi_hot`."""
     offset: int = 0
@@ -52,12 +54,13 @@ class TableFeature(Model):
         """Whether an example has any number of labels."""
         return self.separator is not None
 
-    def type(self) -> FeatureType:
-        """The type, from the arguments alone."""
-        if self.kind == "image":
-            return FeatureType("encoded", "string", ())
+    def type(self, of: str | None = None) -> FeatureType:
+        """The type, from the arguments alone, of a feature that lives on `of`."""
+        classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
+        if self.kind in ("image", "mask"):
+            return encoded(self.kind, of, self, classes)
         if self.kind == "label":
-            return label_type(len(self.classes) if isinstance(self.classes, tuple) else self.classes, several=self.several)
+            return label_type(classes, several=self.several)
         shape = (len(self.columns),) if self.columns is not None else ()
         return FeatureType(self.kind, "float32", shape)
 

@@ -9,17 +9,19 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.arrays import FeatureName
-from pipegen.ops.sources.base import Listing, Note, Source
+from pipegen.ops.sources.base import Files, Listing, Note, Source
 from pipegen.ops.sources.classes import main_label
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
+from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.table_features import TableFeature, label_type
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.table import Table
 
 
@@ -28,23 +30,26 @@ _Found = tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], tuple[Note, ..
 
 
 class TableSource(Source):
-    """Rows of a table, each an example: an image file, and what else the columns say of it."""
+    """Rows of a table, each an example: image files, and what else the columns say of it."""
 
     features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
     """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
 
     @field_validator("features")
     @classmethod
-    def _at_most_one_image(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
-        images = sum(feature.kind == "image" for feature in features.values())
-        if images > 1:
-            raise ValueError(f"`features` has {images} of `kind: image`; one is read so far")
+    def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
+        lives_on(features)
         return features
 
     @property
-    def image(self) -> str | None:
-        """The name of the image feature, if there is one."""
-        return next((name for name, feature in self.features.items() if feature.kind == "image"), None)
+    def pictures(self) -> tuple[str, ...]:
+        """The features in files; the record is known by the first of them, which is an image where there is one."""
+        found = [name for name, feature in self.features.items() if feature.kind in ("image", "mask")]
+        return tuple(sorted(found, key=lambda name: self.features[name].kind != "image"))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of masks."""
+        return {name: feature.decoder() for name, feature in self.features.items() if feature.kind == "mask"}
 
     @property
     def label(self) -> str | None:
@@ -53,7 +58,8 @@ class TableSource(Source):
 
     def infer(self) -> ElementType:
         """An encoded image and what else there is, in the order that the features are listed in."""
-        return ElementType(tuple((name, feature.type()) for name, feature in self.features.items()))
+        of = lives_on(self.features)
+        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def has_labels(self) -> bool:
         """Whether a column holds labels."""
@@ -65,7 +71,7 @@ class TableSource(Source):
 
     def has_rows(self) -> bool:
         """Whether no column names files."""
-        return self.image is None
+        return not self.pictures
 
     def has_columns(self) -> bool:
         """Always."""
@@ -82,14 +88,21 @@ class TableSource(Source):
             OpError: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
                 that are none.
         """
-        keys, paths, sizes, notes = self._rows(table) if self.image is None else self._files(self.image, table, base, progress)
+        beside: dict[str, Files] = {}
+        if not self.pictures:
+            keys, paths, sizes, notes = self._rows(table)
+        else:
+            keys, paths, sizes, notes = self._files(self.pictures[0], table, base, progress)
+            for name in self.pictures[1:]:
+                beside[name] = Files(*self._files(name, table, base, None)[:3])
+                sizes = tuple(map(sum, zip(sizes, beside[name].sizes, strict=True)))
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
         for name, feature in self.features.items():
             if feature.kind == "label":
                 labels = self._labels(table, name)
                 columns[name], classes[name] = labels.values, labels.names
-            elif feature.kind != "image":
+            elif name not in self.pictures:
                 columns[name] = self._numbers(table, name)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
         main = columns.pop(self.label) if self.label is not None else None
@@ -105,6 +118,7 @@ class TableSource(Source):
             paths=paths,
             in_table=True,
             columns=columns,
+            beside=beside,
             cells=table.column,
             column_classes={n: c for n, c in classes.items() if n != self.label},
             type=self.infer().replace(**types),
@@ -131,7 +145,7 @@ class TableSource(Source):
         paths, sizes, missing = [], [], []
         for row, cell in enumerate(table.column(image if feature.column is None else feature.column, f"{field}.column")):
             if not cell:
-                raise OpError("PG421", f"{table.place(row)} names no image", field=f"{field}.column", help="leave such rows out")
+                raise OpError("PG421", f"{table.place(row)} names no {feature.kind}", field=f"{field}.column", help="leave such rows out")
             path = os.path.join(root, cell)
             try:
                 size = os.stat(path).st_size if os.path.isfile(path) else -1

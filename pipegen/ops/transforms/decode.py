@@ -61,6 +61,11 @@ class Decode(DecodeTransform):
 
         return decode(contents, self.channels, exif=self.exif, need=self._need(need))
 
+    def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.sizes import stored_size
+
+        return stored_size(contents, exif=self.exif)
+
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:

@@ -88,6 +88,9 @@ class RandomResizedCrop(CropTransform):
     def num_draws(self) -> int:
         return 2 * TRIES + 2
 
+    def on(self, x: FeatureType) -> Transform:
+        return self.model_copy(update={"method": "nearest", "antialias": False}) if x.kind == "mask" else self
+
     def evaluation_form(self) -> tuple[Transform, ...]:
         from pipegen.ops.transforms.center_crop import CenterCrop
         from pipegen.ops.transforms.resize import Resize

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.base import ANY_IMAGE, ConstantFill, ElementTransform, Example, Family, Size, Traits, height_width, require_image
+from pipegen.ops.base import (
+    ANY_IMAGE,
+    PICTURES,
+    ConstantFill,
+    ElementTransform,
+    Example,
+    Family,
+    Size,
+    Traits,
+    Transform,
+    height_width,
+    require_image,
+)
 from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, cover_size, fit_size, resize, shorter_side_size
 from pipegen.types import FeatureType, Interval
 
@@ -33,9 +45,12 @@ class Resize(ElementTransform):
     A strong reduction without `antialias` skips pixels and shows moiré; with it, every pixel counts, as in Pillow and
     torchvision, at several times the cost. JPEG files need it less: `decode: {scaled: auto}` has brought them within a
     factor of two of the size.
+
+    A mask takes the nearest pixels whatever the `method` is, and `pad` puts its `ignore` around it.
     """
 
     op = "resize"
+    kinds = PICTURES
     examples = (
         Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("resize: {size: [192, 256], mode: pad, fill: {constant: 128}}", ANY_IMAGE, "uint8[192×256×3] in [0, 255]"),
@@ -105,6 +120,11 @@ class Resize(ElementTransform):
             return ()
         message = f"`resize` shrinks {x.height}×{x.width} to {height}×{width} without `antialias`, which skips pixels"
         return (OpError("PG501", message, help="write `antialias: true`, or `method: area`"),)
+
+    def on(self, x: FeatureType) -> Transform:
+        if x.kind != "mask":
+            return self
+        return self.model_copy(update={"method": "nearest", "antialias": False, "fill": ConstantFill(constant=x.ignore)})
 
     def needed_size(self) -> tuple[int, int] | None:
         if self.shorter_side is not None:

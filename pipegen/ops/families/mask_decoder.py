@@ -1,0 +1,43 @@
+"""How a mask's file becomes class indices. A source says so of its masks, so it is no step that a spec writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.traits import Family, Traits
+from pipegen.types import Interval
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+LARGEST = 255
+"""The largest class index of a mask, which is held in a byte."""
+
+
+class MaskDecoder(DecodeTransform):
+    """A mask's file becomes the class index of each pixel: the stored value, or what `values` makes of it."""
+
+    op: ClassVar[str] = "decode"
+
+    values: tuple[tuple[int, int], ...] | None = None
+    """Pairs of a stored value and its class index; `None` takes the stored values for class indices."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT, decodes=True)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 `(height, width, 1)`."""
+        highest = LARGEST if self.values is None else max(index for _, index in self.values)
+        return x.with_(kind="mask", dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(highest, x.ignore))))
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""
+        from pipegen.ops.lowering.masks import decode_mask
+
+        return decode_mask(contents, self.values)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        return self.decode(image)

@@ -1,0 +1,93 @@
+"""A mask's file becomes class indices: stored values as they are, palette indices and not colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy as np
+    import tensorflow as tf
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_DEPTH_AT, _COLOUR_AT = 24, 25
+"""The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
+Specification, 11.2.2)."""
+_GRAY = 0
+_STORED = 1 << 16
+_NONE = -1
+
+
+def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
+    """Decode a mask.
+
+    A gray PNG is read in the graph; anything else (a palette's index, which TensorFlow turns into a colour) through Pillow.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        values: Pairs of a stored value, 0 to 65535, and its class index; `None` takes the stored values for indices.
+
+    Returns:
+        uint8 `(height, width, 1)`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: For a file with several channels, and for a value that names no class.
+    """
+    import tensorflow as tf
+
+    gray = tf.strings.substr(contents, 0, len(_PNG)) == _PNG
+    header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
+    depth, colour = (tf.cast(header[at], tf.int32) for at in (_DEPTH_AT, _COLOUR_AT))
+
+    def read() -> tf.Tensor:
+        return tf.cond(depth == 16, lambda: tf.cast(tf.io.decode_png(contents, 1, tf.uint16), tf.int32), small)
+
+    def small() -> tf.Tensor:
+        # The decoder spreads samples of 1, 2 and 4 bits over the range of a byte.
+        widest = tf.bitwise.left_shift(1, depth) - 1
+        return tf.cast(tf.io.decode_png(contents, 1), tf.int32) * widest // 255
+
+    stored = tf.cond(gray & (colour == _GRAY), read, lambda: tf.numpy_function(_by_pillow, [contents], tf.int32))
+    stored.set_shape([None, None, 1])
+    return _indices(stored, values)
+
+
+def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
+    """The class index of each stored value, int32 `(height, width, 1)`, as uint8."""
+    import numpy as np
+    import tensorflow as tf
+
+    if values is None:
+        largest = tf.reduce_max(stored)
+        known = tf.debugging.Assert(
+            largest <= 255, [tf.strings.format("the mask holds {}, and class indices go up to 255; give it `values`", largest)]
+        )
+        with tf.control_dependencies([known] if known is not None else []):
+            return tf.cast(stored, tf.uint8)
+    table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
+    for value, index in values:
+        table[value] = index
+    found = tf.gather(tf.constant(table), stored)
+    odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
+    known = tf.debugging.Assert(odd == _NONE, [tf.strings.format("the mask holds {}, which `values` does not name", odd)])
+    with tf.control_dependencies([known] if known is not None else []):
+        return tf.cast(found, tf.uint8)
+
+
+def _by_pillow(contents: bytes) -> np.ndarray[Any, Any]:
+    """What a file stores, int32 `(height, width, 1)`."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    with Image.open(io.BytesIO(contents)) as image:
+        if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
+            found = f"{len(image.getbands())} channels ({image.mode})"
+            raise ValueError(f"a mask has one value a pixel, as gray or as a palette's index, and this file has {found}")
+        stored = np.asarray(image).astype(np.int32)
+    if stored.min(initial=0) < 0 or stored.max(initial=0) >= _STORED:
+        raise ValueError(f"the mask holds values outside 0..{_STORED - 1}")
+    return stored[..., None]

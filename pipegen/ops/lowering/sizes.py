@@ -1,0 +1,42 @@
+"""The size of an image, out of its file's first bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_PNG_SIDES = 16
+"""Where a PNG has its width and its height, four bytes each, the highest first."""
+
+
+def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"]) -> tf.Tensor:
+    """The height and width that a decoded file has, in pixels.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        exif: Whether a JPEG is turned upright.
+
+    Returns:
+        int32 `(2,)`.
+    """
+    import tensorflow as tf
+
+    from pipegen.ops.lowering.exif import orientation, swaps_sides
+    from pipegen.ops.lowering.formats import decode_other
+
+    def jpeg() -> tf.Tensor:
+        size = tf.io.extract_jpeg_shape(contents)[:2]
+        return tf.where(swaps_sides(orientation(contents)), tf.reverse(size, [0]), size) if exif == "apply" else size
+
+    def png() -> tf.Tensor:
+        sides = tf.io.decode_raw(tf.strings.substr(contents, _PNG_SIDES, 8), tf.int32, little_endian=False)
+        return tf.reverse(tf.ensure_shape(sides, [2]), [0])
+
+    def other() -> tf.Tensor:
+        return tf.shape(decode_other(contents, 3))[:2]
+
+    starts = [tf.strings.substr(contents, 0, len(_PNG)) == _PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
+    return tf.case([(starts[0], png), (starts[1], jpeg)], default=other)

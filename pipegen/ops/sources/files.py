@@ -1,0 +1,184 @@
+"""`files`: files found by patterns; where a record has several, such as an image and its mask, they are paired by their names."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.arrays import FeatureName
+from pipegen.ops.sources.base import Files as FilesOf
+from pipegen.ops.sources.base import Listing, Note, Source
+from pipegen.ops.sources.glob import compile_glob
+from pipegen.ops.sources.pictures import StoredPicture, encoded, lives_on
+from pipegen.ops.sources.reports import count, find_root, nothing_found, quoted, tally_notes
+from pipegen.ops.sources.scan import Scan
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.sources.scan import Found
+
+_WILD = re.compile(r"[*?\[]")
+
+
+class FilesFeature(StoredPicture):
+    """One kind of file of the records."""
+
+    kind: Literal["image", "mask"]
+    """`image`, or `mask`: a class for each pixel of the image."""
+    path: Annotated[str, Field(min_length=1)]
+    """A folder, of which every image counts, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
+    classes: Annotated[int, Field(ge=1)] | None = None
+    """How many classes a mask has; by default the largest index in `values` says so."""
+
+    def split_path(self) -> tuple[str, str | None]:
+        """The folder, and the pattern below it."""
+        parts = self.path.split("/")
+        wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
+        if wild is None:
+            return self.path, None
+        return "/".join(parts[:wild]) or ("/" if self.path.startswith("/") else "."), "/".join(parts[wild:])
+
+
+class Files(Source):
+    """Files without labels; where there are several features, the files of each record are paired by their names.
+
+    A record is known by the relative path of its first image. Hidden files and folders are passed over.
+    """
+
+    op: ClassVar[str] = "files"
+
+    features: Annotated[dict[FeatureName, FilesFeature], Field(min_length=1)]
+    """What there is of each record: `{image: {kind: image, path: photos}, mask: {kind: mask, path: masks, values: {0: 0, 255: 1}}}`."""
+    key: Annotated[str, Field(min_length=1)] = "stem"
+    """What the files of one record share: `stem`, the relative path below the folder without its ending; or a regular expression with
+    one group, which is searched in the relative path, such as `(\\d+)_(?:photo|mask)`."""
+    follow_links: bool = False
+    """Whether linked folders are entered; linked files always count."""
+
+    @field_validator("features")
+    @classmethod
+    def _live_on_images(cls, features: dict[str, FilesFeature]) -> dict[str, FilesFeature]:
+        lives_on(features)
+        return features
+
+    @field_validator("key")
+    @classmethod
+    def _one_group(cls, key: str) -> str:
+        if key == "stem":
+            return key
+        try:
+            groups = re.compile(key).groups
+        except re.error as error:
+            raise ValueError(f"`key` is `stem` or a regular expression, and {key!r} is none: {error}") from None
+        if groups != 1:
+            raise ValueError(f"the regular expression of `key` needs one group, which is what the files of a record share; it has {groups}")
+        return key
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        """The features; a record is known by the first, which is an image where there is one."""
+        return tuple(sorted(self.features, key=lambda name: self.features[name].kind != "image"))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of masks."""
+        return {name: feature.decoder() for name, feature in self.features.items() if feature.kind == "mask"}
+
+    def infer(self) -> ElementType:
+        """Encoded files."""
+        of = lives_on(self.features)
+        return ElementType(tuple((name, encoded(f.kind, of[name], f, f.classes)) for name, f in self.features.items()))
+
+    def has_labels(self) -> bool:
+        """No: a mask is no class of the record."""
+        return False
+
+    def has_folders(self) -> bool:
+        """Where records have one file each, the folders that these lie in may say something."""
+        return len(self.features) == 1
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """Find the files and pair them; see `Source.list`.
+
+        Raises:
+            OpError: `PG401` when a folder does not exist, `PG402` when a pattern finds nothing, `PG424` when two files of a feature
+                share a key, when none can be paired, or when a file's path has none.
+        """
+        notes: builtins.list[Note] = []
+        found = {name: self._find(name, str(base), progress, notes) for name in self.pictures}
+        first, *others = self.pictures
+        keyed = {name: self._keyed(name, files) for name, (_, files) in found.items()} if others else {}
+        root, files = found[first]
+        if others:
+            keys = [key for key in keyed[first] if all(key in keyed[name] for name in others)]
+            if not keys:
+                raise self._no_pairs(first, others[0], keyed)
+            notes += _unpaired(keyed, set(keys))
+            files = sorted(keyed[first][key] for key in keys)
+        order = [self._key(first, path) for path, _ in files] if others else []
+        beside = {name: _further(found[name][0], [keyed[name][key] for key in order]) for name in others}
+        sizes = [size + sum(other.sizes[i] for other in beside.values()) for i, (_, size) in enumerate(files)]
+        return Listing(root, tuple(path for path, _ in files), None, (), tuple(sizes), tuple(notes), beside=beside)
+
+    def _find(
+        self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]
+    ) -> tuple[str, builtins.list[Found]]:
+        folder, pattern = self.features[name].split_path()
+        field = f"features.{name}.path"
+        root = find_root(base, folder, field=field)
+        scan = Scan(root, match=compile_glob(pattern) if pattern else None, follow_links=self.follow_links, progress=progress)
+        files = scan.tree()
+        if not files:
+            missing = nothing_found(scan, pattern=pattern)
+            raise OpError(missing.code, missing.message, field=field, help=missing.help)
+        notes.extend(tally_notes(scan.tally))
+        return root, files
+
+    def _key(self, name: str, path: str) -> str:
+        if self.key == "stem":
+            return os.path.splitext(path)[0]
+        match = re.search(self.key, path)
+        if match is None or match[1] is None:
+            raise OpError("PG424", f"`key` finds nothing in {path!r} of `{name}`", field="key", help="narrow the `path` of the feature")
+        return match[1]
+
+    def _keyed(self, name: str, files: builtins.list[Found]) -> dict[str, Found]:
+        keyed: dict[str, Found] = {}
+        for path, size in files:
+            other = keyed.setdefault(self._key(name, path), (path, size))
+            if other[0] != path:
+                message = f"{other[0]!r} and {path!r} of `{name}` are both {self._key(name, path)!r}, so one has no partner"
+                help_ = "narrow the pattern, or give a `key` that tells them apart"
+                raise OpError("PG424", message, field=f"features.{name}.path", help=help_)
+        return keyed
+
+    def _no_pairs(self, first: str, other: str, keyed: Mapping[str, Mapping[str, Found]]) -> OpError:
+        a, b = next(iter(keyed[first])), next(iter(keyed[other]))
+        message = f"no file of `{first}` has a partner in `{other}`: they are called such as {a!r} and {b!r}"
+        help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
+        return OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
+
+
+def _further(root: str, files: list[Found]) -> FilesOf:
+    paths = tuple(path for path, _ in files)
+    return FilesOf(paths, tuple(f"{root}/{path}" for path in paths), tuple(size for _, size in files))
+
+
+def _unpaired(keyed: Mapping[str, Mapping[str, Found]], whole: set[str]) -> list[Note]:
+    """What is said of files that are part of no record."""
+    notes = []
+    for name, files in keyed.items():
+        alone = [path for key, (path, _) in files.items() if key not in whole]
+        if alone:
+            verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
+            message = f"{count(len(alone), 'file')} of `{name}` {verbs} left out: {quoted(alone)}"
+            notes.append(Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning"))
+    return notes

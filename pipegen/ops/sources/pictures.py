@@ -1,0 +1,86 @@
+"""What features with pixels have in common, wherever they are stored: which image they live on, and what a mask's values mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, field_validator
+
+from pipegen.ops.families.mask_decoder import LARGEST, MaskDecoder
+from pipegen.ops.model import Model
+from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_Index = Annotated[int, Field(ge=0, le=LARGEST)]
+_Stored = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Picture(Model):
+    """The arguments of a feature that can live on an image.
+
+    Attributes:
+        kind: What it is; subclasses say which kinds there are.
+    """
+
+    of: Annotated[str, Field(min_length=1)] | None = None
+    """The image that this mask or image lives on: it moves with it, and takes no steps that change values unless one names it. A mask
+    lives on the image where there is one alone; an image without it draws for itself."""
+    ignore: _Index = 0
+    """For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
+
+
+class StoredPicture(Picture):
+    """The same of a feature in files."""
+
+    values: Annotated[dict[_Stored, _Index], Field(min_length=1)] | None = None
+    """For a mask: from each value that its files hold to the class index, such as `{0: 0, 255: 1}`; without it, values are
+    indices. Of a palette PNG the value is the place in the palette."""
+
+    @field_validator("values")
+    @classmethod
+    def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
+        return values and dict(sorted(values.items()))
+
+    def decoder(self) -> MaskDecoder:
+        """What decodes the files of a mask."""
+        return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None)
+
+    def classes_of_mask(self) -> int | None:
+        """How many classes a mask has, as far as its values say so."""
+        return max(self.values.values()) + 1 if self.values is not None else None
+
+
+def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
+    """The image that each feature lives on, or `None`.
+
+    Raises:
+        ValueError: For an `of` that names no image or one that lives on another, and for a mask whose image is in doubt.
+    """
+    kinds = {name: getattr(feature, "kind", None) for name, feature in features.items()}
+    images = [name for name, feature in features.items() if kinds[name] == "image" and feature.of is None]
+    found: dict[str, str | None] = {}
+    for name, feature in features.items():
+        if kinds[name] not in ("image", "mask"):
+            for argument in ("of", "ignore", "values"):
+                if getattr(feature, argument, None) not in (None, 0):
+                    raise ValueError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kinds[name]}`")
+            continue
+        if kinds[name] == "image" and (feature.ignore or getattr(feature, "values", None) is not None):
+            raise ValueError(f"`{'ignore' if feature.ignore else 'values'}` belongs to masks, and `{name}` is `kind: image`")
+        if feature.of is not None and feature.of not in images:
+            what = "lives on another one itself" if kinds.get(feature.of) == "image" and feature.of != name else "is no image of `features`"
+            raise ValueError(f"`{name}` lives `of: {feature.of}`, which {what}")
+        if kinds[name] == "mask" and feature.of is None and len(images) > 1:
+            raise ValueError(f"`{name}` needs `of`: it can live on {' or '.join(f'`{image}`' for image in images)}")
+        found[name] = feature.of if feature.of is not None or kinds[name] == "image" else next(iter(images), None)
+    return found
+
+
+def encoded(kind: str, of: str | None, feature: StoredPicture, classes: int | None) -> FeatureType:
+    """The type of a file that becomes an image or a mask."""
+    if kind == "image":
+        return FeatureType("encoded", "string", (), of=of)
+    counts = [n for n in (classes, feature.classes_of_mask()) if n is not None]
+    return FeatureType("encoded", "string", (), of=of, classes=max(counts, default=None), ignore=feature.ignore, becomes="mask")
