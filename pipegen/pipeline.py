@@ -207,7 +207,7 @@ class Pipeline:
         self._require(split)
         if min(rows, draws, cell) < 1:
             raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
-        if all(t.kind not in ("encoded", "image") for _, t in self._plans[split].read.items()):
+        if all(t.decoded_kind != "image" for _, t in self._plans[split].read.items()):
             raise ValueError("a sheet shows images, and the data has none")
         count = self.num_examples(split)
         rows = min(rows, count)
@@ -365,7 +365,7 @@ class Pipeline:
 
         if not hasattr(model, "predict_on_batch"):
             raise TypeError(f"check takes a Keras model, got {model!r}")
-        found = mismatches(model, self.element_spec, self._main.emit.output, self._main.index.out)
+        found = mismatches(model, self.element_spec, self._main.emit.output, self._main.read)
         if found:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
 
@@ -391,7 +391,7 @@ class Pipeline:
         if self.class_names:
             shown = ", ".join(self.class_names[:10]) + (" …" if len(self.class_names) > 10 else "")
             lines.append(f"  {len(self.class_names)} classes: {shown}")
-        loss = fitting_loss(self._main.emit.output, self._main.index.out)
+        loss = fitting_loss(self._main.emit.output, self._main.read)
         if loss is not None:
             lines.append(f"  loss: {loss}")
         return "\n".join(lines)

@@ -116,6 +116,7 @@ def reason(error: Exception) -> str:
     text = getattr(error, "message", None) or str(error)
     text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
     text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
     text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
     line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
     return line.strip("[]'\" ").removeprefix("b'").rstrip(".")

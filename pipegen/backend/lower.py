@@ -205,6 +205,8 @@ def _constant(stage: s.Warp | s.Resample) -> float:
 
 
 def _encode(label: tf.Tensor, stage: s.EncodeLabel) -> tf.Tensor:
+    if label.shape.rank == 4:  # a mask, whose last axis is the class
+        label = label[..., 0]
     if stage.encoding == "binary":
         return tf.cast(label, tf.float32)[..., None]
     if stage.encoding == "multi_hot":

@@ -22,20 +22,22 @@ _FITS = {
     "multi_hot": "binary_crossentropy",
     "tensor": "mean_squared_error",
 }
-"""The loss for each encoding of a label, and for numbers."""
+"""The loss for each encoding of a label or a mask, and for numbers."""
+_CLASSES = ("label", "mask")
+"""The kinds that hold class indices."""
 
 
-def mismatches(model: keras.Model, element_spec: Any, output: Output, indexed: ElementType) -> list[str]:
+def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
     """Everything about `model` that does not fit the batches; empty when it fits.
 
     Args:
         model: The model.
         element_spec: The shapes and dtypes of a batch.
         output: What the pipeline gives.
-        indexed: The types of the features that targets can be, before they are encoded.
+        record: The type of a stored record, whose features the targets are.
     """
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    return [*_inputs(model, x), *_units(model, output, indexed), *_loss(model, output, indexed)]
+    return [*_inputs(model, x), *_units(model, output, record), *_loss(model, output, record)]
 
 
 def _inputs(model: keras.Model, x: Any) -> list[str]:
@@ -75,7 +77,7 @@ def _shape(shape: tuple[int | None, ...]) -> str:
     return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
 
 
-def _units(model: keras.Model, output: Output, indexed: ElementType) -> list[str]:
+def _units(model: keras.Model, output: Output, record: ElementType) -> list[str]:
     outputs = getattr(model, "outputs", None) or ()
     if len(outputs) > 1 and isinstance(output.y, str):
         return [f"the model has {len(outputs)} outputs, and the pipeline gives one target, `{output.y}`"]
@@ -89,19 +91,19 @@ def _units(model: keras.Model, output: Output, indexed: ElementType) -> list[str
         for name in given if isinstance(shapes, dict) else ():
             units = shapes[name][-1] if name in shapes else None
             if isinstance(units, int):
-                found += [f"output `{name}`: {m}" for m in _units_of(output, output.y[name], indexed, units)]
+                found += [f"output `{name}`: {m}" for m in _units_of(output, output.y[name], record, units)]
         return found
     shape = getattr(model, "output_shape", None)
     if not isinstance(shape, tuple) or not shape or not isinstance(shape[-1], int) or not isinstance(output.y, str):
         return []
-    return _units_of(output, output.y, indexed, shape[-1])
+    return _units_of(output, output.y, record, shape[-1])
 
 
-def _units_of(output: Output, feature: str, indexed: ElementType, units: int) -> list[str]:
-    target = indexed.get(feature)
-    if target is None:
+def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
+    target = record.get(feature)
+    if target is None or target.decoded_kind == "image":
         return []
-    if target.kind != "label":
+    if target.decoded_kind not in _CLASSES:
         wanted = target.shape[-1] if target.shape else 1
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
     encoding, classes = encoding_of(output, feature, target), target.classes
@@ -112,23 +114,23 @@ def _units_of(output: Output, feature: str, indexed: ElementType, units: int) ->
     return [] if units == classes else [f"the model ends in {units} units, and there are {classes} classes"]
 
 
-def _loss(model: keras.Model, output: Output, indexed: ElementType) -> list[str]:
+def _loss(model: keras.Model, output: Output, record: ElementType) -> list[str]:
     loss = getattr(model, "loss", None)
     if isinstance(loss, list) and len(loss) == 1:
         loss = loss[0]
     if isinstance(loss, dict) and isinstance(output.y, dict):
-        return [m for key, feature in output.y.items() if key in loss for m in _loss_of(loss[key], output, feature, indexed)]
+        return [m for key, feature in output.y.items() if key in loss for m in _loss_of(loss[key], output, feature, record)]
     if loss is None or isinstance(loss, (dict, list)) or not isinstance(output.y, str):
         return []
-    return _loss_of(loss, output, output.y, indexed)
+    return _loss_of(loss, output, output.y, record)
 
 
-def _loss_of(loss: Any, output: Output, feature: str, indexed: ElementType) -> list[str]:
-    target = indexed.get(feature)
+def _loss_of(loss: Any, output: Output, feature: str, record: ElementType) -> list[str]:
+    target = record.get(feature)
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
-    if target is None:
+    if target is None or target.decoded_kind == "image":
         return []
-    if target.kind != "label":
+    if target.decoded_kind not in _CLASSES:
         wrong = name in (*_SPARSE, *_ONE_HOT)
         return [f"the loss `{name}` is for classes, and `{feature}` holds numbers; {_FITS['tensor']} fits them"] if wrong else []
     encoding = encoding_of(output, feature, target)
@@ -140,12 +142,12 @@ def _loss_of(loss: Any, output: Output, feature: str, indexed: ElementType) -> l
     return []
 
 
-def fitting_loss(output: Output, indexed: ElementType) -> str | None:
+def fitting_loss(output: Output, record: ElementType) -> str | None:
     """The Keras loss that fits the target, or one for each of several, as text; `None` without targets."""
 
     def fits(feature: str) -> str:
-        target = indexed.get(feature)
-        if target is None or target.kind != "label":
+        target = record.get(feature)
+        if target is None or target.decoded_kind not in _CLASSES:
             return _FITS["tensor"]
         return _FITS[encoding_of(output, feature, target)]
 

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.lower import apply_stage
 from pipegen.backend.mixing import group_of
+from pipegen.backend.overlay import overlay
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
     from pipegen.backend.lower import Features
 
-_TRAILING = (s.Pointwise, s.ChannelsFirst)
+_TRAILING = (s.Pointwise, s.ChannelsFirst, s.EncodeLabel)
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 
@@ -55,8 +56,8 @@ def contact_sheet(
     captions = list(names)
     for i, record in enumerate(records):
         try:
-            versions = [render_example(executor, record, first_epoch + k, feature) for k in range(draws)]
-            rows.append([_fit(original(executor, record, feature), cell), *(_fit(v, cell) for v in versions)])
+            versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
+            rows.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
             if executor.job.quarantine is None:
                 raise problem(record, first_epoch, error) from None
@@ -67,10 +68,24 @@ def contact_sheet(
     return _lay_out(rows, captions, draws, first_epoch, cell)
 
 
-def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
-    """The decoded image of a record: uint8 `(height, width, channels)`, before any other step."""
+def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> np.ndarray[Any, Any]:
+    """One version of an image, the original without an epoch, with the masks that live on it: uint8 `(height, width, channels)`."""
+
+    def of(name: str) -> np.ndarray[Any, Any]:
+        return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
+
+    image = of(feature)
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    if node.out[feature].kind == "image":
+    for name, t in node.out.items():
+        if t.decoded_kind == "mask" and t.of == feature:
+            image = overlay(image, of(name), t.ignore)
+    return image
+
+
+def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
+    """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step."""
+    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    if node.out[feature].kind != "encoded":
         return displayable(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
     contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
     stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
@@ -119,7 +134,7 @@ def displayable(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _image_feature(executor: Executor) -> str:
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    return next(name for name, t in node.out.items() if t.kind in ("encoded", "image"))
+    return next(name for name, t in node.out.items() if t.decoded_kind == "image")
 
 
 def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:

@@ -36,7 +36,7 @@ def preview(
         _check_output(output)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    if all(t.kind not in ("encoded", "image") for _, t in loaded.plans[chosen].read.items()):
+    if all(t.decoded_kind != "image" for _, t in loaded.plans[chosen].read.items()):
         help_ = "`pipegen explain` shows what the model is given"
         raise CannotRun("a contact sheet shows images, and the data of this spec has none", help_)
     start_tensorflow()

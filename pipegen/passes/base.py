@@ -131,6 +131,16 @@ def _places(node: Element | Kernel, entry: ElementType) -> list[Placed]:
     return [Placed(node.stages[0], entry, node.out)]
 
 
+def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
+    """Stages in another order, with the types of the edges that they then have: each changes its own feature alone."""
+    placed: list[Placed] = []
+    for item in items:
+        after = entry.replace(**{item.stage.feature: item.after[item.stage.feature]})
+        placed.append(Placed(item.stage, entry, after))
+        entry = after
+    return placed
+
+
 def pack(plan: Plan, items: list[Node | Placed]) -> Plan:
     """The plan with these nodes and stages, one stage a node; stages after the batch become kernels."""
     from pipegen.plan.nodes import Batch

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, Placed, pack, retyped, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Read
 
@@ -26,35 +26,40 @@ def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
     batch = items[at]
     assert isinstance(batch, Batch)  # noqa: S101
-    start = at
-    while start > 0 and _works_on_batches(items[start - 1]):
-        start -= 1
-    if start == at:
+    first = at
+    while first > 0 and isinstance(items[first - 1], Placed):
+        first -= 1
+    stays, moves = _parted([item for item in items[first:at] if isinstance(item, Placed)])
+    read = items[first - 1]
+    reads = not stays and isinstance(read, Read) and all(t.is_static and t.kind != "encoded" for _, t in read.out.items())
+    if not moves and not reads:
         return plan
-    moved = items[start:at]
-    count = sum(isinstance(m, Placed) for m in moved)
-    if count:
-        note(f"{count} stages work on whole batches" if count > 1 else "1 stage works on whole batches")
-    if isinstance(moved[0], Read):
+    if moves:
+        note(f"{len(moves)} stages work on whole batches" if len(moves) > 1 else "1 stage works on whole batches")
+    if reads:
         note("records have one shape, so those of a batch are read together")
+        first -= 1
     axis = batch.out.batch
-    previous = items[start - 1]
-    entry = previous.after if isinstance(previous, Placed) else previous.out
-    early: list[Node | Placed] = [replace(batch, out=entry.with_batch(axis))]
-    for item in moved:
-        if isinstance(item, Placed):
-            early.append(Placed(item.stage, item.before.with_batch(axis), item.after.with_batch(axis)))
-        else:
-            early.append(replace(item, out=item.out.with_batch(axis)))
-    return pack(plan, [*items[:start], *early, *items[at + 1 :]])
+    before = items[first - 1]
+    assert not isinstance(before, Placed)  # noqa: S101
+    early = retyped(stays, before.out)
+    entry = (early[-1].after if early else before.out).with_batch(axis)
+    late: list[Node | Placed] = [replace(batch, out=entry)]
+    if reads and isinstance(read, Read):
+        entry = read.out.with_batch(axis)
+        late.append(replace(read, out=entry))
+    return pack(plan, [*items[:first], *early, *late, *retyped(moves, entry), *items[at + 1 :]])
 
 
-def _works_on_batches(item: Node | Placed) -> bool:
-    if isinstance(item, Read):
-        return all(t.is_static and t.kind != "encoded" for t in dict(item.out.items()).values())
-    if not isinstance(item, Placed) or isinstance(item.stage, s.ElementStage):
-        return False
-    return all(t.is_static for t in dict(item.before.items()).values() if not t.indexed)
+def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
+    """The stages that work on single examples with all that comes before them on their feature, and those that can follow the batch."""
+    last = {item.stage.feature: i for i, item in enumerate(items) if not _works_on_batches(item)}
+    stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
+    return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]
+
+
+def _works_on_batches(item: Placed) -> bool:
+    return not isinstance(item.stage, s.ElementStage) and item.before[item.stage.feature].is_static
 
 
 BATCH_EARLY = Pass("batch_early", "E1", "whole batches of fixed shape can be compiled", batch_early)

@@ -25,6 +25,7 @@ from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
 from pipegen.plan.recipe import recipe
+from pipegen.plan.segments import Colour, Geometric, varying
 from pipegen.spec.models import WindowShuffle
 from pipegen.spec.stand_in import UnknownStep, keeps_shape
 
@@ -52,14 +53,19 @@ class Builder:
         self.split = split
         self.locate = locate
         self.type = source_type
+        """What is known of each feature so far."""
+        self.edge = source_type
+        """The type of the edge behind the last node."""
         self.nodes: list[Node] = []
+        self.waiting: list[tuple[Stage, FeatureType]] = []
+        """Stages that are not in nodes yet, and what leaves each of their features."""
         self.findings: list[Diagnostic] = []
         self.ordinary: set[Diagnostic] = set()
         """Findings about random steps, which run on the training split as a matter of course."""
         self.poisoned: set[str] = set()
         self.vague: set[str] = set()
         """Features of which only the kind and the shape are known."""
-        self.segment: _Geometric | _Colour | None = None
+        self.segment: Geometric | Colour | None = None
         self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef]] = {}
         """For what lives on an image: that image, and what decodes it."""
@@ -124,6 +130,7 @@ class Builder:
             self._close()
             found[feature] = self.findings[known:]
         # What is wrong with a step on an image and on what lives on it is said once.
+        self._place()
         own = {name: followers.anchor(self.type, name) == name for name in found}
         said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
         again = {id(d) for name, ds in found.items() if not own[name] for d in ds if (d.code, d.labels) in said}
@@ -233,15 +240,22 @@ class Builder:
             stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
         elif held is not None:
             raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
-        self._add(self.type, stage)
+        self.waiting.append((stage, y))
 
-    def _add(self, out: ElementType, stage: Stage) -> None:
-        """A node of one stage: on one example at a time, until a step has mixed them."""
-        self.nodes.append(Element(out, (stage,)) if out.batch is None else Kernel(out, (stage,)))
+    def _place(self) -> None:
+        """Make nodes of one stage each: on one example at a time, until a step has mixed them.
+
+        What is the same in every epoch comes first, whichever feature it is about, so that it can be cached.
+        """
+        waiting, self.waiting = self.waiting, []
+        varies = varying([stage for stage, _ in waiting])
+        for _, (stage, y) in sorted(enumerate(waiting), key=lambda one: one[0] in varies):
+            self.edge = self.edge.replace(**{stage.feature: y})
+            self.nodes.append(Element(self.edge, (stage,)) if self.edge.batch is None else Kernel(self.edge, (stage,)))
 
     def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
         """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
-        self._add(self.type.replace(**{stage.feature: entry}), stage)
+        self.waiting.append((stage, entry))
         self.type = self.type.replace(**{stage.feature: y})
 
     def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
@@ -253,14 +267,14 @@ class Builder:
         else:
             mode, alone = None, False
         seg = self.segment
-        joins = isinstance(seg, _Geometric) and seg.feature == feature and not alone and seg.accepts(mode)
+        joins = isinstance(seg, Geometric) and seg.feature == feature and not alone and seg.accepts(mode)
         if not joins:
             if isinstance(step, CropTransform) and self.mixed is None:
                 self._close()
                 self._emit(s.Crop(feature, ref), feature, y)
                 return
             if (
-                isinstance(seg, _Geometric)
+                isinstance(seg, Geometric)
                 and seg.feature == feature
                 and not alone
                 and not seg.closed
@@ -269,7 +283,7 @@ class Builder:
             ):
                 self._fill_lint(ref, seg)
             self._close()
-        segment = seg if joins and isinstance(seg, _Geometric) else _Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+        segment = seg if joins and isinstance(seg, Geometric) else Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
         if isinstance(ref.step, GeometricTransform):
             segment.reads = ref.step.fill, ref.step.interpolation
         self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
@@ -278,7 +292,7 @@ class Builder:
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
 
-    def _fill_lint(self, ref: StepRef, seg: _Geometric) -> None:
+    def _fill_lint(self, ref: StepRef, seg: Geometric) -> None:
         field = "fill" if getattr(ref.step, "fill", None) != seg.mode[0] else "interpolation"
         message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
         self._report(
@@ -290,11 +304,11 @@ class Builder:
 
     def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
         seg = self.segment
-        joins = isinstance(seg, _Colour) and seg.feature == feature
+        joins = isinstance(seg, Colour) and seg.feature == feature
         if not joins:
             self._close()
         assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
-        segment = seg if joins and isinstance(seg, _Colour) else _Colour(feature, x)
+        segment = seg if joins and isinstance(seg, Colour) else Colour(feature, x)
         self._pend(s.ComposeColour(feature, ref, x.channels, not joins), segment.entry, y)
         segment.out = y
         segment.uses_mean = segment.uses_mean or ref.step.uses_mean()  # type: ignore[attr-defined]
@@ -302,11 +316,12 @@ class Builder:
 
     def _close(self) -> None:
         seg, self.segment = self.segment, None
-        if isinstance(seg, _Geometric):
+        if isinstance(seg, Geometric):
             assert seg.out is not None  # noqa: S101
-            self._add(self.type, s.Resample(seg.feature, *seg.reads, (seg.out.height, seg.out.width), seg.projective))
-        elif isinstance(seg, _Colour):
-            self._add(self.type, s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean))
+            self.waiting.append((s.Resample(seg.feature, *seg.reads, (seg.out.height, seg.out.width), seg.projective), seg.out))
+        elif isinstance(seg, Colour):
+            assert seg.out is not None  # noqa: S101
+            self.waiting.append((s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean), seg.out))
 
     def _finish(self) -> None:
         output = infer_output(self.spec, self.split, self.type, self.locate, self.poisoned)
@@ -321,8 +336,9 @@ class Builder:
             self.findings.append(unbatchable(self.spec, self.split, idle, self.locate))
             self.poisoned.add("output")
             return
+        self._place()
         self._stack()
-        self.nodes.append(Emit(self.type, output.output))
+        self.nodes.append(Emit(self.edge, output.output))
 
     def _stack(self) -> None:
         """Stack the examples, unless they are."""
@@ -331,8 +347,8 @@ class Builder:
         batch = self.spec.batch
         remainder = batch.remainder_for(self.split)
         size = batch.size if remainder in ("drop", "pad") else 0
-        self.type = self.type.with_batch(size)
-        self.nodes.append(Batch(self.type, batch.size, remainder))
+        self.type, self.edge = self.type.with_batch(size), self.edge.with_batch(size)
+        self.nodes.append(Batch(self.edge, batch.size, remainder))
 
     def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
@@ -346,35 +362,8 @@ class Builder:
         self.mixed = self.mixed or ref
         for feature, stage, y in plan.encodings:
             self._emit(stage, feature, y)
+        self._place()
         self._stack()
         for feature, stage, y in plan.stages:
             self._emit(stage, feature, y)
-
-
-class _Geometric:
-    """An open geometric segment; `entry` is the type of the image that entered it."""
-
-    def __init__(self, feature: str, entry: FeatureType, mode: tuple[Fill, str], alone: bool) -> None:
-        self.feature = feature
-        self.entry = entry
-        self.mode = mode
-        self.reads = mode
-        """The same for this feature: a mask is not blended."""
-        self.alone = alone
-        self.projective = False
-        self.closed = alone
-        self.out: FeatureType | None = None
-
-    def accepts(self, mode: tuple[Fill, str] | None) -> bool:
-        """Whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
-        return not self.closed and (mode is None or mode == self.mode)
-
-
-class _Colour:
-    """An open colour segment; `entry` is the type of the image that entered it."""
-
-    def __init__(self, feature: str, entry: FeatureType) -> None:
-        self.feature = feature
-        self.entry = entry
-        self.out: FeatureType | None = None
-        self.uses_mean = False
+        self._place()

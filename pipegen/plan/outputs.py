@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType, FeatureType
 
 
+_CLASSES = ("label", "mask")
+"""The kinds that hold class indices."""
+
+
 @dataclass
 class OutputPlan:
     """The stages that produce the output, and what is wrong with it."""
@@ -64,10 +68,10 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             _feature(plan, name, type_[name], split, spec, locate)
     _weight(plan, out.sample_weight, type_, poisoned, locate)
     for name in out.encode:
-        if name not in wanted or (name in type_ and type_[name].kind != "label"):
-            near = closest(name, [f for f in wanted if f in type_ and type_[f].kind == "label"])
+        if name not in wanted or (name in type_ and type_[name].decoded_kind not in _CLASSES):
+            near = closest(name, [f for f in wanted if f in type_ and type_[f].decoded_kind in _CLASSES])
             message = f"`{name}` is no label of the output, so it cannot be encoded"
-            help_ = f"did you mean `{near}`?" if near else "only labels are encoded"
+            help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
             plan.findings.append(make("PG218", message, locate(("output", "encode", name), key=True), help=help_))
             plan.failed = True
     return plan
@@ -101,7 +105,10 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
         plan.findings.append(unbatchable(spec, split, x, locate))
         plan.failed = True
         return
-    dtype = plan.output.dtype if x.kind == "image" else x.dtype
+    if x.kind == "mask":
+        _mask(plan, name, x, locate)
+        return
+    dtype = plan.output.dtype
     if dtype == "uint8" and not _fits_bytes(x):
         shown = x.interval if x.interval is not None else "an unknown range"
         plan.findings.append(
@@ -118,9 +125,35 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
         arithmetic = Arithmetic((1.0,), (0.0,), dtype)
         x = arithmetic.infer(x)
         plan.stages.append((name, s.Pointwise(name, arithmetic, ()), x))
+    _channels_first(plan, name, x)
+
+
+def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:
     if plan.output.channels == "first":
         h, w, c = x.shape
         plan.stages.append((name, s.ChannelsFirst(name), x.with_(shape=(c, h, w))))
+
+
+def _mask(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
+    """A mask stays the class index of each pixel, unless `encode` says otherwise."""
+    encoding = encoding_of(plan.output, name, x)
+    problem: tuple[str, str] | None = None
+    if encoding == "multi_hot":
+        problem = f"`multi_hot` is for several labels, and `{name}` has one class for each pixel", "use `one_hot`"
+    elif encoding == "binary" and x.classes not in (None, 2):
+        problem = f"`binary` needs two classes, and `{name}` has {x.classes}", "use `int` or `one_hot`"
+    elif encoding == "one_hot" and x.classes is None:
+        problem = f"`one_hot` needs to know how many classes `{name}` has", f"give the feature `{name}` its `classes`, such as `classes: 2`"
+    if problem is not None:
+        plan.findings.append(make("PG218", problem[0], locate(("output", "encode", name)), help=(problem[1],)))
+        plan.failed = True
+        return
+    if encoding != UNENCODED:
+        stage, encoded = encode(name, encoding, x)
+        height, width, _ = x.shape
+        x = encoded.with_(shape=(height, width, *encoded.shape))
+        plan.stages.append((name, stage, x))
+    _channels_first(plan, name, x)
 
 
 def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:

@@ -24,7 +24,7 @@ def render_cost(plan: Plan, cost: PlanCost) -> str:
     if rows and given.assumed:
         stored = example_bytes(read.out)
     guess = given.assumed and not (rows and all(d is not None for _, t in read.out.items() for d in t.shape))
-    size = f"{'rows' if rows else 'files'} of {format_bytes(stored)}" + (", which is a guess" if guess else "")
+    size = ("rows of " if rows else "files of ") + format_bytes(stored) + (", which is a guess" if guess else "")
     lines = [f"expected cost, in µs of one core for an image ({size})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in _parts(plan, cost) if us >= _LEAST_US]
     lines += _totals(plan, cost)

@@ -109,23 +109,17 @@ def _feature_fields(cls: type[Source]) -> dict[str, FieldInfo]:
 def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Place) -> bool:
     """Report features of a kind that is to come, and arguments of theirs; the result is whether there are any."""
     before = len(place.out)
-    kinds: list[str] = []
     later = KINDS - set(get_args(known["kind"].annotation) if "kind" in known else ())
     for name, feature in features.items() if isinstance(features, dict) else ():
         if not isinstance(feature, dict):
             continue
         here, kind = place.at(name), feature.get("kind")
-        if "of" in feature:
-            here.at("of").add(_not_yet("`of`, which lets a feature live on an image,", here.at("of"), "with tables"))
-        elif isinstance(kind, str) and kind in later:
-            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "with tables", key=False))
-        elif kind == "image" and kind in kinds:
-            here.at("kind").add(_not_yet(f"a second {kind}", here.at("kind"), "with tables", key=False))
+        if isinstance(kind, str) and kind in later:
+            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "later", key=False))
         else:
             for key in sorted(FEATURE_KEYS - set(known) if known else ()):
                 if key in feature:
                     here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), "with tables"))
-        kinds.append(str(kind))
     return len(place.out) > before
 
 

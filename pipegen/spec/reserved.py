@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
 
-_TABLES = "with tables"
 _LATER = "later"
 
 KEYS: dict[KeyPath, str] = {
@@ -21,7 +20,6 @@ KEYS: dict[KeyPath, str] = {
 """Keys, with what they will hold."""
 
 SOURCES: dict[str, str] = {
-    "files": _TABLES,
     "tfrecord": _LATER,
     "tfds": _LATER,
     "hdf5": _LATER,
@@ -46,5 +44,5 @@ STEPS = frozenset(
 FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""
 
-KINDS = frozenset({"mask", "tensor", "weight", "text", "boxes", "keypoints", "audio"})
+KINDS = frozenset({"text", "boxes", "keypoints", "audio"})
 """What a feature of a source is to be, beside what sources know."""

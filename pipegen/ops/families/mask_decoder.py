@@ -24,20 +24,22 @@ class MaskDecoder(DecodeTransform):
 
     values: tuple[tuple[int, int], ...] | None = None
     """Pairs of a stored value and its class index; `None` takes the stored values for class indices."""
+    allowed: tuple[int, ...] | None = None
+    """The class indices that there can be; `None` for any."""
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 `(height, width, 1)`."""
-        highest = LARGEST if self.values is None else max(index for _, index in self.values)
-        return x.with_(kind="mask", dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(highest, x.ignore))))
+        indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
+        return x.with_(kind="mask", dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(*indices, x.ignore))))
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""
         from pipegen.ops.lowering.masks import decode_mask
 
-        return decode_mask(contents, self.values)
+        return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         return self.decode(image)

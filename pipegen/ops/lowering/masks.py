@@ -71,18 +71,19 @@ def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.
         table[value] = index
     found = tf.gather(tf.constant(table), stored)
     odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
-    known = tf.debugging.Assert(odd == _NONE, [tf.strings.format("the mask holds {}, which `values` does not name", odd)])
+    known = tf.debugging.Assert(odd == _NONE, [tf.strings.format("the mask holds {}, which is none of its `values` or `classes`", odd)])
     with tf.control_dependencies([known] if known is not None else []):
         return tf.cast(found, tf.uint8)
 
 
-def _by_pillow(contents: bytes) -> np.ndarray[Any, Any]:
-    """What a file stores, int32 `(height, width, 1)`."""
+def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
+    """What a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
     import io
 
     import numpy as np
     from PIL import Image
 
+    contents = given if isinstance(given, bytes) else given.item()
     with Image.open(io.BytesIO(contents)) as image:
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
             found = f"{len(image.getbands())} channels ({image.mode})"

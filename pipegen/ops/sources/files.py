@@ -90,7 +90,7 @@ class Files(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return {name: feature.decoder() for name, feature in self.features.items() if feature.kind == "mask"}
+        return {name: feature.decoder(feature.classes) for name, feature in self.features.items() if feature.kind == "mask"}
 
     def infer(self) -> ElementType:
         """Encoded files."""

@@ -43,13 +43,15 @@ class StoredPicture(Picture):
     def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
         return values and dict(sorted(values.items()))
 
-    def decoder(self) -> MaskDecoder:
-        """What decodes the files of a mask."""
-        return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None)
+    def decoder(self, classes: int | None) -> MaskDecoder:
+        """What decodes the files of a mask that has so many classes."""
+        allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
+        return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
     def classes_of_mask(self) -> int | None:
-        """How many classes a mask has, as far as its values say so."""
-        return max(self.values.values()) + 1 if self.values is not None else None
+        """How many classes a mask has, as far as its values say so; what the loss ignores is none, unless it is class 0."""
+        indices = [index for index in (self.values or {}).values() if index != self.ignore or index == 0]
+        return max(indices) + 1 if indices else None
 
 
 def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
@@ -82,5 +84,5 @@ def encoded(kind: str, of: str | None, feature: StoredPicture, classes: int | No
     """The type of a file that becomes an image or a mask."""
     if kind == "image":
         return FeatureType("encoded", "string", (), of=of)
-    counts = [n for n in (classes, feature.classes_of_mask()) if n is not None]
-    return FeatureType("encoded", "string", (), of=of, classes=max(counts, default=None), ignore=feature.ignore, becomes="mask")
+    known = classes if classes is not None else feature.classes_of_mask()
+    return FeatureType("encoded", "string", (), of=of, classes=known, ignore=feature.ignore, becomes="mask")

@@ -54,13 +54,17 @@ class TableFeature(StoredPicture):
         """Whether an example has any number of labels."""
         return self.separator is not None
 
+    @property
+    def num_classes(self) -> int | None:
+        """How many classes it is said to have."""
+        return len(self.classes) if isinstance(self.classes, tuple) else self.classes
+
     def type(self, of: str | None = None) -> FeatureType:
         """The type, from the arguments alone, of a feature that lives on `of`."""
-        classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
         if self.kind in ("image", "mask"):
-            return encoded(self.kind, of, self, classes)
+            return encoded(self.kind, of, self, self.num_classes)
         if self.kind == "label":
-            return label_type(classes, several=self.several)
+            return label_type(self.num_classes, several=self.several)
         shape = (len(self.columns),) if self.columns is not None else ()
         return FeatureType(self.kind, "float32", shape)
 

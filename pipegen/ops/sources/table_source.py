@@ -49,7 +49,7 @@ class TableSource(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return {name: feature.decoder() for name, feature in self.features.items() if feature.kind == "mask"}
+        return {name: feature.decoder(feature.num_classes) for name, feature in self.features.items() if feature.kind == "mask"}
 
     @property
     def label(self) -> str | None:

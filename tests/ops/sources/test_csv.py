@@ -165,7 +165,13 @@ def test_what_cannot_be_read(folder: Path, text: str | bytes, arguments: dict[st
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"features": {"a": {"kind": "image"}, "b": {"kind": "image"}}}, "has 2 of `kind: image`"),
+        ({"features": {"a": {"kind": "image"}, "b": {"kind": "image"}, "m": {"kind": "mask"}}}, "`m` needs `of`"),
+        ({"features": {"a": {"kind": "image"}, "m": {"kind": "mask", "of": "b"}}}, "is no image of `features`"),
+        ({"features": {"a": {"kind": "image", "of": "a"}}}, "is no image of `features`"),
+        ({"features": {"a": {"kind": "image"}, "b": {"kind": "image", "of": "a"}, "c": {"kind": "image", "of": "b"}}}, "lives on another"),
+        ({"features": {"a": {"kind": "image", "values": {0: 1}}}}, "`values` belongs to masks"),
+        ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` belongs to images and masks"),
+        ({"features": {"a": {"kind": "mask", "values": {0: 256}}}}, "less than or equal to 255"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "belongs to labels"),
         ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to images"),
         ({"features": FEATURES | {"label": {"kind": "label", "classes": ["a", "a"]}}}, "is listed twice"),

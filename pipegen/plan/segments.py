@@ -1,0 +1,61 @@
+"""Runs of stages that mean something together: an open segment while a plan is built, and what of a plan varies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.ops.base import Fill
+    from pipegen.plan.stages import Stage
+    from pipegen.types import FeatureType
+
+
+class Geometric:
+    """An open geometric segment; `entry` is the type of the image that entered it."""
+
+    def __init__(self, feature: str, entry: FeatureType, mode: tuple[Fill, str], alone: bool) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.mode = mode
+        self.reads = mode
+        """The same for this feature: a mask is not blended."""
+        self.alone = alone
+        self.projective = False
+        self.closed = alone
+        self.out: FeatureType | None = None
+
+    def accepts(self, mode: tuple[Fill, str] | None) -> bool:
+        """Whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
+        return not self.closed and (mode is None or mode == self.mode)
+
+
+class Colour:
+    """An open colour segment; `entry` is the type of the image that entered it."""
+
+    def __init__(self, feature: str, entry: FeatureType) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.out: FeatureType | None = None
+        self.uses_mean = False
+
+
+def varying(stages: Sequence[Stage]) -> set[int]:
+    """The places of those that are random or come behind what is on their feature; a segment stays whole."""
+    found: set[int] = set()
+    random: set[str] = set()
+    for place, stage in enumerate(stages):
+        run: list[Stage] = []
+        for other in stages[place:]:
+            if other.feature == stage.feature:
+                run.append(other)
+                if not isinstance(other, (s.Compose, s.ComposeColour)):
+                    break
+        if any(map(s.is_random, run)):
+            random.add(stage.feature)
+        if stage.feature in random:
+            found.add(place)
+    return found
