@@ -103,6 +103,25 @@ def test_three_places(place: Path) -> None:
 
 
 @pytest.mark.tf
+def test_an_image_and_its_mask(place: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    for folder in ("images", "masks"):
+        (place / folder).mkdir()
+    for i in range(8):
+        mask = np.zeros((40, 50), np.uint8)
+        mask[:, : 5 * i + 5] = 255
+        Image.fromarray(mask).save(place / "masks" / f"{i}.png")
+        Image.fromarray(np.repeat(mask[..., None], 3, -1)).save(place / "images" / f"{i}.bmp")
+    pipe = build(place, "04-image-and-mask")
+    images, masks = next(iter(pipe.train))
+    assert (images.shape, masks.shape, masks.dtype.name) == ((4, 128, 128, 3), (4, 128, 128, 1), "uint8")
+    np.testing.assert_array_equal(images.numpy()[..., 0] > 127, masks.numpy()[..., 0] == 1)
+    assert "loss: sparse_categorical_crossentropy" in repr(pipe)
+
+
+@pytest.mark.tf
 def test_arrays_in_memory_with_mixup(place: Path) -> None:
     import numpy as np
 

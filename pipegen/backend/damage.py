@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Path
 
+_FAILURES = (tf.errors.OpError, ValueError, OSError)
+"""What is raised outside a graph, where a Python library's own errors are not wrapped."""
 Where = Callable[["Path"], str]
 """From a key path to `file:line:column`, or to the path in words."""
 
@@ -76,13 +78,13 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
             for name, t in node.out.items():
                 try:
                     features.update(executor.read(at, ElementType(((name, t),))))
-                except tf.errors.OpError as error:
+                except _FAILURES as error:
                     return f"cannot read {path(record, name)}: {reason(error)}; {executor.job.advice}"
         elif isinstance(node, Element):
             for stage in node.stages:
                 try:
                     apply_element(stage, features)
-                except tf.errors.OpError as error:
+                except _FAILURES as error:
                     return _describe(executor, path(record, stage.feature), stage, error, where)
     return None
 

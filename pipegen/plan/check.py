@@ -12,6 +12,7 @@ from pipegen.errors import OpError
 from pipegen.plan.build import Builder
 from pipegen.plan.fitting import check_fitting
 from pipegen.plan.lints import lint_recipe
+from pipegen.plan.outputs import names
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     """DESIGN rule 3: every split gives the model the same element type."""
     reference: tuple[str, dict[str, tuple[str, tuple[int | None, ...]]]] | None = None
     for split, plan in plans.items():
-        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if t.kind == "image"}
+        given = {*names(plan.emit.output.x), *names(plan.emit.output.y)}
+        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if t.kind in ("image", "mask") and name in given}
         if reference is None:
             reference = (split, types)
         elif types != reference[1]:

@@ -1,0 +1,35 @@
+"""The example on segmentation: scenes are made, shown and learnt from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "segmentation"
+
+
+@pytest.mark.tf
+@pytest.mark.timeout(300)
+def test_scenes_are_made_shown_and_learnt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.chdir(tmp_path)
+    import train
+
+    monkeypatch.setattr(train, "SCENES", {"train": 64, "validation": 16})
+    monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "2", "--size", "32", "--folder", "scenes"])
+    learnt = train.main()
+    assert "train: 64 examples, 4 batches of 16" in capsys.readouterr().out
+    assert learnt > 0.1
+    with Image.open(tmp_path / "scenes" / "train" / "masks" / "000.png") as mask:
+        assert mask.mode == "P"
+        assert set(np.unique(np.asarray(mask))) == {0, 1, 2}
+    with Image.open(tmp_path / "scenes-preview.png") as sheet:
+        shown = np.asarray(sheet).astype(int)
+    assert ((shown[..., 0] - shown[..., 2]) > 60).any(), "grass is red on a gray photo"
+    monkeypatch.delitem(sys.modules, "train")
+    monkeypatch.delitem(sys.modules, "make_scenes")
