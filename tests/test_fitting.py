@@ -35,7 +35,7 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def numbers(pipe: Any) -> Any:
     """What the last step has learned of images."""
-    return pipe.spec.model.transforms[-1].fitted.moments["image"]
+    return pipe.spec.model.transforms[-1].fitted.numbers["image"]
 
 
 def plain(folder: Path, split: str, **own: Any) -> Array:
@@ -148,13 +148,13 @@ def test_files_of_the_same_names_and_sizes_with_other_pixels_are_measured_anew(k
 def test_images_of_many_sizes_an_evaluation_form_and_two_that_learn(photo_folder: Path, kept: Path) -> None:
     only_files = pipeline(photo_folder, transforms=[LEARNS, RESIZE])
     whole = np.concatenate([decoded(file).reshape(-1, 3) for file in only_files.files("train")])
-    found = only_files.spec.model.transforms[0].fitted.moments["image"]  # type: ignore[attr-defined]
+    found = only_files.spec.model.transforms[0].fitted.numbers["image"]  # type: ignore[attr-defined]
     assert found.count == len(whole)
     np.testing.assert_allclose(found.mean, whole.mean(0), rtol=1e-12)
     np.testing.assert_allclose(found.std, whole.std(0), rtol=1e-12)
     steps: list[Any] = [RESIZE, {"random_crop": {"size": 16}}, LEARNS, {"random_rotation": {"degrees": 5}}, LEARNS]
     twice = pipeline(photo_folder, transforms=steps)
-    first, second = (twice.spec.model.transforms[i].fitted.moments["image"] for i in (2, 4))  # type: ignore[attr-defined]
+    first, second = (twice.spec.model.transforms[i].fitted.numbers["image"] for i in (2, 4))  # type: ignore[attr-defined]
     middle = plain(photo_folder, "train")[:, 4:20, 4:20]
     np.testing.assert_allclose(first.mean, middle.mean((0, 1, 2)), rtol=1e-12)
     np.testing.assert_allclose(second.mean, 0, atol=1e-5)

@@ -38,11 +38,11 @@ def key(manifest: Manifest = MANIFEST, **own: Any) -> str:
 
 def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "down"
-    assert read_statistics(folder, "k") is None
+    assert read_statistics(folder, "k", Moments) is None
     write_statistics(folder, "k", MOMENTS, "flowers", "resize")
-    assert read_statistics(folder, "k") == MOMENTS
+    assert read_statistics(folder, "k", Moments) == MOMENTS
     assert [p.name for p in folder.iterdir()] == ["k.json"], "nothing else is left behind"
-    assert json.loads(statistics_file(folder, "k").read_text())["steps"] == "resize"
+    assert json.loads(statistics_file(folder, "k", Moments).read_text())["steps"] == "resize"
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_whole_is_not_there(content: str, tmp_path: Path) -> None:
-    statistics_file(tmp_path, "k").write_text(content)
-    assert read_statistics(tmp_path, "k") is None
+    statistics_file(tmp_path, "k", Moments).write_text(content)
+    assert read_statistics(tmp_path, "k", Moments) is None
     write_statistics(tmp_path, "k", MOMENTS, "", "")
-    assert read_statistics(tmp_path, "k") == MOMENTS
+    assert read_statistics(tmp_path, "k", Moments) == MOMENTS
 
 
 @pytest.mark.parametrize("ends_at", ["fsync", "replace"])
@@ -71,7 +71,7 @@ def test_a_writer_that_ends_early_leaves_what_was_there(ends_at: str, tmp_path: 
         patch.setattr(os, ends_at, end)
         with pytest.raises(KeyboardInterrupt):
             write_statistics(tmp_path, "k", replace(MOMENTS, count=1), "", "")
-    assert read_statistics(tmp_path, "k") == MOMENTS
+    assert read_statistics(tmp_path, "k", Moments) == MOMENTS
     assert [p.name for p in tmp_path.iterdir()] == ["k.json"]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import yaml
 
-from pipegen.ops.arguments.moments import Fitted, Moments
+from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -24,10 +25,10 @@ from pipegen.ops.base import (
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
-from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import default_decoder, transforms
 
 if TYPE_CHECKING:
