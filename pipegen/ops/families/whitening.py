@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 LARGEST = 8192
-"""Values of an image up to which it can be whitened: its matrix takes 256 MiB, and finding that 2 GiB and some ten minutes."""
-_WEIGHT = 0.06
+"""Values of an image up to which it can be whitened: its matrix takes 256 MiB, and finding that 3 GiB and some ten minutes."""
+_WEIGHT = 0.05
 """What a value of an image adds to the cost of each value that leaves, beside a blur."""
 
 

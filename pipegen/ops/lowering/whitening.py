@@ -49,11 +49,17 @@ class Covariance:
         self.products = np.zeros((values, values))
 
     def add(self, block: Array) -> None:
-        """Take in float64 `(n, values)`."""
+        """Take in float64 `(n, values)`.
+
+        Raises:
+            DataError: For values that are not finite.
+        """
         import numpy as np
 
         n, total = len(block), self.count + len(block)
         own = block.mean(0)
+        if not np.isfinite(own).all():
+            raise DataError("images of the training split hold values that are not finite, so that they cannot be whitened")
         apart = own - self.mean
         rows = np.concatenate([block - own, apart[None] * np.sqrt(self.count * n / total)])
         self.products += rows.T @ rows
@@ -103,9 +109,6 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
         epsilon: Added to the variances.
         channels: Subtract from each value the mean of its channel, of which there are so many, and take products around it; by
             default each value's own mean.
-
-    Raises:
-        DataError: For values that are not finite.
     """
     import numpy as np
 
@@ -115,8 +118,6 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
         mean = np.tile(mean.reshape(-1, channels).mean(0), len(mean) // channels)
         apart = found.mean - mean
         matrix += np.outer(apart, apart)
-    if not np.isfinite(matrix).all():
-        raise DataError("images of the training split hold values that are not finite, so that they cannot be whitened")
     variances, vectors = np.linalg.eigh(matrix)
     variances = np.maximum(variances, 0.0)  # rounding may leave the smallest just below
     np.matmul(vectors / np.sqrt(variances + epsilon), vectors.T, out=matrix)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.arguments.fitted import Statistics
 
-_IMAGE_32 = FeatureType("image", "uint8", (32, 32, 3), BYTE_RANGE)
+_IMAGE_16 = FeatureType("image", "uint8", (16, 16, 3), BYTE_RANGE)
 
 
 class Whiten(FittedTransform):
@@ -43,8 +43,8 @@ class Whiten(FittedTransform):
 
     op = "whiten"
     examples = (
-        Example("whiten", _IMAGE_32, "float32[32×32×3]"),
-        Example("whiten: {method: zca, center: channel, epsilon: 0.1}", _IMAGE_32, "float32[32×32×3]"),
+        Example("whiten", _IMAGE_16, "float32[16×16×3]"),
+        Example("whiten: {method: zca, center: channel, epsilon: 0.1}", _IMAGE_16, "float32[16×16×3]"),
     )
     untrained = "whitening takes its matrix from training data: name that split `train`, or leave the step out"
 
