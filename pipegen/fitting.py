@@ -73,6 +73,8 @@ def fit(
     found: list[Learned] = []
     record = manifest.type or spec.model.source.infer()
     for index, step in learning_steps(spec.model):
+        if step.fitted is not None and step.fitted.given:
+            continue
         own = [_learn(spec, manifest, index, step, feature, record, progress, again) for feature in fitted_features(step, record)]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))

@@ -42,6 +42,15 @@ def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     ]
 
 
+def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
+    """A spec with the numbers that were handed to the same steps of an earlier reading of it."""
+    steps = list(spec.transforms)
+    for (index, step), (before, known) in zip(learning_steps(spec), learning_steps(earlier), strict=False):
+        if known.fitted is not None and known.fitted.given and (before, known.with_numbers(None)) == (index, step):
+            steps[index] = known
+    return spec.model_copy(update={"transforms": tuple(steps)})
+
+
 def fitted_features(step: FittedTransform, record: ElementType) -> tuple[str, ...]:
     """The features that a step acts on."""
     if step.feature is not None:

@@ -54,8 +54,10 @@ class Fitted:
         numbers: Of each feature that it acts on.
         examples: How many examples they come from.
         origin: Where the numbers were taken from, in words.
+        given: Whether they were handed over rather than measured, so that they stand whatever the data is.
     """
 
     numbers: Mapping[str, Statistics]
     examples: int
     origin: str = field(default="", compare=False)
+    given: bool = False

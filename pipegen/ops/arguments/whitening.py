@@ -23,7 +23,8 @@ class Whitening:
         epsilon: What was added to each of the variances.
         mean: What is subtracted, float64 `(values,)`.
         matrix: float32 `(values, values)`, symmetric.
-        variances: Of the images along their principal components, without `epsilon`, in ascending order: float64 `(values,)`.
+        variances: Of the images along their principal components, without `epsilon`, in ascending order: float64 `(values,)`;
+            empty for a matrix that comes from elsewhere.
         digest: Hexadecimal digits that stand for all of these.
     """
 
@@ -52,6 +53,8 @@ class Whitening:
     def figures(self) -> dict[str, str]:
         """The size of the matrix, and how the variances compare with `epsilon`."""
         values = len(self.mean)
+        if not len(self.variances):
+            return {"matrix": f"{values:,}×{values:,}"}
         ends = f"{self.variances[0]:.3g} to {self.variances[-1]:.3g}"
         return {"matrix": f"{values:,}×{values:,}", "variances": f"{ends}, {self.below:,} of {values:,} below epsilon {self.epsilon:g}"}
 
