@@ -32,7 +32,7 @@ class Whiten(FittedTransform):
     The training split is taken as it reaches this step without augmentation: random steps before it are left out, or their
     evaluation form stands in. `pipegen.build` finds the matrix in one pass over it, keeps it beside the other caches, and takes it
     from there as long as the data, the training split, the steps before and the arguments here are the same; `pipegen fit` does
-    that ahead. Memory and time do not depend on how many examples there are but grow fast with their size: images have at most
+    that ahead. The memory that this takes does not grow with the number of examples, but fast with their size: they have at most
     8,192 values (52×52×3). For 32×32×3 the matrix takes 36 MiB, and finding it half a minute beside the pass over the images. There
     should be more examples than values; with fewer, `epsilon` decides, and a warning says so.
 
