@@ -93,6 +93,10 @@ class StepPart(Transform):
     def written(self) -> Transform:
         return self.owner
 
+    def waits(self) -> bool:
+        """Whether the numbers that it needs have not been learned yet."""
+        return False
+
     def meaning(self) -> dict[str, Any]:
         return self.owner.meaning()
 

@@ -32,6 +32,9 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
     numbers: Any
     """The `Whitening` that was learned, or `None` before."""
 
+    def waits(self) -> bool:
+        return self.numbers is None
+
     def meaning(self) -> dict[str, Any]:
         """With the numbers, on which it depends what a cache behind it holds."""
         return {**self.owner.meaning(), "numbers": self.numbers.digest if self.numbers is not None else None}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_ROWS = 512
+_ROWS = 1024
 """Images whose products are added up at a time: of a few, adding the matrices would take longer than the products."""
 _ARRAYS = ("mean", "matrix", "variances")
 _DAMAGED = (OSError, EOFError, KeyError, TypeError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)

@@ -127,14 +127,14 @@ def test_a_covariance_does_not_depend_on_how_images_are_parted(sizes: list[int],
 
 
 def test_one_pass_in_batches_is_the_whole_array() -> None:
-    x = images(n=1300).astype(np.float64)
+    x = images(n=2500).astype(np.float64)
     whole = Covariance(60)
     whole.add(x.reshape(len(x), -1))
     wanted = zca(whole, 1e-6)
-    for cuts in ((), range(64, 1300, 64), (1, 700), range(1, 1300)):
+    for cuts in ((), range(64, 2500, 64), (1, 700), range(1, 2500)):
         found = step().gather(iter(np.split(x, cuts)))
         np.testing.assert_allclose(found.matrix, wanted.matrix, rtol=1e-4, atol=1e-6)
-        assert found.count == 1300
+        assert found.count == 2500
     assert step().gather([x]) == step().gather([x]), "and the same images give the same bits"
     assert step().gather([x]) != step().gather([x + 1])
 
