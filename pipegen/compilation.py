@@ -10,6 +10,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
 from pipegen.plan.check import check, check_draft
+from pipegen.plan.fitting import with_given
 from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.spec_hash import spec_hash
@@ -118,6 +119,7 @@ def load(
     Raises:
         SpecError: With every finding, when there are errors.
     """
+    earlier = source if isinstance(source, Spec) else None
     if isinstance(source, Spec):
         if not params and not runtime:
             return source
@@ -125,7 +127,8 @@ def load(
     found = inspect(source, params=params, runtime=runtime)
     if found.loaded.spec is None or found.diagnostics.has_errors:
         raise SpecError(found.diagnostics.sorted())
-    return Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
+    model = with_given(found.loaded.spec, earlier.model) if earlier is not None else found.loaded.spec
+    return Spec(model, found.loaded, found.plans, found.diagnostics)
 
 
 def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:

@@ -65,9 +65,9 @@ def _learned(spec: PipelineSpec, split: str) -> str:
     for _, step in learning_steps(spec):
         if step.fitted is None or not runs_on(step, split):
             continue
-        for feature, moments in step.fitted.moments.items():
-            mean, std = (", ".join(f"{v:.6g}" for v in values) for values in (moments.mean, moments.std))
-            lines.append(f"  `{step.op}` of `{feature}` has mean [{mean}] and std [{std}], {step.fitted.origin}\n")
+        for feature, numbers in step.fitted.numbers.items():
+            found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
+            lines.append(f"  `{step.op}` of `{feature}` has {found}, {step.fitted.origin}\n")
     return "".join(lines)
 
 

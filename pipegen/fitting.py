@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
 from pipegen.compilation import Spec, optimise, plans_with_data
-from pipegen.ops.arguments.moments import Fitted, Moments
+from pipegen.ops.arguments.fitted import Fitted, Statistics
 from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.recipe import step_path
 from pipegen.terminal import progress as bar
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
+    from pipegen.ops.families.fitted import FittedTransform
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
@@ -32,7 +33,7 @@ class Learned:
     Attributes:
         step: Which of the spec's steps.
         feature: The feature.
-        moments: The numbers.
+        numbers: What it learned.
         examples: How many examples they come from.
         file: Where they are kept, or `None` where they cannot be.
         measured: Whether that was done now, rather than found there.
@@ -40,7 +41,7 @@ class Learned:
 
     step: int
     feature: str
-    moments: Moments
+    numbers: Statistics
     examples: int
     file: Path | None
     measured: bool
@@ -72,9 +73,11 @@ def fit(
     found: list[Learned] = []
     record = manifest.type or spec.model.source.infer()
     for index, step in learning_steps(spec.model):
-        own = [_learn(spec, manifest, index, feature, record, progress, again) for feature in fitted_features(step, record)]
+        if step.fitted is not None and step.fitted.given:
+            continue
+        own = [_learn(spec, manifest, index, step, feature, record, progress, again) for feature in fitted_features(step, record)]
         found += own
-        numbers = Fitted({f.feature: f.moments for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
+        numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
         steps = list(spec.model.transforms)
         steps[index] = step.with_numbers(numbers)
         spec = replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
@@ -82,34 +85,42 @@ def fit(
 
 
 def _learn(
-    spec: Spec, manifest: Manifest, index: int, feature: str, record: ElementType, progress: Callable[[int], None] | None, again: bool
+    spec: Spec,
+    manifest: Manifest,
+    index: int,
+    step: FittedTransform,
+    feature: str,
+    record: ElementType,
+    progress: Callable[[int], None] | None,
+    again: bool,
 ) -> Learned:
     """What one step takes from one feature; the steps before it have their numbers."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
-    key, folder = statistics_key(model, plan, manifest), statistics_folder(spec.model.runtime)
-    op, count = model.transforms[-1].op, manifest.num_examples("train")
-    file = statistics_file(folder, key) if folder is not None else None
-    kept = read_statistics(folder, key) if folder is not None and not again else None
+    key, folder, kind = statistics_key(model, plan, manifest), statistics_folder(spec.model.runtime), step.kind_of_numbers()
+    count = manifest.num_examples("train")
+    file = statistics_file(folder, key, kind) if folder is not None else None
+    kept = read_statistics(folder, key, kind) if folder is not None and not again else None
     if kept is not None:
-        log.info("the numbers of `%s` were read from %s", op, file)
+        log.info("the numbers of `%s` were read from %s", step.op, file)
         return Learned(index, feature, kept, count, file, measured=False)
-    moments = _measure(spec, model, plan, manifest, progress)
+    numbers = _measure(spec, model, plan, manifest, step, progress)
     words = " → ".join(s.op for s in model.transforms[:-1])
     if folder is not None:
         try:
-            write_statistics(folder, key, moments, model.name or "", words)
+            write_statistics(folder, key, numbers, model.name or "", words)
         except OSError as error:
-            log.warning("what `%s` has learned cannot be kept in %s: %s", op, folder, (error.strerror or str(error)).lower())
+            log.warning("what `%s` has learned cannot be kept in %s: %s", step.op, folder, (error.strerror or str(error)).lower())
             file = None
-    log.info("`%s` was fitted on %s examples of split train", op, f"{count:,}")
-    for channel in (c for c, squares in enumerate(moments.squares) if squares == 0):
-        said = "channel %d of `%s` has the one value %g all over split train, so `%s` divides it by nothing"
-        log.warning(said, channel, feature, moments.mean[channel], op)
-    return Learned(index, feature, moments, count, file, measured=True)
+    log.info("`%s` was fitted on %s examples of split train", step.op, f"{count:,}")
+    for doubt in numbers.doubts(step.op, feature):
+        log.warning("%s", doubt)
+    return Learned(index, feature, numbers, count, file, measured=True)
 
 
-def _measure(spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, progress: Callable[[int], None] | None) -> Moments:
+def _measure(
+    spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, step: FittedTransform, progress: Callable[[int], None] | None
+) -> Statistics:
     from pipegen.backend.fit import measure
 
     locate = spec.loaded.locate.label
@@ -121,9 +132,9 @@ def _measure(spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, pr
         return str(label.span) if label.span is not None else label.path
 
     if progress is not None:
-        return measure(model, compiled, manifest, where, progress)
+        return measure(model, compiled, manifest, where, step.gather, progress)
     with bar("fitting", count) as tick:
-        return measure(model, compiled, manifest, where, tick)
+        return measure(model, compiled, manifest, where, step.gather, tick)
 
 
 def place_of(spec: Spec, learned: Learned) -> str:

@@ -35,7 +35,7 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def numbers(pipe: Any) -> Any:
     """What the last step has learned of images."""
-    return pipe.spec.model.transforms[-1].fitted.moments["image"]
+    return pipe.spec.model.transforms[-1].fitted.numbers["image"]
 
 
 def plain(folder: Path, split: str, **own: Any) -> Array:
@@ -148,13 +148,13 @@ def test_files_of_the_same_names_and_sizes_with_other_pixels_are_measured_anew(k
 def test_images_of_many_sizes_an_evaluation_form_and_two_that_learn(photo_folder: Path, kept: Path) -> None:
     only_files = pipeline(photo_folder, transforms=[LEARNS, RESIZE])
     whole = np.concatenate([decoded(file).reshape(-1, 3) for file in only_files.files("train")])
-    found = only_files.spec.model.transforms[0].fitted.moments["image"]  # type: ignore[attr-defined]
+    found = only_files.spec.model.transforms[0].fitted.numbers["image"]  # type: ignore[attr-defined]
     assert found.count == len(whole)
     np.testing.assert_allclose(found.mean, whole.mean(0), rtol=1e-12)
     np.testing.assert_allclose(found.std, whole.std(0), rtol=1e-12)
     steps: list[Any] = [RESIZE, {"random_crop": {"size": 16}}, LEARNS, {"random_rotation": {"degrees": 5}}, LEARNS]
     twice = pipeline(photo_folder, transforms=steps)
-    first, second = (twice.spec.model.transforms[i].fitted.moments["image"] for i in (2, 4))  # type: ignore[attr-defined]
+    first, second = (twice.spec.model.transforms[i].fitted.numbers["image"] for i in (2, 4))  # type: ignore[attr-defined]
     middle = plain(photo_folder, "train")[:, 4:20, 4:20]
     np.testing.assert_allclose(first.mean, middle.mean((0, 1, 2)), rtol=1e-12)
     np.testing.assert_allclose(second.mean, 0, atol=1e-5)
@@ -203,3 +203,57 @@ def test_a_damaged_file_is_named_or_passed_over(photo_folder: Path, kept: Path, 
     assert not kept.exists()
     skipping = pipeline(folder, transforms=STEPS, errors={"decode": {"skip": {"max_fraction": 0.5}}})
     assert numbers(skipping).count == skipping.num_examples("train") * SIZE * SIZE
+
+
+WHITENS: list[Any] = [{"resize": {"size": 6}}, "random_flip", {"rescale": {"to": [0, 1]}}, {"whiten": {"epsilon": 1e-3}}]
+
+
+def test_whitening_is_fitted_on_the_training_split_and_kept(
+    photo_folder: Path, kept: Path, told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = pipeline(photo_folder, {"jit": "always"}, transforms=WHITENS)
+    own = {"transforms": [{"resize": {"size": 6}}]}
+    train, other = (plain(photo_folder, split, **own).reshape(-1, 108) / 255 for split in ("train", "validation"))
+    variances, vectors = np.linalg.eigh(np.cov(train.T, bias=True))
+    matrix = (vectors / np.sqrt(np.maximum(variances, 0) + 1e-3)) @ vectors.T
+    wanted = (other - train.mean(0)) @ matrix
+    promised = pipe._plans["validation"].out["image"].interval
+    assert promised is not None
+    e1 = 1e-6 * promised.width
+    np.testing.assert_allclose(stream(pipe.validation)[0].reshape(-1, 108), wanted, rtol=0, atol=e1)
+    assert numbers(pipe).count == len(train)
+    (file,) = kept.iterdir()
+    assert file.suffix == ".npz"
+    assert f"{len(train)} examples span at most {len(train) - 1} of the 108 directions of `image`" in told.text
+    assert "`whiten` of `image` has matrix 108×108 and variances" in pipe.explain("train")
+
+    monkeypatch.setattr("pipegen.backend.fit.measure", None)
+    again = pipeline(
+        photo_folder, {"cache": "memory"}, transforms=[*WHITENS, {"random_brightness": {"factor": 0.1}}][:4], batch={"size": 5}
+    )
+    assert f"the numbers of `whiten` were read from {file}" in told.text
+    for _ in range(2):  # the second time from the cache, which holds whitened images
+        np.testing.assert_allclose(stream(again.validation)[0].reshape(-1, 108), wanted, rtol=0, atol=e1)
+    files = list(pipe.files("validation")[:3])
+    np.testing.assert_allclose(stream(pipe.predict_on(files).dataset)[0].reshape(-1, 108), wanted[:3], rtol=0, atol=e1)
+
+
+def test_a_cache_on_disk_holds_what_one_matrix_made(kept: Path, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (60, 3, 3, 1)).astype(np.uint8)
+    folder = tmp_path / "photos"
+    from PIL import Image
+
+    for i, image in enumerate(x):
+        (folder / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image[..., 0]).save(folder / "ab"[i % 2] / f"{i:02d}.png")
+    steps: list[Any] = [{"decode": {"channels": 1}}, {"resize": {"size": 3}}, {"whiten": {"epsilon": 1}}]
+    found = []
+    for parts in ({"train": 0.5, "validation": 0.5}, {"train": 0.75, "validation": 0.25}):
+        disk = {"cache": {"disk": str(tmp_path / "disk")}}
+        pipe = pipeline(folder, disk, transforms=steps, splits={"parts": parts})
+        found.append((pipe.files("validation"), stream(pipe.validation)[0]))
+        np.testing.assert_allclose(stream(pipe.validation)[0], found[-1][1], rtol=0, atol=1e-5)
+    shared_files = sorted(set(found[0][0]) & set(found[1][0]))
+    assert shared_files
+    one, other = (np.stack([images[list(files).index(f)] for f in shared_files]) for files, images in found)
+    assert abs(one - other).max() > 1e-3, "each training split has a matrix of its own"

@@ -1,34 +1,39 @@
-"""One pass over the training split to learn what a step needs of it: a batch's moments at a time, in constant memory."""
+"""One pass over the training split to learn what a step needs of it: a batch at a time, in memory that does not grow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from pipegen.backend import damage
 from pipegen.backend.datasets import fixed_dataset
 from pipegen.backend.engine import records_from
 from pipegen.backend.execute import Executor, Job
 from pipegen.backend.guard import Quarantine
-from pipegen.ops.arguments.moments import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import numpy as np
-
     from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
 
+Array = np.ndarray[Any, Any]
+N = TypeVar("N")
+Gather = Callable[[Iterable[Array]], N]
 
-def measure(spec: PipelineSpec, plan: Plan, manifest: Manifest, where: damage.Where, progress: Callable[[int], None]) -> Moments:
-    """The moments of the training split.
+
+def measure(
+    spec: PipelineSpec, plan: Plan, manifest: Manifest, where: damage.Where, gather: Gather[N], progress: Callable[[int], None]
+) -> N:
+    """What is learned from the training split.
 
     Args:
         spec: The spec that measures.
-        plan: Its optimised plan, which gives the moments of each image.
+        plan: Its optimised plan, which gives what is measured of each image.
         manifest: The data.
         where: Finds the place of a step, for the message about a damaged file.
+        gather: Puts together what the plan gives, a batch at a time.
         progress: Called with how many images are done.
 
     Raises:
@@ -41,21 +46,13 @@ def measure(spec: PipelineSpec, plan: Plan, manifest: Manifest, where: damage.Wh
     place = damage.place_of_decode(plan, where)
     executor = Executor(Job(plan, spec, records, quarantine=quarantine, place=place, advice=advice))
     dataset = fixed_dataset(executor, 0, 0, lambda error, at: damage.explain_failure(executor, error, at, where))
-    return combined((batch.numpy() for batch in dataset), progress)
+    return gather(_counted((batch.numpy() for batch in dataset), progress))
 
 
-def combined(batches: Iterable[np.ndarray[Any, Any]], progress: Callable[[int], None] = lambda _done: None) -> Moments:
-    """All moments together.
-
-    Args:
-        batches: Counts, means and squares of images: float64 `(n, 3, 1, channels)` each.
-        progress: Called with how many images are done.
-    """
-    total: Moments | None = None
+def _counted(batches: Iterable[Array], progress: Callable[[int], None]) -> Iterator[Array]:
+    """The same batches; each counts as done when the next one is asked for."""
     done = 0
     for batch in batches:
-        parts = [Moments(round(count[0]), tuple(mean), tuple(squares)) for count, mean, squares in batch[:, :, 0, :].tolist()]
-        total = Moments.of(parts if total is None else [total, *parts])
-        done += len(parts)
+        yield batch
+        done += len(batch)
         progress(done)
-    return total if total is not None else Moments.of(())

@@ -1,22 +1,21 @@
-"""What steps have learned from a training split, kept as small files: found again as long as what they came from is the same."""
+"""What steps have learned from a training split, kept as files: found again as long as what they came from is the same."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import tempfile
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
 from pipegen.data.fingerprint import encode
-from pipegen.ops.arguments.moments import Moments
+from pipegen.ops.arguments.fitted import Statistics
 from pipegen.spec.models import DiskCache
 from pipegen.spec.spec_hash import canonical
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec, Runtime
+
+N = TypeVar("N", bound=Statistics)
 
 FORMAT = 1
 _FOLDER = "statistics"
@@ -71,32 +72,33 @@ def statistics_folder(runtime: Runtime) -> Path | None:
     return caches / "pipegen" / _FOLDER
 
 
-def statistics_file(folder: Path, key: str) -> Path:
+def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
     """The file of a key."""
-    return folder / f"{key}.json"
+    return folder / f"{key}.{kind.suffix}"
 
 
-def read_statistics(folder: Path, key: str) -> Moments | None:
-    """What is kept under a key, or `None` where that is nothing, or nothing whole."""
+def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
+    """What is kept under a key, or `None` where that is nothing, or nothing whole.
+
+    Args:
+        folder: The folder.
+        key: From `statistics_key`.
+        kind: What was learned.
+    """
     try:
-        values: dict[str, Any] = json.loads(statistics_file(folder, key).read_text(encoding="utf-8"))
-        if values["pipegen_statistics"] != FORMAT or values["key"] != key:
-            return None
-        moments = Moments(int(values["count"]), tuple(map(float, values["mean"])), tuple(map(float, values["squares"])))
+        about, numbers = kind.from_bytes(statistics_file(folder, key, kind).read_bytes())
+        return numbers if about["pipegen_statistics"] == FORMAT and about["key"] == key else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    whole = moments.count > 0 and len(moments.mean) == len(moments.squares) > 0
-    sound = all(map(math.isfinite, moments.mean)) and all(math.isfinite(s) and s >= 0 for s in moments.squares)
-    return moments if whole and sound else None
 
 
-def write_statistics(folder: Path, key: str, moments: Moments, spec: str, steps: str) -> None:
+def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, steps: str) -> None:
     """Keep what was learned. The file is there whole or not at all, whatever happens meanwhile and whoever else writes it.
 
     Args:
         folder: The folder.
         key: From `statistics_key`.
-        moments: What was learned.
+        numbers: What was learned.
         spec: The name of the spec, for people.
         steps: The steps that it was learned behind, for people.
 
@@ -104,16 +106,15 @@ def write_statistics(folder: Path, key: str, moments: Moments, spec: str, steps:
         OSError: When it cannot be written.
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    about = {"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now}
-    text = json.dumps({**about, "count": moments.count, "mean": moments.mean, "squares": moments.squares}, indent=2)
+    content = numbers.to_bytes({"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now})
     folder.mkdir(parents=True, exist_ok=True)
     number, fresh = tempfile.mkstemp(prefix=f".{key}.", dir=folder)
     try:
-        with open(number, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with open(number, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(fresh, statistics_file(folder, key))
+        os.replace(fresh, statistics_file(folder, key, type(numbers)))
     except BaseException:
         with suppress(OSError):
             os.unlink(fresh)

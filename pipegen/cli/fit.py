@@ -22,8 +22,8 @@ def fit(
 ) -> None:
     """Find what steps take from the training split, and keep it.
 
-    Steps such as `standardize: {statistics: featurewise}` need the mean and the spread of the training data. This measures
-    them in one pass over the training split, without augmentation; `pipegen.build` then starts at once. They are kept in
+    Steps such as `standardize: {statistics: featurewise}` and `whiten` need the mean and the spread of the training data. This
+    measures them in one pass over the training split, without augmentation; `pipegen.build` then starts at once. They are kept in
     the folder of the spec's caches, or in the user's cache folder, and serve as long as the data, the training split and
     the steps before are the same.
 
@@ -54,14 +54,16 @@ def fit(
 
 def _tell(spec: Spec, found: Learned) -> None:
     from pipegen.fitting import place_of
+    from pipegen.ops.families.fitted import FittedTransform
 
-    mean, std = (", ".join(f"{v:.6g}" for v in values) for values in (found.moments.mean, found.moments.std))
     step = spec.model.transforms[found.step]
     say(f"`{step.op}` ({place_of(spec, found)}) of `{found.feature}`: {found.origin}")
-    say(f"  mean [{mean}]")
-    say(f"  std  [{std}]")
-    if all(found.moments.std) and not {"center", "scale", "epsilon", "feature", "when"} & step.model_fields_set:
-        say(f"  the numbers written down: - normalize: {{mean: [{mean}], std: [{std}]}}")
+    figures = found.numbers.figures()
+    width = max(map(len, figures))
+    for name, text in figures.items():
+        say(f"  {name:<{width}} {text}")
+    if isinstance(step, FittedTransform) and (written := step.written_down(found.numbers)) is not None:
+        say(f"  the numbers written down: {written}")
 
 
 def _as_json(spec: Spec, found: Learned) -> dict[str, Any]:
@@ -70,9 +72,7 @@ def _as_json(spec: Spec, found: Learned) -> dict[str, Any]:
         "path": ["transforms", found.step],
         "feature": found.feature,
         "examples": found.examples,
-        "values": found.moments.count,
-        "mean": list(found.moments.mean),
-        "std": list(found.moments.std),
+        **found.numbers.as_json(),
         "file": str(found.file) if found.file is not None else None,
         "measured": found.measured,
     }

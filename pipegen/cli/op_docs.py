@@ -12,10 +12,10 @@ from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform,
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
-from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import describe_argument, field_type, shape
 

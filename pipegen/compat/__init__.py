@@ -21,7 +21,7 @@ of it. So its draws depend on the seed, the epoch and the image alone, and not o
 what `to_spec` lists. The `validation` subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and
 `flow.pipeline` the pipeline, with its `preview`, `class_weights`, `explain` and `state`.
 
-What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: whitening, featurewise
+What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: whitening and featurewise
 statistics that were not fitted, Python functions other than the `preprocess_input` of `keras.applications`, shifts by whole numbers or
 lists, splines above order 1, `save_to_dir` and `color_mode="rgba"`.
 

@@ -283,7 +283,8 @@ class Flows(Arguments):
 
         It says what Keras documents, with these differences: validation data is not augmented; `zoom_range` draws the magnification
         uniformly, where Keras draws its reciprocal; shear slants, where Keras stretches the other side by 1/cos as well; a channel shift
-        is clipped to the range of all images; brightness keeps fractions.
+        is clipped to the range of all images; brightness keeps fractions; whitening is fitted on the training split of the spec's data,
+        whatever `fit` has seen, and adds `zca_epsilon` to variances.
 
         Args:
             directory: The folder with a sub-folder for each class, as for `flow_from_directory`. Without it the source is `arrays`,

@@ -62,9 +62,6 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
 
 def fixed_steps(generator: Arguments, channels: int) -> list[Any]:
     """What is done to every image after that, in Keras' order."""
-    if generator.zca_whitening:
-        why = "whitening is not among the steps that this class writes"
-        raise UnsupportedArgument("zca_whitening", why, "whiten the array with `standardize` and hand the result to a generator without it")
     steps: list[Any] = []
     if generator.preprocessing_function is not None:
         steps.append({"normalize": {"preset": _preset(generator.preprocessing_function)}})
@@ -78,10 +75,13 @@ def fixed_steps(generator: Arguments, channels: int) -> list[Any]:
         ("featurewise_center", "mean", "mean", 0.0),
         ("featurewise_std_normalization", "std", "std", _EPSILON),
     ):
-        if getattr(generator, argument):
+        centres_itself = generator.zca_whitening and not generator.featurewise_std_normalization
+        if getattr(generator, argument) and not centres_itself:
             moments[key] = _fitted(argument, name, getattr(generator, name), channels, added)
     if moments:
         steps.append({"normalize": moments})
+    if generator.zca_whitening:
+        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
     return steps
 
 
@@ -157,6 +157,14 @@ def _preset(function: Any) -> str:
     name = getattr(function, "__name__", function)
     why = f"{name!r} is Python, and only the `preprocess_input` of a model in keras.applications has a name"
     raise UnsupportedArgument("preprocessing_function", why, "map it over the flow's `.dataset`, or let the model begin with it")
+
+
+def _epsilon(given: Any) -> float:
+    if not 0 < given <= 1:
+        raise UnsupportedArgument(
+            "zca_epsilon", f"a spec adds more than 0 and at most 1 to the variances, not {given!r}", "leave it at 1e-6"
+        )
+    return float(given)
 
 
 def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:

@@ -87,6 +87,7 @@ _TABLE = (
     Code("PG224", "late-element-step", _E, "A step that works on single images comes after one that mixes them"),
     Code("PG226", "step-in-policy", _E, "A policy holds a step that not every example could get or go without"),
     Code("PG230", "nothing-to-fit-on", _E, "A step takes its numbers from a training split that there is not"),
+    Code("PG231", "whitening-size", _E, "Images have no fixed size, or too many values, to be whitened"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.functions import function_step
 from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, plain
+from pipegen.ops.families.whitening import LARGEST
 
 if TYPE_CHECKING:
     from pipegen.migrate.findings import Findings
@@ -39,6 +40,7 @@ class Steps:
         files: Whether the images come from files, so that their values are 0 to 255.
         findings: Takes what has no equivalent or changes its meaning.
         fitted: Whether `fit` is called on the generator.
+        channels: How many channels the images have.
     """
 
     generator: Generator
@@ -46,6 +48,7 @@ class Steps:
     files: bool
     findings: Findings
     fitted: bool = False
+    channels: int = 3
     found: list[Step] = field(default_factory=list)
 
     def augmentation(self) -> list[Step]:
@@ -286,12 +289,10 @@ class Steps:
         scale = self._truth("featurewise_std_normalization") and not whiten
         centre = self._truth("featurewise_center") or self._truth("featurewise_std_normalization") or whiten
         if centre and self.fitted:
-            self.found.append(Step(f"standardize: {{statistics: featurewise{'' if scale else ', scale: false'}}}"))
+            text = self._whitening() if whiten else None
+            self.found.append(Step(text or f"standardize: {{statistics: featurewise{'' if scale else ', scale: false'}}}"))
             message = "`fit` took its statistics from the array that it was given; now they are those of the training split"
             self.findings.add("PG623", self.generator.line, message, "`preprocessing_function` and the steps before count, too")
-        if whiten and self.fitted:
-            help_ = "the spec centres the images alone: whiten them in the model"
-            self.findings.add("PG630", self._line("zca_whitening"), "`zca_whitening` has no equivalent in this migration", help_)
         given = plain(self.generator.args["data_format"].value) if "data_format" in self.generator.args else None
         if isinstance(given, Unknown):
             self._unknown("data_format", given)
@@ -299,6 +300,19 @@ class Steps:
         if isinstance(dtype, Unknown) or dtype not in (None, "float32", "float16"):
             message = "`dtype` is not known, or not a dtype that models take"
             self.findings.add("PG610", self._line("dtype"), message, "the spec gives float32")
+
+    def _whitening(self) -> str | None:
+        """The step that whitens, where images are known to be small enough, or may be."""
+        line = self._line("zca_whitening")
+        if self.size is not None and self.size[0] * self.size[1] * self.channels > LARGEST:
+            side = math.isqrt(LARGEST // self.channels)
+            message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix that no memory holds"
+            self.findings.add("PG630", line, message, f"the spec centres the images alone: `whiten` works up to {side}×{side}")
+            return None
+        epsilon = self._number("zca_epsilon")
+        message = "`zca_epsilon` was added to singular values; the step adds it to variances. More examples than values make them alike"
+        self.findings.add("PG623", line, message)
+        return f"whiten: {{center: channel{f', epsilon: {number(epsilon)}' if epsilon and 0 < epsilon <= 1 and epsilon != 1e-6 else ''}}}"
 
 
 def augments(generator: Generator) -> bool:

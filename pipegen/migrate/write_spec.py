@@ -88,6 +88,7 @@ class Writer:
             )
             self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
         writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted)
+        writer.channels = 1 if flow.get("color_mode") == "grayscale" else 3
         if "train" in self.group.parts:
             steps += writer.augmentation()
         return steps + writer.values()

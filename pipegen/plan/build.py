@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
-_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215"})
+_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
 """What an image's kind and shape alone show, whatever its values are."""
 
 Locate = Callable[..., "Label"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.errors import SpecError
-from pipegen.ops.families.standardizing import FittedTransform, ImageMoments
+from pipegen.errors import InternalError, SpecError
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
 from pipegen.plan.build import Builder
 from pipegen.plan.recipe import step_path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _BATCH = 64
-"""Images whose moments are handed over together."""
+"""Images whose numbers are handed over together."""
 
 
 def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
@@ -36,10 +36,19 @@ def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
             "PG230",
             f"`{step.op}` takes its numbers from the training split, and there is no split `train`",
             locate(step_path(index, step), key=True),
-            help=("write the numbers down: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec that was trained with",),
+            help=(step.untrained,),
         )
         for index, step in learning_steps(spec)
     ]
+
+
+def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
+    """A spec with the numbers that were handed to the same steps of an earlier reading of it."""
+    steps = list(spec.transforms)
+    for (index, step), (before, known) in zip(learning_steps(spec), learning_steps(earlier), strict=False):
+        if known.fitted is not None and known.fitted.given and (before, known.with_numbers(None)) == (index, step):
+            steps[index] = known
+    return spec.model_copy(update={"transforms": tuple(steps)})
 
 
 def fitted_features(step: FittedTransform, record: ElementType) -> tuple[str, ...]:
@@ -50,7 +59,7 @@ def fitted_features(step: FittedTransform, record: ElementType) -> tuple[str, ..
 
 
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:
-    """A plan that gives the moments of each image as it reaches a step: float64 `(n, 3, 1, channels)`.
+    """A plan that gives what a step is fitted with, of each image as it reaches the step: float64 `(n, ...)`.
 
     The steps before it are those of an evaluation split: `validation` where there is one, else the first that is not
     trained on, else what such a split would have. Steps that learn have to have their numbers already.
@@ -69,7 +78,9 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         SpecError: When a step before does not fit the data.
     """
     step = spec.transforms[index]
-    measures = ImageMoments(owner=step, when="all", feature=feature)
+    if not isinstance(step, FittedTransform):
+        raise InternalError(f"`{step.op}` learns nothing")
+    measures = step.measuring(feature)
     before = tuple(s for s in spec.transforms[:index] if s.feature in (None, feature))
     changes = {
         "transforms": (*before, measures),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.base import step_kwargs
 from pipegen.ops.families.augmentation import AugmentationPart
+from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.mixing import GROUP
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
@@ -15,6 +16,8 @@ from pipegen.spec.units import format_bytes
 if TYPE_CHECKING:
     from pipegen.plan.nodes import Node, Plan
     from pipegen.plan.stages import Stage, StepRef
+
+_WAITING = "with numbers of split train, which `pipegen fit` finds"
 
 
 def render_plan(plan: Plan) -> str:
@@ -172,7 +175,8 @@ def _stage(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a cl
             how = "and take" if stage.whole else "only"
             return f"{feature}: {_use(stage.decode)} {how} the window of {_use(stage.crop)}{needed}"
         case s.Apply() | s.Crop() | s.Neighbourhood():
-            return f"{feature}: {_use(stage.ref)}"
+            waiting = f"{_WAITING}: " if isinstance(stage.ref.step, StepPart) and stage.ref.step.waits() else ""
+            return f"{feature}: {waiting}{_use(stage.ref)}"
         case s.Compose():
             return f"{feature}: matrix of {_use(stage.ref)}"
         case s.Resample():
@@ -218,7 +222,7 @@ def _arithmetic(stage: s.Pointwise) -> str:
     a = stage.arithmetic
     parts = [f"channels {list(a.order)}"] if a.order else []
     if any(map(math.isnan, a.scale)):
-        parts.append("with numbers of split train, which `pipegen fit` finds")
+        parts.append(_WAITING)
     elif any(x != 1 for x in a.scale) or any(x != 0 for x in a.offset):
         parts.append(f"× {_value(list(a.scale))} + {_value(list(a.offset))}")
     parts.append(f"as {a.dtype}")

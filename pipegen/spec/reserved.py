@@ -37,7 +37,6 @@ STEPS = frozenset(
     {
         "mosaic",
         "python",
-        "whiten",
     }
 )
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
 from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
-from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import transforms
 from pipegen.spec.expect import field_type
 from pipegen.spec.validate import valid

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from planning import load_spec
 
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
 from pipegen.data.manifest import Manifest
 from pipegen.ops.arguments.moments import Moments
+from pipegen.ops.arguments.whitening import Whitening
+from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Listing
 from pipegen.plan.fitting import fitting_plan, learning_steps
 from pipegen.spec.models import Runtime
@@ -38,11 +43,11 @@ def key(manifest: Manifest = MANIFEST, **own: Any) -> str:
 
 def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "down"
-    assert read_statistics(folder, "k") is None
+    assert read_statistics(folder, "k", Moments) is None
     write_statistics(folder, "k", MOMENTS, "flowers", "resize")
-    assert read_statistics(folder, "k") == MOMENTS
+    assert read_statistics(folder, "k", Moments) == MOMENTS
     assert [p.name for p in folder.iterdir()] == ["k.json"], "nothing else is left behind"
-    assert json.loads(statistics_file(folder, "k").read_text())["steps"] == "resize"
+    assert json.loads(statistics_file(folder, "k", Moments).read_text())["steps"] == "resize"
 
 
 @pytest.mark.parametrize(
@@ -54,10 +59,28 @@ def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_whole_is_not_there(content: str, tmp_path: Path) -> None:
-    statistics_file(tmp_path, "k").write_text(content)
-    assert read_statistics(tmp_path, "k") is None
+    statistics_file(tmp_path, "k", Moments).write_text(content)
+    assert read_statistics(tmp_path, "k", Moments) is None
     write_statistics(tmp_path, "k", MOMENTS, "", "")
-    assert read_statistics(tmp_path, "k") == MOMENTS
+    assert read_statistics(tmp_path, "k", Moments) == MOMENTS
+
+
+def test_a_matrix_is_kept_as_arrays(tmp_path: Path) -> None:
+    step = transforms()["whiten"]()
+    assert isinstance(step, FittedTransform)
+    numbers = step.gather([np.random.default_rng(0).normal(size=(50, 2, 3, 1))])
+    assert read_statistics(tmp_path, "k", Whitening) is None
+    write_statistics(tmp_path, "k", numbers, "flowers", "resize")
+    again = read_statistics(tmp_path, "k", Whitening)
+    assert again == numbers
+    assert isinstance(again, Whitening)
+    assert again.matrix.tobytes() == numbers.matrix.tobytes()  # type: ignore[attr-defined]
+    assert [p.name for p in tmp_path.iterdir()] == ["k.npz"]
+    shutil.copy(tmp_path / "k.npz", tmp_path / "other.npz")
+    assert read_statistics(tmp_path, "other", Whitening) is None, "a file says itself what it is of"
+    whole = statistics_file(tmp_path, "k", Whitening).read_bytes()
+    statistics_file(tmp_path, "k", Whitening).write_bytes(whole[:-30])
+    assert read_statistics(tmp_path, "k", Whitening) is None
 
 
 @pytest.mark.parametrize("ends_at", ["fsync", "replace"])
@@ -71,7 +94,7 @@ def test_a_writer_that_ends_early_leaves_what_was_there(ends_at: str, tmp_path: 
         patch.setattr(os, ends_at, end)
         with pytest.raises(KeyboardInterrupt):
             write_statistics(tmp_path, "k", replace(MOMENTS, count=1), "", "")
-    assert read_statistics(tmp_path, "k") == MOMENTS
+    assert read_statistics(tmp_path, "k", Moments) == MOMENTS
     assert [p.name for p in tmp_path.iterdir()] == ["k.json"]
 
 
@@ -117,6 +140,13 @@ def test_what_comes_later_leaves_them_alone(own: dict[str, Any]) -> None:
 )
 def test_what_comes_before_asks_for_others(own: dict[str, Any]) -> None:
     assert key(**own) != key()
+
+
+def test_what_is_learned_is_kept_apart() -> None:
+    steps = [LEARNS, {"whiten": {}}, {"whiten": {"epsilon": 0.1}}, {"whiten": {"center": "channel"}}]
+    assert len({key(transforms=[{"resize": {"size": 32}}, step]) for step in steps}) == 4
+    named = {"whiten": {"method": "zca", "id": "w", "when": "eval"}}
+    assert key(transforms=[{"resize": {"size": 32}}, named]) == key(transforms=[{"resize": {"size": 32}}, "whiten"])
 
 
 def test_other_data_and_another_training_split_ask_for_others() -> None:

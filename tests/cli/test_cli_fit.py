@@ -11,6 +11,7 @@ import yaml
 from cli_helpers import GOOD, Cli
 
 LEARNS = GOOD.replace("  - random_flip\n", "  - random_flip\n  - standardize: {statistics: featurewise}\n")
+WHITENS = GOOD.replace("  - random_flip\n", "  - resize: {size: 4}\n  - whiten: {epsilon: 0.1}\n")
 
 
 @pytest.mark.tf
@@ -49,3 +50,19 @@ def test_what_is_not_known_yet_is_said(cli: Cli, tmp_path: Path) -> None:
     said = cli("explain", "learns.pipegen.yaml", "--split", "train").stdout
     assert "with numbers of split train, which `pipegen fit` finds, as float32: standardize(statistics: featurewise)" in said
     assert "nan" not in cli("explain", "learns.pipegen.yaml", "--format", "json").stdout.lower()
+    (tmp_path / "white.pipegen.yaml").write_text(WHITENS)
+    said = cli("explain", "white.pipegen.yaml", "--split", "train").stdout
+    assert "image: with numbers of split train, which `pipegen fit` finds: whiten(epsilon: 0.1)" in said
+
+
+@pytest.mark.tf
+def test_fit_of_a_matrix(cli: Cli, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "white.pipegen.yaml").write_text(GOOD.replace("  - random_flip\n", "  - resize: {size: 4}\n  - whiten: {epsilon: 0.1}\n"))
+    result = cli("fit", "white.pipegen.yaml")
+    assert result.exit_code == 0, result.output
+    first, matrix, variances = result.stdout.splitlines()
+    (file,) = (tmp_path / "cache" / "pipegen" / "statistics").glob("*.npz")
+    assert first == f"`whiten` (white.pipegen.yaml:7:5) of `image`: measured on 8 examples of split train, kept in {file}"
+    assert matrix == "  matrix    48×48"
+    assert variances.endswith(" of 48 below epsilon 0.1")

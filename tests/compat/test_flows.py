@@ -141,6 +141,24 @@ def test_standardised_batches_are_keras(theirs: Any, kind: str) -> None:
     np.testing.assert_allclose(next(flows[0]), flows[1][0], atol=1e-5)
 
 
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_whitened_batches_are_keras(theirs: Any, data_format: str) -> None:
+    rng = np.random.default_rng(5)
+    seen, shown = (rng.integers(0, 256, (n, 3, 4, 3)).astype(np.uint8) for n in (300, 20))
+    if data_format == "channels_first":
+        seen, shown = seen.transpose(0, 3, 1, 2), shown.transpose(0, 3, 1, 2)
+    given = {"rescale": 1 / 255, "zca_whitening": True, "featurewise_center": True, "data_format": data_format}
+    ours, other = (make(**given) for make in (ImageDataGenerator, theirs))
+    with pytest.raises(UnsupportedArgument, match="`zca_whitening`: nothing has been fitted"):
+        ours.flow(shown)
+    for generator in (ours, other):
+        generator.fit(seen)
+    mine, keras_batches = (generator.flow(shown, batch_size=20, shuffle=False) for generator in (ours, other))
+    np.testing.assert_allclose(next(mine), keras_batches[0], atol=1e-4)
+    np.testing.assert_allclose(next(iter(mine.dataset))[0], keras_batches[0][0], atol=1e-4)
+    assert "taken from the generator" in mine.pipeline.explain("train"), "the numbers of `fit`, not of what flows"
+
+
 def test_arrays_go_along() -> None:
     flow = ImageDataGenerator().flow((X, [WEIGHTS, Y]), Y[:, 0], batch_size=5, shuffle=False)
     x, y = next(flow)

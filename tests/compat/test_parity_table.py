@@ -135,7 +135,7 @@ def test_the_yaml_of_a_cell_loads(cell: str) -> None:
     steps = [{name: value} for name, value in found if name in registry.transforms()]
     resized = any("resize" in step for step in steps)
     reading = [step for step in steps if "decode" in step]
-    transforms = [*reading, *([] if resized else [{"resize": {"size": [40, 80]}}]), *(step for step in steps if step not in reading)]
+    transforms = [*reading, *([] if resized else [{"resize": {"size": [40, 60]}}]), *(step for step in steps if step not in reading)]
     sections = {name: value for name, value in found if name in PipelineSpec.model_fields}
     sources = [value for name, value in found if name == "source"] or [{"image_folder": {"path": "photos"}}]
     for source in sources:

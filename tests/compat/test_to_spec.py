@@ -99,6 +99,15 @@ def test_fitted_statistics_become_numbers() -> None:
         ImageDataGenerator.to_spec(_with_mean(np.zeros((1, 1, 3))), "photos", color_mode="grayscale")
 
 
+def test_whitening_is_left_to_the_spec() -> None:
+    given = {"zca_whitening": True, "featurewise_center": True, "zca_epsilon": 1e-4}
+    small = ImageDataGenerator(**given).to_spec("photos", target_size=(32, 32))
+    assert small["transforms"][2:] == [{"whiten": {"center": "channel", "epsilon": 1e-4}}]
+    pipegen.load(small)
+    with pytest.raises(pipegen.SpecError, match="whiten"):
+        pipegen.load(ImageDataGenerator(**given).to_spec("photos", target_size=(64, 64)))
+
+
 def _with_mean(mean: Any) -> ImageDataGenerator:
     generator = ImageDataGenerator(featurewise_center=True)
     generator.mean = mean
@@ -106,7 +115,7 @@ def _with_mean(mean: Any) -> ImageDataGenerator:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"zca_whitening": True, "featurewise_center": True}, "zca_whitening"),
+    ({"zca_whitening": True, "featurewise_center": True, "zca_epsilon": 0}, "zca_epsilon"),
     ({"preprocessing_function": lambda x: x}, "preprocessing_function"),
     ({"width_shift_range": 3}, "width_shift_range"),
     ({"height_shift_range": [0.1, 0.2]}, "height_shift_range"),

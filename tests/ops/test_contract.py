@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipegen.ops.arguments.moments import Fitted, Moments
+from pipegen.ops.arguments.fitted import Fitted
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -24,10 +24,10 @@ from pipegen.ops.base import (
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
-from pipegen.ops.families.standardizing import FittedTransform
 from pipegen.ops.registry import default_decoder, transforms
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ EXPECTED = {
     "cutmix", "mixup",
     "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
-    "standardize",
+    "standardize", "whiten",
 }  # fmt: skip
 
 OPS = sorted(transforms().items())
@@ -198,12 +198,21 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
     return (np.clip(np.rint(y), 0, 255) if arithmetic.dtype == "uint8" else y).astype(arithmetic.dtype)
 
 
+def learned(step: FittedTransform, x: FeatureType) -> FittedTransform:
+    """The step, fitted on noise."""
+    import tensorflow as tf
+
+    given, rng = step.measuring("image"), np.random.default_rng(9)
+    measured = [given.apply(tf.constant(image_of(x, rng)), tf.zeros(0)).numpy() for _ in range(8)]
+    return step.with_numbers(Fitted({"image": step.gather([np.stack(measured[:5]), np.stack(measured[5:])])}, 8))
+
+
 @pytest.mark.tf
 @pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
 def test_inference_holds(op: type[Transform], example: Example) -> None:
     step = build(op, example)
     if isinstance(step, FittedTransform) and step.learns():
-        step = step.with_numbers(Fitted({"image": Moments(100, (120.0, 90.0, 7.5), (1e5, 2e5, 300.0))}, 1))
+        step = learned(step, example.given)
     promised = step.infer(example.given)
     for seed in range(3):
         y = run(step, example.given, np.random.default_rng(seed))

@@ -128,6 +128,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "solarization": [{"threshold": 0}, {"threshold": 256}, {"threshold": 99.5}],
     "shear": [{"degrees": 80, "axis": "both"}, {"degrees": 0}],
     "translation": [{"x": 1.5, "fill": "wrap"}, {"y": 0.33, "interpolation": "bicubic"}, {"x": 0}],
+    "whiten": [{"center": "channel", "epsilon": 1}],
     "zoom": [{"x": 0.2, "y": 7}, {"factor": 0.3, "interpolation": "bicubic", "fill": "nearest"}, {"factor": 1}],
     "sharpness": [{"factor": 0}, {"factor": 1}, {"factor": 20}],
 }  # fmt: skip

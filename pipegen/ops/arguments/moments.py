@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +20,8 @@ class Moments:
         mean: Their mean, for each channel.
         squares: The sum of the squares of their distances from it.
     """
+
+    suffix: ClassVar[str] = "json"
 
     count: int
     mean: tuple[float, ...]
@@ -52,17 +55,33 @@ class Moments:
             squares.append(math.fsum([p.squares[c] for p in parts] + [p.count * (p.mean[c] - middle) ** 2 for p in parts]))
         return cls(count, tuple(mean), tuple(squares))
 
+    def figures(self) -> dict[str, str]:
+        """The mean and the standard deviation."""
+        return {name: f"[{', '.join(f'{v:.6g}' for v in values)}]" for name, values in (("mean", self.mean), ("std", self.std))}
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """What a step has learned from the training split.
+    def as_json(self) -> dict[str, Any]:
+        """How many values there are, their mean and their standard deviation."""
+        return {"values": self.count, "mean": list(self.mean), "std": list(self.std)}
 
-    Attributes:
-        moments: Of each feature that it acts on.
-        examples: How many examples they come from.
-        origin: Where the numbers were taken from, in words.
-    """
+    def doubts(self, op: str, feature: str) -> tuple[str, ...]:
+        """Channels of one value."""
+        flat = (c for c, squares in enumerate(self.squares) if squares == 0)
+        return tuple(
+            f"channel {c} of `{feature}` has the one value {self.mean[c]:g} all over split train, so `{op}` divides it by nothing"
+            for c in flat
+        )
 
-    moments: Mapping[str, Moments]
-    examples: int
-    origin: str = field(default="", compare=False)
+    def to_bytes(self, about: Mapping[str, Any]) -> bytes:
+        """JSON."""
+        return json.dumps({**about, "count": self.count, "mean": self.mean, "squares": self.squares}, indent=2).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Moments]:
+        """See `Statistics`."""
+        values: dict[str, Any] = json.loads(content)
+        moments = cls(int(values.pop("count")), tuple(map(float, values.pop("mean"))), tuple(map(float, values.pop("squares"))))
+        whole = moments.count > 0 and len(moments.mean) == len(moments.squares) > 0
+        sound = all(map(math.isfinite, moments.mean)) and all(math.isfinite(s) and s >= 0 for s in moments.squares)
+        if not whole or not sound:
+            raise ValueError("these are no moments")
+        return values, moments

@@ -1,78 +1,34 @@
-"""Steps whose numbers come from data: from the image itself, or from the whole training split, on which they are fitted."""
+"""What standardises images: by their own mean and spread, or by those of the training split."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import PrivateAttr
-
 from pipegen.errors import OpError
-from pipegen.ops.arguments.moments import Fitted, Moments
-from pipegen.ops.base import Arithmetic, ElementTransform, PointwiseTransform, Transform, require_image
+from pipegen.ops.arguments.moments import Moments
+from pipegen.ops.base import Arithmetic, ElementTransform, PointwiseTransform
+from pipegen.ops.families.fitted import StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.types import FLOATING, Interval
+from pipegen.types import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import tensorflow as tf
-    from typing_extensions import Self
 
-    from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
 
 
-class FittedTransform(Transform):
-    """A step that takes numbers from the training split, where its arguments ask for that, and is done by its parts."""
-
-    _fitted: Fitted | None = PrivateAttr(default=None)
-
-    @property
-    def fitted(self) -> Fitted | None:
-        """What it has learned, or `None` before that."""
-        return self._fitted
-
-    def learns(self) -> bool:
-        """Whether its arguments ask for numbers of the training split."""
-        raise NotImplementedError
-
-    def with_numbers(self, fitted: Fitted | None) -> Self:
-        """The same step with what it has learned; with `None`, as if it had not."""
-        step = self.model_copy()
-        step._fitted = fitted
-        return step
-
-    def traits(self, x: FeatureType) -> Traits:
-        return self.parts()[0].step.traits(x)
-
-    def infer(self, x: FeatureType) -> FeatureType:
-        for part in self.parts():
-            x = part.step.infer(x)
-        return x
-
-
-class StandardizePart(Transform):
+class StandardizePart(StepPart):
     """What does the work of a step that standardises."""
 
-    owner: Transform
-    """The step as it was written."""
     center: bool
     """Whether the mean is subtracted."""
     scale: bool
     """Whether it is divided by the standard deviation."""
     epsilon: float
     """What is added to the standard deviation."""
-
-    @property
-    def op(self) -> str:  # type: ignore[override]
-        return self.owner.op
-
-    def written(self) -> Transform:
-        return self.owner
-
-    def meaning(self) -> dict[str, Any]:
-        return self.owner.meaning()
 
 
 class SampleStandardization(StandardizePart, NeighbourhoodTransform):
@@ -149,18 +105,8 @@ class FeatureStandardization(StandardizePart, PointwiseTransform):
         return Arithmetic(scale, tuple(-m * s for m, s in zip(shift, scale, strict=True)), "float32")
 
 
-class ImageMoments(ElementTransform):
+class ImageMoments(StepPart, ElementTransform):
     """Count, mean and squares of each channel of one image: what a step is fitted with, one image after another."""
-
-    owner: Transform
-    """The step that learns."""
-
-    @property
-    def op(self) -> str:  # type: ignore[override]
-        return self.owner.op
-
-    def written(self) -> Transform:
-        return self.owner
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float64 `(3, 1, channels)`."""
@@ -177,14 +123,3 @@ class ImageMoments(ElementTransform):
         from pipegen.ops.lowering.moments import channel_moments
 
         return channel_moments(image)
-
-
-def require_values(step: Transform, x: FeatureType) -> None:
-    """Reject what is no image of bytes, of 16 bits or of floats.
-
-    Raises:
-        OpError: `PG208` for another dtype; see also `require_image`.
-    """
-    require_image(step, x)
-    if x.dtype not in ("uint8", "uint16") and x.dtype not in FLOATING:
-        raise OpError("PG208", f"`{step.op}` works on whole numbers of 8 and 16 bits and on floats, and gets {x.dtype}")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
     import tensorflow as tf
+
+    from pipegen.ops.arguments.moments import Moments
 
 
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -47,3 +52,21 @@ def channel_moments(image: tf.Tensor) -> tf.Tensor:
     mean = tf.reduce_sum(x, [0, 1]) / count
     squares = tf.reduce_sum(tf.square(x - mean), [0, 1])
     return tf.stack([tf.fill(tf.shape(mean), count), mean, squares])[:, None, :]
+
+
+def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
+    """All moments together.
+
+    Args:
+        batches: What `channel_moments` gives of images, stacked: float64 `(n, 3, 1, channels)` each.
+
+    Raises:
+        ValueError: When there is no image.
+    """
+    from pipegen.ops.arguments.moments import Moments
+
+    total: Moments | None = None
+    for batch in batches:
+        parts = [Moments(round(count[0]), tuple(mean), tuple(squares)) for count, mean, squares in batch[:, :, 0, :].tolist()]
+        total = Moments.of(parts if total is None else [total, *parts])
+    return total if total is not None else Moments.of(())

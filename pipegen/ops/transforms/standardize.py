@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.base import IMAGE_224, Example, Part
-from pipegen.ops.families.standardizing import FeatureStandardization, FittedTransform, SampleStandardization, StandardizePart
+from pipegen.ops.arguments.moments import Moments
+from pipegen.ops.base import IMAGE_224, ElementTransform, Example, Part
+from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.standardizing import FeatureStandardization, ImageMoments, SampleStandardization, StandardizePart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+
+    from pipegen.ops.arguments.fitted import Statistics
 
 
 class Standardize(FittedTransform):
@@ -29,6 +38,7 @@ class Standardize(FittedTransform):
         Example("standardize: {statistics: samplewise, scale: false}", IMAGE_224, "float32[224×224×3] in [-255, 255]"),
         Example("standardize: {statistics: featurewise}", IMAGE_224, "float32[224×224×3]"),
     )
+    untrained = "write the numbers down: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec that was trained with"
 
     statistics: Literal["featurewise", "samplewise"]
     """Whose mean and standard deviation: those of each channel over the training split (`featurewise`), or of each image
@@ -49,12 +59,29 @@ class Standardize(FittedTransform):
     def learns(self) -> bool:
         return self.statistics == "featurewise"
 
+    def kind_of_numbers(self) -> type[Statistics]:
+        return Moments
+
+    def measuring(self, feature: str) -> ElementTransform:
+        return ImageMoments(owner=self, when="all", feature=feature)
+
+    def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
+        from pipegen.ops.lowering.moments import gathered
+
+        return gathered(batches)
+
+    def written_down(self, numbers: Statistics) -> str | None:
+        changed = {"center", "scale", "epsilon", "feature", "when"} & self.model_fields_set
+        if changed or not isinstance(numbers, Moments) or not all(numbers.std):
+            return None
+        return f"- normalize: {{{', '.join(f'{name}: {text}' for name, text in numbers.figures().items())}}}"
+
     def parts(self) -> tuple[Part, ...]:
         if not self.learns():
             return (self._part(SampleStandardization, feature=self.feature),)
         if self.fitted is None:
             return (self._part(FeatureStandardization, feature=self.feature, moments=None),)
-        return tuple(self._part(FeatureStandardization, feature=f, moments=m) for f, m in self.fitted.moments.items())
+        return tuple(self._part(FeatureStandardization, feature=f, moments=m) for f, m in self.fitted.numbers.items())
 
     def _part(self, kind: type[StandardizePart], **own: Any) -> Part:
         return Part(kind(owner=self, when=self.when, center=self.center, scale=self.scale, epsilon=self.epsilon, **own))

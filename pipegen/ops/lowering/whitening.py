@@ -1,0 +1,214 @@
+"""ZCA whitening: the covariance of a stream of images, the matrix that it gives, the file that keeps it, and its use."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pipegen.errors import DataError
+from pipegen.ops.arguments.whitening import Whitening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy as np
+    import tensorflow as tf
+
+    Array = np.ndarray[Any, Any]
+
+_ROWS = 1024
+"""Images whose products are added up at a time: of a few, adding the matrices would take longer than the products."""
+_ARRAYS = ("mean", "matrix", "variances")
+_DAMAGED = (OSError, EOFError, KeyError, TypeError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged file raises."""
+
+
+class Covariance:
+    """The mean and the covariance of vectors, from one pass over blocks of them.
+
+    A block is centred on its own mean. With n vectors seen and m in the block, whose means lie d apart, the sum of the products
+    grows by those of the block and by d dᵀ · nm / (n + m) (T. Chan, G. Golub and R. LeVeque, Updating Formulae and a Pairwise
+    Algorithm for Computing Sample Variances, 1979): no product of large values is ever subtracted from another.
+
+    Attributes:
+        count: Vectors seen.
+        mean: Their mean, float64 `(values,)`.
+        products: The sum of the products of their distances from it, float64 `(values, values)`.
+    """
+
+    def __init__(self, values: int) -> None:
+        import numpy as np
+
+        self.count = 0
+        self.mean = np.zeros(values)
+        self.products = np.zeros((values, values))
+
+    def add(self, block: Array) -> None:
+        """Take in float64 `(n, values)`.
+
+        Raises:
+            DataError: For values that are not finite.
+        """
+        import numpy as np
+
+        n, total = len(block), self.count + len(block)
+        own = block.mean(0)
+        if not np.isfinite(own).all():
+            raise DataError("images of the training split hold values that are not finite, so that they cannot be whitened")
+        apart = own - self.mean
+        rows = np.concatenate([block - own, apart[None] * np.sqrt(self.count * n / total)])
+        self.products += rows.T @ rows
+        self.mean += apart * (n / total)
+        self.count = total
+
+
+def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whitening:
+    """The transform that whitens the images of a stream.
+
+    Args:
+        batches: float64 `(n, height, width, channels)` each.
+        epsilon: See `zca`.
+        by_channel: Whether each channel has one mean.
+
+    Raises:
+        ValueError: When there is no image.
+        DataError: When a value is not finite.
+    """
+    import numpy as np
+
+    found: Covariance | None = None
+    waiting: list[Array] = []
+    channels = 1
+    for batch in batches:
+        rows, channels = batch.reshape(len(batch), -1), batch.shape[-1]
+        found = found or Covariance(rows.shape[1])
+        waiting.append(rows)
+        if sum(map(len, waiting)) >= _ROWS:
+            found.add(np.concatenate(waiting))
+            waiting = []
+    if found is None:
+        raise ValueError("there are no images to take the covariance of")
+    if waiting:
+        found.add(np.concatenate(waiting))
+    return zca(found, epsilon, channels if by_channel else None)
+
+
+def zca(found: Covariance, epsilon: float, channels: int | None = None) -> Whitening:
+    """The whitening transform that turns images least: U · diag(1 / √(variance + epsilon)) · Uᵀ, of the covariance U · diag(variance) · Uᵀ.
+
+    See A. Bell and T. Sejnowski, The "Independent Components" of Natural Scenes are Edge Filters (1997), and A. Kessy, A. Lewin and
+    K. Strimmer, Optimal Whitening and Decorrelation (2018).
+
+    Args:
+        found: The covariance.
+        epsilon: Added to the variances.
+        channels: Subtract from each value the mean of its channel, of which there are so many, and take products around it; by
+            default each value's own mean.
+    """
+    import numpy as np
+
+    matrix, mean = found.products, found.mean  # the matrix is worked on in place: it may take much of the memory
+    matrix /= found.count
+    if channels is not None:
+        mean = np.tile(mean.reshape(-1, channels).mean(0), len(mean) // channels)
+        apart = found.mean - mean
+        matrix += np.outer(apart, apart)
+    variances, vectors = np.linalg.eigh(matrix)
+    variances = np.maximum(variances, 0.0)  # rounding may leave the smallest just below
+    np.matmul(vectors / np.sqrt(variances + epsilon), vectors.T, out=matrix)
+    return whitening(found.count, epsilon, mean, matrix.astype(np.float32), variances)
+
+
+def whitening(count: int, epsilon: float, mean: Array, matrix: Array, variances: Array) -> Whitening:
+    """A transform of known arrays."""
+    import numpy as np
+
+    digest = hashlib.sha256(f"{count} {epsilon!r}".encode())
+    for array in (mean, matrix, variances):
+        digest.update(np.ascontiguousarray(array).data)
+    return Whitening(count, epsilon, mean, matrix, variances, digest.hexdigest()[:32])
+
+
+def packed(numbers: Whitening, about: Mapping[str, Any]) -> bytes:
+    """A `.npz` file; what is known about it is JSON in an array of bytes."""
+    import numpy as np
+
+    text = json.dumps({**about, "count": numbers.count, "epsilon": numbers.epsilon, "digest": numbers.digest})
+    stream = io.BytesIO()
+    arrays = {name: getattr(numbers, name) for name in _ARRAYS}
+    np.savez(stream, about=np.frombuffer(text.encode(), np.uint8), **arrays)
+    return stream.getvalue()
+
+
+def unpacked(content: bytes) -> tuple[dict[str, Any], Whitening]:
+    """What `packed` was given.
+
+    Raises:
+        ValueError: Where a part is missing or was changed.
+    """
+    import numpy as np
+
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as held:
+            about: dict[str, Any] = json.loads(held["about"].tobytes())
+            mean, matrix, variances = (held[name] for name in _ARRAYS)
+        found = whitening(int(about.pop("count")), float(about.pop("epsilon")), mean, matrix, variances)
+        shapes = [(len(mean),), (len(mean),) * 2, (len(mean),)]
+        dtypes = ["float64", "float32", "float64"]
+        whole = [a.shape for a in (mean, matrix, variances)] == shapes and [a.dtype.name for a in (mean, matrix, variances)] == dtypes
+        if not whole or found.digest != about.pop("digest"):
+            raise ValueError("the arrays are not those that were written")
+    except _DAMAGED as error:
+        raise ValueError(f"this is no whitening transform: {error}") from error
+    return about, found
+
+
+def reach(numbers: Whitening) -> tuple[Array, Array, Array]:
+    """See `Whitening.reach`."""
+    import numpy as np
+
+    matrix, mean = numbers.matrix, numbers.mean
+    up = np.maximum(matrix, 0).sum(0, dtype=np.float64)
+    return up, matrix.sum(0, dtype=np.float64) - up, mean @ matrix
+
+
+_TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionary()
+"""One copy of each matrix for all kernels of a process."""
+
+
+def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
+    """Whitened images, float32: one product of matrices for a batch. Without numbers, NaN.
+
+    Args:
+        images: `(n, height, width, channels)` with known sides.
+        numbers: The transform.
+    """
+    import tensorflow as tf
+
+    if numbers is None:
+        return tf.fill(tf.shape(images), tf.constant(float("nan")))
+    shift, matrix, rest = _tensors(numbers)
+    rows = tf.reshape(tf.cast(images, tf.float32), [-1, len(numbers.mean)])
+    return tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]])
+
+
+def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
+    """What is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
+
+    They are tensors outside any graph, which functions take as arguments: as a constant, each program would have a copy of the
+    matrix in it.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    if numbers not in _TENSORS:
+        shift = np.round(numbers.mean * 256.0) / 256.0
+        rest = (shift - numbers.mean) @ numbers.matrix
+        with tf.init_scope(), tf.device("CPU:0"):
+            _TENSORS[numbers] = (tf.constant(shift, tf.float32), tf.constant(numbers.matrix), tf.constant(rest, tf.float32))
+    return _TENSORS[numbers]
