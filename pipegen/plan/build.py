@@ -273,27 +273,24 @@ class Builder:
                 self._close()
                 self._emit(s.Crop(feature, ref), feature, y)
                 return
-            if (
-                isinstance(seg, Geometric)
-                and seg.feature == feature
-                and not alone
-                and not seg.closed
-                and mode is not None
-                and not seg.alone
-            ):
-                self._fill_lint(ref, seg)
             self._close()
         segment = seg if joins and isinstance(seg, Geometric) else Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
         if isinstance(ref.step, GeometricTransform):
             segment.reads = ref.step.fill, ref.step.interpolation
+        if not joins and isinstance(seg, Geometric) and seg.feature == feature and not alone and not seg.closed and mode is not None:
+            segment.behind = seg.behind if seg.copies else seg.mode
+        if not step.traits(x).moves_pixels_only:
+            if segment.copies and segment.behind not in (None, segment.mode):
+                self._fill_lint(ref, segment.behind)
+            segment.copies = False
         self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
 
-    def _fill_lint(self, ref: StepRef, seg: Geometric) -> None:
-        field = "fill" if getattr(ref.step, "fill", None) != seg.mode[0] else "interpolation"
+    def _fill_lint(self, ref: StepRef, before: tuple[Fill, str] | None) -> None:
+        field = "fill" if before is None or getattr(ref.step, "fill", None) != before[0] else "interpolation"
         message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
         self._report(
             ref,

@@ -23,7 +23,10 @@ class Geometric:
         self.mode = mode
         self.reads = mode
         """The same for this feature: a mask is not blended."""
-        self.alone = alone
+        self.copies = True
+        """Whether every step so far shows input pixels unchanged, so that it costs no resampling."""
+        self.behind: tuple[Fill, str] | None = None
+        """How the segment right before it resampled the image."""
         self.projective = False
         self.closed = alone
         self.out: FeatureType | None = None

@@ -29,6 +29,9 @@ def lints(text: str) -> list[tuple[str, str]]:
      [("PG502", "transforms[2].random_shear.fill")]),
     ("{transforms: [{resize: {size: 24}}, {random_rotation: {degrees: 9}}, {random_shear: {degrees: 9, interpolation: nearest}}]}",
      [("PG502", "transforms[2].random_shear.interpolation")]),
+    ("{transforms: [{resize: {size: 24}}, random_flip, {random_rotation: {degrees: 9, fill: {constant: 0}}}]}", []),
+    ("{transforms: [{resize: {size: 24}}, {random_rotation: {degrees: 9, fill: wrap}}, random_flip, {random_zoom: {factor: 0.1}}]}",
+     [("PG502", "transforms[3].random_zoom.fill")]),
 ])  # fmt: skip
 def test_unwise_recipes(text: str, expected: list[tuple[str, str]]) -> None:
     assert lints(text) == expected
