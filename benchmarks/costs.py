@@ -34,6 +34,8 @@ RECIPES: dict[str, tuple[list[Any], str]] = {
     "cache, mirror": ([_SIZE, "random_flip"], "memory"),
     "cache, warp": ([_SIZE, {"random_rotation": {"degrees": 20}}], "memory"),
     "cache, nearest warp": ([_SIZE, {"random_rotation": {"degrees": 20, "interpolation": "nearest"}}], "memory"),
+    "cache, bicubic warp": ([_SIZE, {"random_rotation": {"degrees": 20, "interpolation": "bicubic"}}], "memory"),
+    "cache, blur": ([_SIZE, {"random_gaussian_blur": {"sigma": [0.1, 2]}}], "memory"),
     "cache, brightness": ([_SIZE, _COLOUR[0]], "memory"),
     "cache, colour": ([_SIZE, *_COLOUR], "memory"),
     "cache, hue": ([_SIZE, {"random_hue": {"degrees": 10}}], "memory"),

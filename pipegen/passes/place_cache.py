@@ -62,7 +62,7 @@ def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
     if context.num_examples is None or context.ram_budget is None:
         return f"whether to cache is decided when the data is there: {format_bytes(size)} an example", False
     given = Circumstances(context.file_bytes or ASSUMED_FILE)
-    spared, fetched = sum(n.us for n in plan_cost(plan, given).nodes[1:at]), gather_us(out)
+    spared, fetched = sum(n.us for n in plan_cost(plan, given).nodes[1:at]), gather_us(out, together=isinstance(plan.nodes[at], Batch))
     if spared < _WORTH * fetched:
         return f"no cache: what it would spare costs about {spared:.0f} µs an example, and fetching it about {fetched:.0f}", False
     total, budget = size * context.num_examples, format_bytes(context.ram_budget)

@@ -37,7 +37,7 @@ _DRAW_US = 0.15
 """One random number."""
 _MATRIX_US = 4.0
 """The matrix of one step, and its place in a product."""
-_DECODE_NS = 11.0
+_DECODE_NS = 14.5
 """A stored byte, decoded."""
 _WINDOW_SHARE = 0.78
 """What decoding a window alone costs, of the whole image."""
@@ -47,18 +47,22 @@ _FRESH_NS = 0.25
 """A byte of a batch, which the system hands out page by page."""
 _COPY_NS = 0.1
 """A byte, copied into a batch."""
-_FETCH_US = 15.0
-"""Looking a record up in a cache, and ..."""
+_FETCH_US = 130.0
+"""Looking a record up in a cache by itself, where single examples are worked on behind it, ..."""
+_ROW_US = 5.0
+"""... or as a row of a batch, ..."""
+_FILL_US = 25.0
+"""... having been written into it before, ..."""
 _GATHER_NS = 0.3
-"""... a byte of it, fetched."""
+"""... and a byte of it, fetched."""
 
 _PER_VALUE_NS: dict[type[object], float] = {
-    s.Apply: 1.5,
+    s.Apply: 2.8,
     s.Crop: 0.5,
-    s.Resample: 1.6,
-    s.Warp: 1.6,
-    s.ApplyColour: 1.0,
-    s.Colour: 1.0,
+    s.Resample: 5.0,
+    s.Warp: 5.0,
+    s.ApplyColour: 1.2,
+    s.Colour: 1.2,
     s.Curve: 0.35,
     s.Neighbourhood: 0.8,
     s.Mix: 0.2,
@@ -70,9 +74,9 @@ _MIRROR_NS = 0.13
 _HISTOGRAM_NS = 1.5
 _CHANNEL_NS = 0.11
 """A colour stage that mixes no channels."""
-_MEAN_NS = 0.6
+_MEAN_NS = 1.0
 """The mean luma, where a colour stage is around it."""
-_PER_VALUE_OF_INTERPOLATION = {"nearest": 0.5, "bilinear": 1.0, "bicubic": 4.0}
+_PER_VALUE_OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
 _FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
 """What works on no pixel."""
 
@@ -148,7 +152,8 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
         parts = node.stages if isinstance(node, (Element, Kernel)) else ()
         stages = tuple(stage_us(st, entry, node.out, given) for st in parts)
         cached = number < at and isinstance(node, (Read, Element))
-        done.append(NodeCost(_own_us(node) + sum(stages), stages, _held(node, plan, given), cached))
+        own = _own_us(node, gathers(plan, number)) + (_FILL_US if 0 < number == at - 1 else 0.0)
+        done.append(NodeCost(own + sum(stages), stages, _held(node, plan, given), cached))
         entry = node.out
     return PlanCost(tuple(done), given)
 
@@ -172,9 +177,15 @@ def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumst
     return own + decoded + _ns_per_value(stage, x) * _values(out[stage.feature], x) / 1e3
 
 
-def gather_us(out: ElementType) -> float:
-    """Microseconds that fetching an example from a cache takes."""
-    return _FETCH_US + example_bytes(out) * _GATHER_NS / 1e3
+def gather_us(out: ElementType, *, together: bool) -> float:
+    """Microseconds that fetching an example from a cache takes, by itself or as a row of a batch."""
+    return (_ROW_US if together else _FETCH_US) + example_bytes(out) * _GATHER_NS / 1e3
+
+
+def gathers(plan: Plan, number: int) -> bool:
+    """Whether a node is a cache out of which batches are gathered, or the batch that is."""
+    kinds = [type(node) for node in plan.nodes]
+    return (Cache, Batch) in (tuple(kinds[number : number + 2]), tuple(kinds[max(number - 1, 0) : number + 1]))
 
 
 def example_bytes(out: ElementType) -> int:
@@ -230,8 +241,8 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
     return ASSUMED_CLASSES if out.kind == "label" else ASSUMED_VALUES
 
 
-def _own_us(node: Node) -> float:
-    """What a node costs beside its stages."""
+def _own_us(node: Node, together: bool) -> float:
+    """What a node costs beside its stages; `together` says whether a batch is gathered as one."""
     size = example_bytes(node.out)
     match node:
         case Index():
@@ -239,9 +250,11 @@ def _own_us(node: Node) -> float:
         case Read():
             return _READ_US if node.out.batch is None else size * _GATHER_NS / 1e3
         case Cache():
-            return gather_us(node.out)
+            return gather_us(node.out, together=together)
         case Batch():
-            return _EXAMPLE_US + size * (_COPY_NS + _FRESH_NS) / 1e3 if size else 0.0  # a batch of records not yet read only counts
+            if together or not size:  # a batch of records not yet read only counts
+                return 0.0
+            return _EXAMPLE_US + size * (_COPY_NS + _FRESH_NS) / 1e3
         case Kernel():
             return size * _FRESH_NS / 1e3
     return 0.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 
-_ANTIALIAS_WEIGHT = 4.0
+_ANTIALIAS_WEIGHT = 6.0
 """What antialiasing costs, of a resize without."""
 
 
