@@ -60,8 +60,9 @@ def summary(op: type[Model]) -> str:
 
 
 def argument_names(op: type[Model]) -> list[str]:
-    """An op's arguments, its own before those that many steps share."""
+    """An op's arguments: those that it needs, the rest of its own, and those that many steps share."""
     own = [name for name in op.model_fields if name not in _COMMON]
+    own.sort(key=lambda name: not op.model_fields[name].is_required())
     return own + [name for name in _COMMON if name in op.model_fields]
 
 
