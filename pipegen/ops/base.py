@@ -101,6 +101,30 @@ class Transform(Model):
         """
         return 0
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What an example's draws come to, by name: the numbers that the step works with.
+
+        An amount has the name and the unit of the argument that gives its range. `probability` has no part in it, unless the
+        step `handles_probability`.
+
+        Args:
+            u: float64 `(..., num_draws)`, uniform in [0, 1).
+
+        Returns:
+            Numbers, truth values or words `(...)`, or a list of them for each example `(..., k)`; NaN where an example has no
+            such amount.
+        """
+        return {}
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`drawn`, and what follows from it for images of one size; places and lengths are in pixels.
+
+        Args:
+            u: float64 `(..., num_draws)`, uniform in [0, 1).
+            shape: Height, width and channels of the image that enters the step.
+        """
+        return self.drawn(u)
+
     def needed_size(self) -> tuple[int, int] | None:
         """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
 
@@ -222,6 +246,13 @@ class CropTransform(Transform):
             int32 `(..., 4)`: top, left, height, width, inside the image.
         """
         raise NotImplementedError
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """The window that is cut out: `top`, `left`, `height` and `width`, int32 `(...)`."""
+        import tensorflow as tf
+
+        window = self.window(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
+        return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
     def resizes(self) -> bool:
         """Whether `finish` resizes, so that the step is no plain window."""

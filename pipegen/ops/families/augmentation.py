@@ -6,6 +6,7 @@ each family's part turns them into what its family composes: an example that got
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pipegen.ops.base import ColourTransform, Fill, GeometricTransform, Interpolation, Part, Transform
@@ -70,6 +71,33 @@ class Chosen(NamedTuple):
         amount = self.sign * self.strength * limit
         return tf.where(self.operation == NUMBER[name], amount, tf.zeros_like(amount))
 
+    def bits(self, limits: Limits) -> tf.Tensor:
+        """How many bits `posterize` leaves, int32 `(..., layers)`."""
+        import tensorflow as tf
+
+        return 8 - tf.cast(tf.round(self.strength * limits.bits), tf.int32)
+
+    def threshold(self) -> tf.Tensor:
+        """The least value that `solarize` turns, float64 `(..., layers)`."""
+        return 255.0 * (1.0 - self.strength)
+
+    def amounts(self, limits: Limits) -> dict[str, tuple[tuple[str, ...], tf.Tensor]]:
+        """By their units: the operations that have an amount, and how much it is, float64 `(..., layers)`."""
+        import tensorflow as tf
+
+        def amount(names: tuple[str, ...], limit: float) -> tf.Tensor:
+            return tf.add_n([self.signed(name, limit) for name in names])
+
+        shear, translate, factor = GEOMETRY[:2], GEOMETRY[2:4], (*COLOUR, *FILTERS)
+        return {
+            "degrees": (("rotate",), amount(("rotate",), limits.degrees)),
+            "slope": (shear, amount(shear, limits.shear)),
+            "pixels" if limits.in_pixels else "fraction": (translate, amount(translate, limits.translation)),
+            "factor": (factor, 1.0 + amount(factor, limits.enhancement)),
+            "bits": (("posterize",), tf.cast(self.bits(limits), tf.float64)),
+            "threshold": (("solarize",), self.threshold()),
+        }
+
 
 def uniform_operation(u: tf.Tensor, names: tuple[str, ...]) -> tf.Tensor:
     """Operations by number, each as likely as another: int32 of the shape of `u`."""
@@ -110,6 +138,20 @@ class Augmentation(Policy):
     def layers(self, u: tf.Tensor) -> Chosen:
         """What each layer does, and how strongly."""
         raise NotImplementedError
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """For each layer, counted from 1, what it does and how strongly: `operation_1`, and with it what that operation has:
+        `degrees_1`, `slope_1`, `fraction_1` or `pixels_1` of a translation, `factor_1`, `bits_1` that stay, `threshold_1`."""
+        import tensorflow as tf
+
+        chosen, found = self.layers(u), {}
+        for layer in range(len(self.shares())):
+            operation = chosen.operation[..., layer]
+            found[f"operation_{layer + 1}"] = tf.gather(tf.constant(OPERATIONS), operation)
+            for name, (operations, amount) in chosen.amounts(self.limits).items():
+                does = tf.reduce_any([operation == NUMBER[each] for each in operations], axis=0)
+                found[f"{name}_{layer + 1}"] = tf.where(does, amount[..., layer], math.nan)
+        return found
 
     def parts(self) -> tuple[Part, ...]:
         from pipegen.ops.families.augmentation_tables import LayerFilter, LayerHistogramTable, LayerTable

@@ -23,9 +23,8 @@ class LayerTable(LayerPart, CurveTransform):
         from pipegen.ops.lowering.tables import posterized, solarized
 
         chosen = self.policy.layers(u)
-        operation, strength = chosen.operation[..., self.layer], chosen.strength[..., self.layer]
-        bits = 8 - tf.cast(tf.round(strength * self.policy.limits.bits), tf.int32)
-        reduced, turned = posterized(bits), solarized(255.0 * (1.0 - strength))
+        operation, bits = chosen.operation[..., self.layer], chosen.bits(self.policy.limits)[..., self.layer]
+        reduced, turned = posterized(bits), solarized(chosen.threshold()[..., self.layer])
         inverted = 255 - tf.range(256)
         return tf.where(_is(operation, "posterize"), reduced, tf.where(_is(operation, "solarize"), turned, inverted))
 

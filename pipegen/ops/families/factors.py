@@ -43,8 +43,7 @@ class FactorTransform(ColourTransform):
     def num_draws(self) -> int:
         return 1
 
-    def drawn(self, u: tf.Tensor) -> tf.Tensor:
-        """The factors, float64 `(...)`, from `u` `(..., 1)`."""
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
 
-        return uniform(u[..., 0], factor_range(self.factor))
+        return {"factor": uniform(u[..., 0], factor_range(self.factor))}

@@ -74,6 +74,10 @@ class MixingTransform(Transform):
         parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
         return tf.where(u[..., 1] < self.probability, parts, WHOLE)
 
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`own_share`: the weight of the example's own label, float32 `(...)`."""
+        return {"own_share": self.own_share(self.choose(u, *shape[:2]), *shape[:2])}
+
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         """What the draws decide, as whole numbers: the same bits wherever it is computed.
 

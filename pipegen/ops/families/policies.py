@@ -121,6 +121,14 @@ class Selection(Policy):
     def inner_steps(self) -> tuple[Transform, ...]:
         return self.steps
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """For each step whether it is chosen, by the step's name; the second one of a name is `NAME#2`."""
+        found: dict[str, tf.Tensor] = {}
+        for number, step in enumerate(self.steps):
+            before = sum(other.op == step.op for other in self.steps[:number])
+            found[f"{step.op}#{before + 1}" if before else step.op] = self.chosen(u, number)
+        return found
+
     def parts(self) -> tuple[Part, ...]:
         found = [
             Part(step if self.feature is None else step.model_copy(update={"feature": self.feature}), number, number)

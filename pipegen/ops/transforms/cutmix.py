@@ -42,6 +42,13 @@ class Cutmix(MixingTransform):
     def num_draws(self) -> int:
         return super().num_draws() + 2
 
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`own_share`, and the rectangle that is another one's: `top`, `left`, `height` and `width`, int32 `(...)`."""
+        import tensorflow as tf
+
+        top, left, bottom, right = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
+        return super().drawn_on(u, shape) | {"top": top, "left": left, "height": bottom - top, "width": right - left}
+
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         """The rectangle: int32 `(..., 4)`: top, left, bottom and right; the last two outside."""
         import tensorflow as tf

@@ -103,9 +103,15 @@ class RandomAffine(GeometricTransform):
     def num_draws(self) -> int:
         return 6
 
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import affine
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
 
-        degrees, x, y, along_x, along_y, factor = (uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges()))
-        return affine(degrees=degrees, x=x, y=y, shear=(along_x, along_y), factor=factor, height=height, width=width)
+        names = ("degrees", "x", "y", "shear_x", "shear_y", "factor")
+        return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.affine import affine
+
+        drawn = self.drawn(u)
+        shear = drawn.pop("shear_x"), drawn.pop("shear_y")
+        return affine(**drawn, shear=shear, height=height, width=width)

@@ -33,4 +33,4 @@ class RandomBrightness(FactorTransform):
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.lowering.colours import brightness
 
-        return brightness(self.drawn(u), channels)
+        return brightness(self.drawn(u)["factor"], channels)

@@ -68,9 +68,18 @@ class RandomChannelShift(ColourTransform):
     def mixes_channels(self) -> bool:
         return False
 
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import shift
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
 
-        bounds = symmetric_range(self.delta)
-        return shift([uniform(u[..., c if self.per_channel else 0], bounds) for c in range(channels)])
+        amounts = uniform(u, symmetric_range(self.delta))
+        return {"delta": amounts if self.per_channel else amounts[..., 0]}
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        delta = self.drawn(u)["delta"]
+        return {"delta": delta[..., : shape[2]] if self.per_channel else delta}
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        from pipegen.ops.lowering.colours import shift
+
+        delta = self.drawn(u)["delta"]
+        return shift([delta[..., c] if self.per_channel else delta for c in range(channels)])

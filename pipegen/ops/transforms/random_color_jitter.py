@@ -107,11 +107,17 @@ class RandomColorJitter(ColourTransform):
     def num_draws(self) -> int:
         return 4
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        from pipegen.ops.lowering.linear import uniform
+
+        names = (*_FACTORS, "hue_degrees")
+        return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
+
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.lowering.colours import brightness, compose, contrast, hue, saturation
-        from pipegen.ops.lowering.linear import radians, uniform
+        from pipegen.ops.lowering.linear import radians
 
-        bright, contrasting, saturated, angle = (uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges()))
+        bright, contrasting, saturated, angle = self.drawn(u).values()
         matrix = compose(brightness(bright, channels), contrast(contrasting, channels))
         if channels == 3:
             matrix = compose(compose(matrix, saturation(saturated)), hue(radians(angle)))

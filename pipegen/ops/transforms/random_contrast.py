@@ -37,4 +37,4 @@ class RandomContrast(FactorTransform):
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.lowering.colours import contrast
 
-        return contrast(self.drawn(u), channels)
+        return contrast(self.drawn(u)["factor"], channels)

@@ -70,14 +70,20 @@ class RandomElastic(DisplacementTransform):
     def num_draws(self) -> int:
         return 3
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        import tensorflow as tf
+
+        from pipegen.ops.lowering.linear import uniform
+
+        return {"alpha": tf.abs(uniform(u[..., 0], symmetric_range(self.alpha)))}
+
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow as tf
 
         from pipegen.ops.lowering.displacements import UNIT, spacing
-        from pipegen.ops.lowering.linear import uniform
         from pipegen.ops.lowering.threefry import key_of
 
-        alpha = tf.abs(uniform(u[:, 0], symmetric_range(self.alpha)))
+        alpha = self.drawn(u)["alpha"]
         return key_of(u[:, 1:3]), tf.cast(alpha * (256.0 / (UNIT * spacing(self.sigma))), tf.float32)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:

@@ -62,6 +62,13 @@ class RandomErasing(NeighbourhoodTransform):
     def num_draws(self) -> int:
         return 4
 
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """The rectangle: `top`, `left`, `height` and `width`, int32 `(n,)`."""
+        import tensorflow as tf
+
+        (place,) = self.parameters(u, shape[0], shape[1])
+        return dict(zip(("top", "left", "height", "width"), tf.unstack(place, axis=-1), strict=True))
+
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import math
 

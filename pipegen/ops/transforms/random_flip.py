@@ -46,13 +46,16 @@ class RandomFlip(GeometricTransform):
     def num_draws(self) -> int:
         return 2 if self.axis == "both" else 1
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Whether it is mirrored: `horizontal`, `vertical` or both."""
+        axes = ("horizontal", "vertical") if self.axis == "both" else (self.axis,)
+        return {axis: u[..., i] < self.probability for i, axis in enumerate(axes)}
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
         from pipegen.ops.lowering.affine import mirrored
 
-        flips = tf.cast(u < self.probability, tf.float64)
-        none = tf.zeros_like(flips[..., 0])
-        across = none if self.axis == "vertical" else flips[..., 0]
-        down = none if self.axis == "horizontal" else flips[..., -1]
-        return mirrored(across, down, none, height, width)
+        none = tf.zeros_like(u[..., 0])
+        flips = {axis: tf.cast(flip, tf.float64) for axis, flip in self.drawn(u).items()}
+        return mirrored(flips.get("horizontal", none), flips.get("vertical", none), none, height, width)

@@ -49,8 +49,12 @@ class RandomGamma(CurveTransform):
     def num_draws(self) -> int:
         return 1
 
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
+
+        return {"gamma": uniform(u[..., 0], factor_range(self.gamma))}
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         from pipegen.ops.lowering.tables import gamma_corrected
 
-        return gamma_corrected(uniform(u[:, 0], factor_range(self.gamma)))
+        return gamma_corrected(self.drawn(u)["gamma"])

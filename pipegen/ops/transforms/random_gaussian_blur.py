@@ -64,10 +64,14 @@ class RandomGaussianBlur(BlurTransform):
     def num_draws(self) -> int:
         return 1
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         import tensorflow as tf
 
-        from pipegen.ops.lowering.filters import gaussian_weights
         from pipegen.ops.lowering.linear import uniform
 
-        return gaussian_weights(tf.abs(uniform(u[:, 0], symmetric_range(self.sigma))), self.radius())
+        return {"sigma": tf.abs(uniform(u[..., 0], symmetric_range(self.sigma)))}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        from pipegen.ops.lowering.filters import gaussian_weights
+
+        return gaussian_weights(self.drawn(u)["sigma"], self.radius())

@@ -78,13 +78,19 @@ class RandomGaussianNoise(NeighbourhoodTransform):
     def num_draws(self) -> int:
         return 3
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         import tensorflow as tf
 
         from pipegen.ops.lowering.linear import uniform
+
+        return {"std": tf.abs(uniform(u[..., 0], symmetric_range(self.std)))}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        import tensorflow as tf
+
         from pipegen.ops.lowering.threefry import key_of
 
-        std = tf.abs(uniform(u[:, 0], symmetric_range(self.std)))
+        std = self.drawn(u)["std"]
         # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
         return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-_BITS, tf.float32)

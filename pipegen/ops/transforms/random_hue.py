@@ -53,8 +53,13 @@ class RandomHue(ColourTransform):
     def num_draws(self) -> int:
         return 1
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        from pipegen.ops.lowering.linear import uniform
+
+        return {"degrees": uniform(u[..., 0], symmetric_range(self.degrees))}
+
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.lowering.colours import hue
-        from pipegen.ops.lowering.linear import radians, uniform
+        from pipegen.ops.lowering.linear import radians
 
-        return hue(radians(uniform(u[..., 0], symmetric_range(self.degrees))))
+        return hue(radians(self.drawn(u)["degrees"]))

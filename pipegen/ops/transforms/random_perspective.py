@@ -78,10 +78,16 @@ class RandomPerspective(GeometricTransform):
     def num_draws(self) -> int:
         return 8
 
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import cornered
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`x` and `y` of the top left, top right, bottom left and bottom right corner, `(..., 4)` each."""
         from pipegen.ops.lowering.linear import uniform
 
         x, y = self._ranges()
-        corners = [(uniform(u[..., i], x), uniform(u[..., i + 1], y)) for i in range(0, 8, 2)]
+        return {"x": uniform(u[..., 0::2], x), "y": uniform(u[..., 1::2], y)}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.affine import cornered
+
+        drawn = self.drawn(u)
+        corners = [(drawn["x"][..., i], drawn["y"][..., i]) for i in range(4)]
         return cornered(corners, corners[0][0], height, width)

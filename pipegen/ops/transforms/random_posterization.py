@@ -43,10 +43,13 @@ class RandomPosterization(CurveTransform):
     def num_draws(self) -> int:
         return 1
 
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         import tensorflow as tf
 
+        low, high = self.bits
+        return {"bits": low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)}
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         from pipegen.ops.lowering.tables import posterized
 
-        low, high = self.bits
-        return posterized(low + tf.cast(tf.floor(u[:, 0] * (high - low + 1)), tf.int32))
+        return posterized(self.drawn(u)["bits"])

@@ -48,8 +48,13 @@ class RandomRotation(GeometricTransform):
     def num_draws(self) -> int:
         return 1
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        from pipegen.ops.lowering.linear import uniform
+
+        return {"degrees": uniform(u[..., 0], symmetric_range(self.degrees))}
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.affine import turned
-        from pipegen.ops.lowering.linear import radians, uniform
+        from pipegen.ops.lowering.linear import radians
 
-        return turned(radians(uniform(u[..., 0], symmetric_range(self.degrees))), height, width)
+        return turned(radians(self.drawn(u)["degrees"]), height, width)

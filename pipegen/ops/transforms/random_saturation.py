@@ -33,4 +33,4 @@ class RandomSaturation(FactorTransform):
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         from pipegen.ops.lowering.colours import saturation
 
-        return saturation(self.drawn(u))
+        return saturation(self.drawn(u)["factor"])

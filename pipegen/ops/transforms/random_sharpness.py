@@ -52,8 +52,12 @@ class RandomSharpness(SharpenTransform):
     def num_draws(self) -> int:
         return 1
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.families.sharpening import gains
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
 
-        return gains(uniform(u[:, 0], factor_range(self.factor)))
+        return {"factor": uniform(u[..., 0], factor_range(self.factor))}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        from pipegen.ops.families.sharpening import gains
+
+        return gains(self.drawn(u)["factor"])

@@ -51,12 +51,19 @@ class RandomShear(GeometricTransform):
     def num_draws(self) -> int:
         return 2 if self.axis == "both" else 1
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`degrees`; along both axes `degrees_x` and `degrees_y`."""
+        from pipegen.ops.lowering.linear import uniform
+
+        names = ("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",)
+        return {name: uniform(u[..., i], symmetric_range(self.degrees)) for i, name in enumerate(names)}
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
         from pipegen.ops.lowering.affine import slanted
-        from pipegen.ops.lowering.linear import radians, uniform
+        from pipegen.ops.lowering.linear import radians
 
-        slope = tf.tan(radians(uniform(u, symmetric_range(self.degrees))))
-        first, last = slope[..., 0], slope[..., -1]
+        slopes = [tf.tan(radians(degrees)) for degrees in self.drawn(u).values()]
+        first, last = slopes[0], slopes[-1]
         return slanted(first if self.axis != "y" else 0.0, last if self.axis != "x" else 0.0, first, height, width)

@@ -45,8 +45,12 @@ class RandomSolarization(CurveTransform):
     def num_draws(self) -> int:
         return 1
 
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
+
+        return {"threshold": uniform(u[..., 0], self.threshold)}
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         from pipegen.ops.lowering.tables import solarized
 
-        return solarized(uniform(u[:, 0], self.threshold))
+        return solarized(self.drawn(u)["threshold"])

@@ -62,10 +62,13 @@ class RandomTranslation(GeometricTransform):
     def num_draws(self) -> int:
         return 2
 
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import moved
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
 
-        right = uniform(u[..., 0], symmetric_range(self.x)) * width
-        down = uniform(u[..., 1], symmetric_range(self.y)) * height
-        return moved(right, down)
+        return {"x": uniform(u[..., 0], symmetric_range(self.x)), "y": uniform(u[..., 1], symmetric_range(self.y))}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.affine import moved
+
+        drawn = self.drawn(u)
+        return moved(drawn["x"] * width, drawn["y"] * height)

@@ -86,9 +86,14 @@ class RandomZoom(GeometricTransform):
     def num_draws(self) -> int:
         return len(self._ranges())
 
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import magnified
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         from pipegen.ops.lowering.linear import uniform
 
-        factors = [uniform(u[..., i], bounds) for i, bounds in enumerate(self._ranges())]
+        names = ("factor",) if self.factor is not None else ("x", "y")
+        return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.affine import magnified
+
+        factors = list(self.drawn(u).values())
         return magnified(factors[0], factors[-1], height, width)
