@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise, plans_with_data
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import ModelMismatchError
-from pipegen.explanation import circumstances, describe, explain_text
+from pipegen.explanation import circumstances, explain_text
 from pipegen.fitting import fit
 from pipegen.state import make_state, position_from
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pipegen.backend.arrays import NumpyBatches
     from pipegen.backend.callback import ResumeCallback
     from pipegen.backend.datasets import PipelineDataset
+    from pipegen.backend.export import Exported
     from pipegen.backend.predictions import Predictions
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled
@@ -205,27 +206,41 @@ class Pipeline:
         from pipegen.backend.preview import contact_sheet
 
         self._require(split)
-        if min(rows, draws, cell) < 1:
-            raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
-        if all(t.decoded_kind != "image" for _, t in self._plans[split].read.items()):
-            raise ValueError("a sheet shows images, and the data has none")
-        count = self.num_examples(split)
-        rows = min(rows, count)
-        records = [i * count // rows for i in range(rows)]
-        labels = self._manifest.labels(split)
-        keys = self._manifest.keys(split)
-        names = [keys[r] if labels is None else f"{self.class_names[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
-        executor = self._engine.executor(split)
-        return contact_sheet(
-            executor,
-            records,
-            draws=draws if split == "train" else 1,
-            first_epoch=epoch,
-            names=names,
-            cell=cell,
-            problem=partial(self._engine.problem, split),
-            progress=progress,
-        )
+        return contact_sheet(self._engine, split, rows=rows, draws=draws, first_epoch=epoch, cell=cell, progress=progress)
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        split: str = "train",
+        *,
+        examples: int | None = 32,
+        draws: int = 1,
+        epoch: int = 0,
+        form: Literal["png", "jpeg"] = "png",
+        quality: int = 95,
+        prefix: str = "",
+        overwrite: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Exported:
+        """Write augmented examples as image files, and a table of what was drawn for each; see `backend.export`.
+
+        Args:
+            folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
+            split: The split.
+            examples: How many, in the order of the first epoch; `None` for all of each epoch.
+            draws: Versions of each, from as many epochs.
+            epoch: The first of them.
+            form: `png` or `jpeg`.
+            quality: Of a JPEG, 1 to 100.
+            prefix: What file names begin with.
+            overwrite: Take a folder that is not empty, and replace files of the same names.
+            progress: Called with how many examples are written.
+        """
+        from pipegen.backend.export import Wanted, export
+
+        self._require(split)
+        wanted = Wanted(Path(folder), examples, draws, epoch, form, quality, prefix, overwrite)
+        return export(self._engine, self._plans[split], wanted, progress)
 
     def predict_on(self, wanted: Any) -> Predictions:
         """This spec's evaluation steps on unlabelled data.
@@ -280,14 +295,7 @@ class Pipeline:
     @property
     def class_weights(self) -> dict[int, float] | None:
         """Balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
-        labels = self._manifest.labels("train") if "train" in self._plans else None
-        if labels is None:
-            return None
-        counts = {c: 0 for c in range(len(self.class_names))}
-        for label in labels:
-            counts[label] += 1
-        present = sum(1 for n in counts.values() if n)
-        return {c: len(labels) / (present * n) if n else 0.0 for c, n in counts.items()}
+        return self._manifest.class_weights("train") if "train" in self._plans else None
 
     @property
     def element_spec(self) -> Any:
@@ -380,18 +388,6 @@ class Pipeline:
         return explain_text(self.spec.model, {s: self._compiled[s] for s in chosen}, before=before, counts=counts, given=given)
 
     def __repr__(self) -> str:
-        from pipegen.backend.model_check import fitting_loss
+        from pipegen.backend.summary import summary
 
-        model = self.spec.model
-        lines = [f"Pipeline {model.name or 'unnamed'} ({self.spec_hash[:12]})"]
-        lines += [f"  {s}: {self.num_examples(s):,} examples, {self.steps(s):,} batches of {model.batch.size}" for s in self._plans]
-        spec = self.element_spec
-        parts = spec if isinstance(spec, tuple) else (spec,)
-        lines += [f"  {name}: {describe(part)}" for name, part in zip(("x", "y", "sample_weight"), parts, strict=False)]
-        if self.class_names:
-            shown = ", ".join(self.class_names[:10]) + (" …" if len(self.class_names) > 10 else "")
-            lines.append(f"  {len(self.class_names)} classes: {shown}")
-        loss = fitting_loss(self._main.emit.output, self._main.read)
-        if loss is not None:
-            lines.append(f"  loss: {loss}")
-        return "\n".join(lines)
+        return summary(self, self._main)

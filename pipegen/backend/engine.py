@@ -65,14 +65,16 @@ class Engine:
         key = (split, shard or self.shard)
         if key not in self._executors:
             self._check_last_batch(split, key[1])
-            plan, quarantine = self._plans(split), self._quarantine(split)
-            place = damage.place_of_decode(plan, self.where)
-            advice = damage.advice(split, skips=quarantine is not None)
-            records = records_from(self.manifest, split, self.spec.runtime)
-            rows = self.manifest.members[split]
-            store = partial(self.store, plan)
-            self._executors[key] = Executor(Job(plan, self.spec, records, key[1], quarantine, place, advice, store, rows))
+            self._executors[key] = Executor(self.job(split, self._plans(split), self._quarantine(split), key[1]))
         return self._executors[key]
+
+    def job(self, split: str, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Job:
+        """A plan on the records of a split."""
+        place = damage.place_of_decode(plan, self.where)
+        advice = damage.advice(split, skips=quarantine is not None)
+        records = records_from(self.manifest, split, self.spec.runtime)
+        rows = self.manifest.members[split]
+        return Job(plan, self.spec, records, shard, quarantine, place, advice, partial(self.store, plan), rows)
 
     def store(self, plan: Plan) -> Store:
         """The cache on disk of a plan, opened once for all splits that share it.

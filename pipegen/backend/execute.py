@@ -120,8 +120,20 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
-        run = Run(self, name_damaged)
-        ds = epochs
+        return self._walked(Run(self, name_damaged), epochs)
+
+    def single_batches(self, steps: tf.data.Dataset) -> tf.data.Dataset:
+        """The batches of some steps, wherever they are.
+
+        Args:
+            steps: Elements `(epoch, step)`, int64 scalars.
+
+        Returns:
+            Elements `(epoch, step, batch)`.
+        """
+        return self._walked(Run(self, False, single=True), steps)
+
+    def _walked(self, run: Run, ds: tf.data.Dataset) -> tf.data.Dataset:
         for node in self.plan.nodes:
             ds = run.node(ds, node)
         return ds

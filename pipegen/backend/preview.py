@@ -8,64 +8,74 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
+from pipegen.backend.augmented import finishes
 from pipegen.backend.lower import apply_stage
 from pipegen.backend.mixing import group_of
 from pipegen.backend.overlay import overlay
+from pipegen.backend.pictures import levels
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipegen.backend.engine import Engine
     from pipegen.backend.execute import Executor
     from pipegen.backend.lower import Features
+    from pipegen.data.manifest import Manifest
 
-_TRAILING = (s.Pointwise, s.ChannelsFirst, s.EncodeLabel)
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 
 
 def contact_sheet(
-    executor: Executor,
-    records: list[int],
-    *,
-    draws: int,
-    first_epoch: int,
-    names: list[str],
-    cell: int,
-    problem: Callable[[int, int, Exception], Exception],
-    progress: Callable[[int], None] | None = None,
+    engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
 ) -> Image.Image:
-    """Draw originals and augmented versions, a row for each record.
+    """Draw originals and augmented versions, a row for each, with class names.
 
     Args:
-        executor: The split's executor.
-        records: Which records.
-        draws: Augmented versions of each, from as many epochs.
+        engine: Runs the spec.
+        split: The split.
+        rows: How many originals, spread over the split.
+        draws: Augmented versions of each, from as many epochs; off the training split one.
         first_epoch: The epoch of the first version.
-        names: A caption for each record, such as its class.
         cell: The longer side of a picture on the sheet, in pixels.
-        problem: From a record, an epoch and what was raised to the error that names the file.
         progress: Called with how many rows are done.
 
     Raises:
+        ValueError: For a sheet without rows, draws or pixels, and for data without images.
         DataError: If a record cannot be read, and the spec does not skip it: then its row stays empty.
     """
+    if min(rows, draws, cell) < 1:
+        raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
+    executor = engine.executor(split)
     feature = _image_feature(executor)
-    rows: list[list[Image.Image]] = []
-    captions = list(names)
+    draws = draws if split == "train" else 1
+    records = _spread(engine.manifest.num_examples(split), rows)
+    captions = _captions(engine.manifest, split, records)
+    drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):
         try:
             versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
-            rows.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
+            drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
             if executor.job.quarantine is None:
-                raise problem(record, first_epoch, error) from None
-            rows.append([])
-            captions[i] = f"{names[i]} cannot be read, and is skipped"
+                raise engine.problem(split, record, first_epoch, error) from None
+            drawn.append([])
+            captions[i] += " cannot be read, and is skipped"
         if progress is not None:
             progress(i + 1)
-    return _lay_out(rows, captions, draws, first_epoch, cell)
+    return _lay_out(drawn, captions, draws, first_epoch, cell)
+
+
+def _spread(count: int, rows: int) -> list[int]:
+    rows = min(rows, count)
+    return [i * count // rows for i in range(rows)]
+
+
+def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
+    labels, keys, classes = manifest.labels(split), manifest.keys(split), manifest.class_names
+    return [keys[r] if labels is None else f"{classes[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
 
 
 def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> np.ndarray[Any, Any]:
@@ -86,7 +96,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step."""
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
     if node.out[feature].kind != "encoded":
-        return displayable(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
+        return levels(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
     contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
     stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
     ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
@@ -98,11 +108,11 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
     """One augmented version as uint8 `(height, width, channels)`: every step but the arithmetic at the end."""
     features, row = _batch_with(executor, record, epoch)
     kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature == feature]
-    while kernel_stages and isinstance(kernel_stages[-1], _TRAILING):
+    while kernel_stages and finishes(kernel_stages[-1]):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
-    return displayable(features[feature][row].numpy())
+    return levels(features[feature][row].numpy())
 
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
@@ -122,19 +132,12 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
     return {name: tf.stack([r[name] for r in rows]) for name in rows[0]}, row
 
 
-def displayable(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """uint8 pixels of an image of any range: bytes stay, 0..255 is rounded, anything else is stretched."""
-    if image.dtype == np.uint8:
-        return image
-    low, high = float(image.min(initial=0.0)), float(image.max(initial=1.0))
-    if low < 0 or high > 255 or high <= 1:
-        image = (image - low) * (255.0 / max(high - low, 1e-6))
-    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
-
-
 def _image_feature(executor: Executor) -> str:
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    return next(name for name, t in node.out.items() if t.decoded_kind == "image")
+    found = next((name for name, t in node.out.items() if t.decoded_kind == "image"), None)
+    if found is None:
+        raise ValueError("a sheet shows images, and the data has none")
+    return found
 
 
 def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One walk along the nodes, with what the nodes so far have settled."""
+    """One walk along the nodes, with what the nodes so far have settled.
 
-    def __init__(self, executor: Executor, name_damaged: bool) -> None:
+    With `single`, the elements that enter name one step each, and not the rest of an epoch.
+    """
+
+    def __init__(self, executor: Executor, name_damaged: bool, *, single: bool = False) -> None:
         self.x = executor
+        self.single = single
         self.job = executor.job
         nodes = executor.plan.nodes
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
@@ -139,7 +143,8 @@ class Run:
         if self.shuffle is not None:
             return plain_map(ds, whole).unbatch()
         steps = tf.constant(x.steps, tf.int64)
-        numbered = ds.flat_map(_plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, steps), lambda s: (epoch, s))))
+        rest = _plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, steps), lambda s: (epoch, s)))
+        numbered = ds if self.single else ds.flat_map(rest)
         if self.together:
             self.chain.append(step)
             return numbered

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from pipegen.cli import cache
 from pipegen.cli.bench import bench
 from pipegen.cli.explain import explain
+from pipegen.cli.export import export
 from pipegen.cli.failures import tell
 from pipegen.cli.fit import fit
 from pipegen.cli.init import init
@@ -73,6 +74,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.callback(invoke_without_command=True, help=help_text(_pipegen))(_pipegen)
-for command in (init, validate, show, explain, preview, fit, bench, migrate, ops, rule, schema, version):
+for command in (init, validate, show, explain, preview, export, fit, bench, migrate, ops, rule, schema, version):
     app.command(cls=OptionalValues, help=help_text(command))(command)
 app.add_typer(cache.app, name="cache")

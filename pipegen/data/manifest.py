@@ -84,6 +84,17 @@ class Manifest:
         labels = self.listing.labels
         return None if labels is None else tuple(labels[i] for i in self.members[split])
 
+    def class_weights(self, split: str) -> dict[int, float] | None:
+        """Balanced weights of the classes of a split: examples / (classes × examples of the class); `None` without labels."""
+        labels = self.labels(split)
+        if labels is None:
+            return None
+        counts = {c: 0 for c in range(len(self.class_names))}
+        for label in labels:
+            counts[label] += 1
+        present = sum(1 for n in counts.values() if n)
+        return {c: len(labels) / (present * n) if n else 0.0 for c, n in counts.items()}
+
     def ids(self, split: str) -> tuple[int, ...]:
         """The 64-bit example ids of a split, in source order."""
         return tuple(self.all_ids[i] for i in self.members[split])

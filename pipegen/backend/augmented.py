@@ -1,0 +1,74 @@
+"""The plan of what the augmentations leave: without the arithmetic at the end, which serves the model and no eye."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipegen.ops.families.standardizing import StandardizePart
+from pipegen.passes.base import Placed, pack, unpack
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Emit
+from pipegen.spec.models import Output
+
+if TYPE_CHECKING:
+    from pipegen.plan.nodes import Node, Plan
+    from pipegen.types import ElementType, FeatureType
+
+INDEX = ("@epoch", "@slot", "@record", "@draws")
+"""What the index says of each example, by the names that the backend gives it."""
+
+
+def finishes(stage: s.Stage) -> bool:
+    """Whether a stage at the end only brings an image into the form that a model takes."""
+    if isinstance(stage, s.Neighbourhood):
+        return isinstance(stage.ref.step, StandardizePart)
+    return isinstance(stage, (s.Pointwise, s.ChannelsFirst, s.EncodeLabel))
+
+
+def augmented(plan: Plan, size: int | None) -> Plan:
+    """The plainest plan of a split without the stages that finish an image, whose pictures are all that it hands over.
+
+    Args:
+        plan: The plainest plan, one stage a node.
+        size: Batches of this many, of which the last may be smaller; `None` leaves them.
+    """
+    items = unpack(plan)
+    last = {item.stage.feature: i for i, item in enumerate(items) if isinstance(item, Placed) and not finishes(item.stage)}
+    kept: dict[str, FeatureType] = {}
+
+    def mended(type_: ElementType) -> ElementType:
+        mended_ = type_.replace(**{name: t for name, t in kept.items() if name in type_})
+        return mended_ if size is None or type_.batch is None else mended_.with_batch(0)
+
+    done: list[Node | Placed] = []
+    for i, item in enumerate(items):
+        if isinstance(item, Placed):
+            feature = item.stage.feature
+            if finishes(item.stage) and i > last.get(feature, -1):
+                kept.setdefault(feature, item.before[feature])
+            else:
+                done.append(Placed(item.stage, mended(item.before), mended(item.after)))
+        elif isinstance(item, Batch) and size is not None:
+            done.append(replace(item, out=mended(item.out), size=size, remainder="keep"))
+        elif isinstance(item, Emit):
+            out = mended(item.out)
+            done.append(Emit(out, Output(x={name: name for name in pictures(out)}, y=None)))
+        else:
+            done.append(replace(item, out=mended(item.out)))
+    return pack(plan, done)
+
+
+def pictures(type_: ElementType) -> tuple[str, ...]:
+    """The features that can be looked at: images, then masks."""
+    return tuple(name for kind in ("image", "mask") for name, t in type_.items() if t.kind == kind)
+
+
+def with_index(plan: Plan) -> Plan:
+    """A compiled plan that hands over as well what the index says of each example."""
+    nodes = list(plan.nodes)
+    at = next(i for i, node in enumerate(nodes) if isinstance(node, Emit))
+    emit = nodes[at]
+    names = {name: name for name in (*pictures(emit.out), *INDEX)}
+    nodes[at] = Emit(emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
+    return plan.with_nodes(nodes)

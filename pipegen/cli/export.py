@@ -1,0 +1,90 @@
+"""`pipegen export`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, say, start_tensorflow
+from pipegen.cli.failures import CannotRun
+
+if TYPE_CHECKING:
+    from pipegen.backend.export import Exported
+
+
+def export(
+    spec: SpecFile,
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write; it is made, and must be empty.")],
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
+    examples: Annotated[int, typer.Option("--examples", min=1, help="How many, in the order of the first epoch.")] = 32,
+    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="All examples of each epoch, whatever --examples says.")] = False,
+    draws: Annotated[int, typer.Option("--draws", min=1, help="Augmented versions of each, from as many epochs.")] = 1,
+    epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
+    image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="What to write; a PNG keeps every pixel.")] = "png",
+    quality: Annotated[int, typer.Option("--quality", min=1, max=100, help="Of a JPEG.")] = 95,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What file names begin with.")] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Take a folder that is not empty, and replace files of the same names.")
+    ] = False,
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Write augmented examples as image files, and what was drawn for each.
+
+    The folder gets an image for each example, masks beside it, and `metadata.jsonl`: a line for each image with its source
+    file, its place in the epoch, its class, and the drawn parameters of every random step, such as
+    "random_rotation.degrees": -12.3. The pixels are those that training sees in that place, before `rescale`, `normalize`
+    and `standardize` at the end; what is then not from 0 to 255 is mapped to it, and the table says from where.
+
+    Examples:
+      pipegen export flowers.pipegen.yaml augmented/
+      pipegen export flowers.pipegen.yaml augmented/ --examples 10 --draws 5
+      pipegen export flowers.pipegen.yaml epoch7/ --whole-epoch --epoch 7 --format jpeg --quality 90
+    """
+    loaded = load_spec(spec, sets)
+    chosen = choose_split(loaded.plans, split)
+    if all(t.kind not in ("encoded", "image") for _, t in loaded.plans[chosen].read.items()):
+        raise CannotRun("an export writes images, and the data of this spec has none", "`pipegen explain` shows what the model is given")
+    _check_folder(folder, overwrite)
+    start_tensorflow()
+    from pipegen.pipeline import build
+
+    with progress("listing") as listed:
+        pipe = build(loaded, progress=listed)
+    count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
+    with progress("writing", count * draws) as written:
+        try:
+            done = pipe.export(
+                folder,
+                chosen,
+                examples=None if whole_epoch else examples,
+                draws=draws,
+                epoch=epoch,
+                form=image_format,
+                quality=quality,
+                prefix=prefix,
+                overwrite=overwrite,
+                progress=written,
+            )
+        except ValueError as error:
+            raise CannotRun(str(error)) from None
+    _tell(done, chosen, draws)
+
+
+def _check_folder(folder: str, overwrite: bool) -> None:
+    """Say at once what would only be found out when the data has been listed."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise CannotRun(f"cannot write into {folder}: it is a file")
+    if not overwrite and os.path.isdir(folder) and os.listdir(folder):
+        raise CannotRun(f"{folder} is not empty", "choose another folder, or replace files of the same names with `--overwrite`")
+
+
+def _tell(done: Exported, split: str, draws: int) -> None:
+    say(f"wrote {len(done.files)} images of split {split} and {done.table}")
+    if draws > 1 and done.epochs == 1:
+        say(f"  one version each: no step of split {split} draws anything from epoch to epoch")
+    if done.missing:
+        say(f"  {done.missing} are not there: damaged, or in a last batch that is left out of that epoch")
+    for name, (low, high) in done.scaled.items():
+        say(f"  values of `{name}` were mapped from [{low:g}, {high:g}] to levels from 0 to 255")

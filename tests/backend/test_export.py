@@ -1,0 +1,219 @@
+"""Exported examples: the pixels that training sees, and the numbers that made them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from pipes import RESIZE, SIZE, epoch_of, pipeline, shared
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from pipegen.pipeline import Pipeline
+
+pytestmark = pytest.mark.tf
+
+Array = np.ndarray[Any, Any]
+
+STEPS: list[Any] = [
+    RESIZE,
+    {"random_rotation": {"degrees": 25}},
+    "random_flip",
+    {"random_posterization": {"bits": [2, 7], "probability": 0.5}},
+    {"normalize": {"preset": "tf"}},
+]
+
+
+@pytest.fixture(scope="module")
+def pipe(photo_folder: Path) -> Pipeline:
+    return pipeline(photo_folder, transforms=STEPS)
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def pixels(folder: Path, line: dict[str, Any], feature: str = "") -> Array:
+    from PIL import Image
+
+    with Image.open(folder / line[f"{feature}_file_name" if feature else "file_name"]) as image:
+        return np.asarray(image)
+
+
+def seen(pipe: Pipeline, epoch: int) -> tuple[Array, Array]:
+    """An epoch as training sees it, back from -1..1 to bytes, and its labels."""
+    x, y = epoch_of(pipe, epoch)
+    return np.rint((x + 1) * 127.5).astype(np.uint8), y
+
+
+@pytest.mark.smoke
+def test_a_whole_epoch_is_what_training_sees(pipe: Pipeline, tmp_path: Path) -> None:
+    counted: list[int] = []
+    done = pipe.export(tmp_path / "out", examples=None, epoch=2, progress=counted.append)
+    images, labels = seen(pipe, 2)
+    table = lines(tmp_path / "out")
+    assert [line["position"] for line in table] == list(range(len(images)))
+    assert counted[-1] == len(images)
+    assert done.files == tuple(line["file_name"] for line in table)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted([*done.files, "metadata.jsonl"])
+    for line, image, label in zip(table, images, labels, strict=True):
+        np.testing.assert_array_equal(pixels(tmp_path / "out", line), image)
+        assert line["label"] == pipe.class_names[label] == line["source"].split("/")[0]
+        assert (line["split"], line["epoch"]) == ("train", 2)
+    assert done.scaled == {}
+    assert done.missing == 0
+
+
+def test_draws_are_versions_of_the_same_examples(pipe: Pipeline, tmp_path: Path) -> None:
+    done = pipe.export(tmp_path, examples=5, draws=3, prefix="a_")
+    table = lines(tmp_path)
+    versions: dict[str, list[int]] = {}
+    for line in table:
+        assert line["file_name"].startswith("a_" + line["source"].split("/")[0])
+        np.testing.assert_array_equal(pixels(tmp_path, line), seen(pipe, line["epoch"])[0][line["position"]])
+        versions.setdefault(line["source"], []).append(line["epoch"])
+    assert [line["position"] for line in table[:5]] == list(range(5)), "the first of the first epoch"
+    assert len(versions) == 5
+    assert sum(map(len, versions.values())) == 15 - done.missing
+    assert all(epochs == sorted(set(epochs)) for epochs in versions.values())
+
+
+def test_the_parameters_make_the_pixels(pipe: Pipeline, photo_folder: Path, tmp_path: Path) -> None:
+    """What the table says, written as steps that draw nothing, gives the same picture."""
+    pipe.export(tmp_path, examples=9)
+    table = lines(tmp_path)
+    assert {line["parameters"]["random_posterization.applied"] for line in table} == {True, False}
+    alone = [each for each in table if not each["parameters"]["random_posterization.applied"]]
+    assert all("random_posterization.bits" not in each["parameters"] for each in alone)
+    line = next(each for each in table if each["parameters"]["random_flip.horizontal"] and each not in alone)
+    drawn = line["parameters"]
+    assert set(drawn) == {"random_rotation.degrees", "random_flip.horizontal", "random_posterization.applied", "random_posterization.bits"}
+    steps: list[Any] = [RESIZE, {"rotation": {"degrees": drawn["random_rotation.degrees"]}}, "flip"]
+    steps.append({"posterization": {"bits": drawn["random_posterization.bits"]}})
+    plain = pipeline(photo_folder, transforms=steps, shuffle="none")
+    record = plain._manifest.keys("train").index(line["source"])
+    np.testing.assert_array_equal(pixels(tmp_path, line), plain.peek("train", record + 1)[0][-1])
+
+
+def test_a_crop_out_of_images_of_any_size(photo_folder: Path, tmp_path: Path) -> None:
+    from pipegen.backend.preview import original
+
+    steps = [{"resize": {"shorter_side": 30}}, {"random_crop": {"size": 20}}]
+    pipe = pipeline(photo_folder, transforms=steps)
+    pipe.export(tmp_path / "a", examples=3)
+    executor = pipe._engine.executor("train")
+    for line in lines(tmp_path / "a"):
+        at = line["parameters"]
+        assert (at["random_crop.height"], at["random_crop.width"]) == (20, 20)
+    assert len({str(line["parameters"]) for line in lines(tmp_path / "a")}) == 3
+    pipe = pipeline(photo_folder, transforms=[{"random_crop": {"size": 20}}])
+    pipe.export(tmp_path / "b", examples=3)
+    for line in lines(tmp_path / "b"):
+        whole = original(executor, pipe._manifest.keys("train").index(line["source"]), "image")
+        top, left = (line["parameters"][f"random_crop.{side}"] for side in ("top", "left"))
+        np.testing.assert_array_equal(pixels(tmp_path / "b", line), whole[top : top + 20, left : left + 20])
+
+
+def test_mixing_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
+    """Batches that begin inside groups, in an epoch that goes on through the permutation: there the batch has to stay as it is."""
+    own: dict[str, Any] = {"output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}, "epoch": {"steps": 4}}
+    pipe = pipeline(photo_folder, transforms=[RESIZE, {"mixup": {"alpha": 1, "probability": 0.8}}], **own)
+    assert pipe._engine.executor("train").wide == 16
+    pipe.export(tmp_path, examples=17)
+    plain = shared(photo_folder, transforms=[RESIZE], shuffle="none", batch={"size": 1})
+    images = dict(zip(plain._manifest.keys("train"), epoch_of(plain, 0)[0], strict=True))
+    mixed = epoch_of(pipe, 0)[0]
+    table = lines(tmp_path)
+    for line in table:
+        share, partner = line["parameters"]["mixup.own_share"], line["parameters"].get("mixup.partner")
+        assert (partner is None) == (share == 1)
+        other = 0 if partner is None else (1 - share) * images[partner].astype(np.float64)
+        np.testing.assert_allclose(pixels(tmp_path, line), share * images[line["source"]] + other, atol=0.51)
+        np.testing.assert_allclose(pixels(tmp_path, line), mixed[line["position"]], atol=0.51)
+    assert 0 < sum("mixup.partner" in line["parameters"] for line in table) < 17
+
+
+def test_two_images_numbers_and_values_that_are_no_levels(tmp_path: Path) -> None:
+    import pipegen
+
+    rng = np.random.default_rng(0)
+    data = {
+        "image": rng.random((6, 16, 16, 1)).astype(np.float32),
+        "depth": rng.integers(0, 256, (6, 16, 16, 3)).astype(np.uint8),
+        "age": np.array([1.5, np.nan, 3, 4, 5, 6], np.float32),
+    }
+    spec = {
+        "pipegen": 1,
+        "source": {"arrays": {"features": {"image": {"kind": "image"}, "depth": {"kind": "image"}, "age": {"kind": "tensor"}}}},
+        "splits": {"parts": {"train": 5, "validation": 1}},
+        "transforms": ["random_flip"],
+        "batch": {"size": 5},
+        "output": {"x": ["image", "depth"], "y": "age", "dtype": "float32"},
+    }
+    pipe = pipegen.build(spec, data=data, runtime={"jit": "never"})
+    done = pipe.export(tmp_path / "train")
+    (x, depth), _ = pipe.peek("train", 5)
+    low, high = done.scaled["image"]
+    assert low <= data["image"].min() < 0.1 < 0.9 < data["image"].max() <= high
+    table = lines(tmp_path / "train")
+    for line, image, other in zip(table, x, depth, strict=True):
+        assert line["image_scaled_from"] == [low, high]
+        np.testing.assert_array_equal(pixels(tmp_path / "train", line), np.rint((image[..., 0].astype(float) - low) * (255 / (high - low))))
+        np.testing.assert_array_equal(pixels(tmp_path / "train", line, "depth"), other)
+        age = data["age"][int(line["source"])]
+        assert line["age"] is None if np.isnan(age) else line["age"] == age
+        assert line["file_name"].startswith(f"row-{line['source']}-")
+    assert len(table) == 5
+    evaluated = pipe.export(tmp_path / "validation", "validation", draws=3, form="jpeg", quality=80)
+    assert evaluated.epochs == len(evaluated.files) == 1, "nothing is drawn there"
+    assert evaluated.files[0].endswith(".jpg")
+
+
+def test_a_mask_keeps_its_ids() -> None:
+    import io
+
+    from PIL import Image
+
+    from pipegen.backend.pictures import encode_image, encode_mask
+
+    for most in (3, 255, 300):
+        mask: Array = np.arange(12).reshape(3, 4, 1) * most // 11
+        with Image.open(io.BytesIO(encode_mask(mask))) as image:
+            np.testing.assert_array_equal(np.asarray(image), mask[..., 0])
+    with pytest.raises(ValueError, match="4 channels is no JPEG"):
+        encode_image(np.zeros((2, 2, 4), np.uint8), "jpeg", 90)
+
+
+def test_what_is_refused(pipe: Pipeline, photo_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("kept")
+    with pytest.raises(FileExistsError, match="not empty"):
+        pipe.export(tmp_path / "full")
+    assert pipe.export(tmp_path / "full", examples=1, overwrite=True).files
+    assert (tmp_path / "full" / "mine.txt").read_text() == "kept"
+    for own in ({"examples": 0}, {"draws": 0}, {"epoch": -1}, {"form": "gif"}, {"quality": 0}, {"prefix": "a/b"}):
+        with pytest.raises(ValueError, match=r"export|format|prefix"):
+            pipe.export(tmp_path / "none", **own)
+    with pytest.raises(ValueError, match="become part of the data"):
+        pipe.export(photo_folder / "augmented")
+    with pytest.raises(KeyError, match="there is no split"):
+        pipe.export(tmp_path / "none", "test")
+    assert not (tmp_path / "none").exists()
+
+
+def test_damaged_files(photo_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(photo_folder, tmp_path / "photos")
+    skips: dict[str, Any] = {"errors": {"decode": {"skip": {"max_fraction": 0.2}}}}
+    pipe = pipeline(folder, transforms=[RESIZE, "random_flip"], shuffle="none", **skips)
+    hurt = Path(pipe.files("train")[1])
+    hurt.write_bytes(hurt.read_bytes()[:300])
+    assert pipe.export(tmp_path / "few", examples=4).missing == 1
+    assert [line["position"] for line in lines(tmp_path / "few")] == [0, 2, 3]
+    assert pipe.export(tmp_path / "all", examples=None).missing == 0
+    table = lines(tmp_path / "all")
+    assert [line["position"] for line in table] == list(range(32))
+    assert table[1]["source"] == table[2]["source"] != hurt.name, "another one stands in, as in training"
+    assert all(pixels(tmp_path / "all", line).shape == (SIZE, SIZE, 3) for line in table)
