@@ -133,7 +133,7 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            if x.kind in ("image", "encoded") and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage)):
+            if x.decoded_kind == "image" and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage)):
                 found.append((number, stage, x))
         before = node.out
     return found

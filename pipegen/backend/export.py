@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -274,10 +273,6 @@ def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
     if several:
         return [classes[i] if i < len(classes) else i for i in np.flatnonzero(value).tolist()]
     plain = value.tolist()
-    if isinstance(plain, list):
-        return [_named(part, (), several=False) for part in value]
-    if isinstance(plain, float) and math.isnan(plain):
-        return None
     return classes[plain] if isinstance(plain, int) and plain < len(classes) else plain
 
 

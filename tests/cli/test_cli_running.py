@@ -55,6 +55,37 @@ def test_preview_of_damaged_files(cli: Cli, good: Path, photos: Path, tmp_path: 
     assert (tmp_path / "sheet.png").exists()
 
 
+def test_export_writes_images_and_a_table(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    result = cli("export", "good.pipegen.yaml", "out", "--examples", "3", "--draws", "2", "--format", "jpeg", "--prefix", "new_")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("wrote 6 images of split train and out/metadata.jsonl")
+    table = [json.loads(line) for line in (tmp_path / "out" / "metadata.jsonl").read_text().splitlines()]
+    assert {len({each["source"] for each in table}), *(each["parameters"]["random_flip.horizontal"] for each in table)} == {3, True, False}
+    for line in table:
+        assert line["file_name"].startswith(f"new_{line['label']}-")
+        with Image.open(tmp_path / "out" / line["file_name"]) as image:
+            assert (image.format, image.size) == ("JPEG", (16, 16))
+    again = cli("export", "good.pipegen.yaml", "out")
+    assert again.exit_code == 2
+    assert "out is not empty" in again.stderr
+    assert "--overwrite" in again.stderr
+    inside = cli("export", "good.pipegen.yaml", "photos/new", "--split", "validation")
+    assert inside.exit_code == 2
+    assert "would become part of the data" in inside.stderr
+    assert not (photos / "new").exists()
+
+
+def test_export_of_a_damaged_file(cli: Cli, good: Path, photos: Path) -> None:
+    for path in photos.rglob("*.jpg"):
+        path.write_bytes(path.read_bytes()[:200])
+    result = cli("export", "good.pipegen.yaml", "out", "--whole-epoch")
+    assert result.exit_code == 1
+    assert f"cannot decode {photos}/" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_a_spec_without_data_is_1(cli: Cli, good: Path) -> None:
     result = cli("preview", "good.pipegen.yaml")
     assert result.exit_code == 1
