@@ -23,7 +23,7 @@ what `to_spec` lists. The `validation` subset is neither augmented nor shuffled.
 
 What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: whitening and featurewise
 statistics that were not fitted, Python functions other than the `preprocess_input` of `keras.applications`, shifts by whole numbers or
-lists, splines above order 1, `save_to_dir` and `color_mode="rgba"`.
+lists, splines above order 1 and `color_mode="rgba"`.
 
 `fit` knows how long an epoch is, so leave `steps_per_epoch` out; with a smaller number Keras 3 cuts every other epoch short.
 

@@ -49,9 +49,9 @@ class Flows(Arguments):
             shuffle: A new order in every epoch.
             sample_weight: A weight for each image; needs `y`.
             seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
-            save_to_dir: Not supported: `pipeline.preview()` shows augmented images.
-            save_prefix: For `save_to_dir`.
-            save_format: For `save_to_dir`.
+            save_to_dir: A folder for every image that is handed over; `pipegen export` writes as well what was drawn for each.
+            save_prefix: What the names of those files begin with.
+            save_format: Their format: `png`, `jpeg` or another one of Pillow's.
             ignore_class_split: Accept that the subsets hold different targets.
             subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
 
@@ -68,7 +68,7 @@ class Flows(Arguments):
 
         from pipegen.compat.iterators import NumpyArrayIterator
 
-        _check(self, save_to_dir, subset)
+        _check(self, subset)
         images, misc = _images(x)
         beside = {"y": y, "sample_weight": sample_weight}
         arrays = {name: np.asarray(value) for name, value in beside.items() if value is not None}
@@ -96,6 +96,7 @@ class Flows(Arguments):
             shuffle=shuffle,
             seed=seed,
             subset=subset,
+            saves=(save_to_dir, save_prefix, save_format),
         )
 
     def flow_from_directory(
@@ -129,9 +130,9 @@ class Flows(Arguments):
             batch_size: Images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
             seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
-            save_to_dir: Not supported: `pipeline.preview()` shows augmented images.
-            save_prefix: For `save_to_dir`.
-            save_format: For `save_to_dir`.
+            save_to_dir: A folder for every image that is handed over; `pipegen export` writes as well what was drawn for each.
+            save_prefix: What the names of those files begin with.
+            save_format: Their format: `png`, `jpeg` or another one of Pillow's.
             follow_links: Whether linked folders are entered.
             subset: `validation` is the first `validation_split` of the files of each class, neither augmented nor shuffled; `training` is
                 the rest.
@@ -148,7 +149,7 @@ class Flows(Arguments):
         """
         from pipegen.compat.iterators import DirectoryIterator
 
-        _check(self, save_to_dir, subset)
+        _check(self, subset)
         height, width = target_size
         spec = spec_of(
             self,
@@ -179,7 +180,8 @@ class Flows(Arguments):
             "follow_links": follow_links,
         }
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
-        return DirectoryIterator(self, spec, split, settings, shuffle=shuffle, seed=seed, subset=subset)
+        saves = (save_to_dir, save_prefix, save_format)
+        return DirectoryIterator(self, spec, split, settings, shuffle=shuffle, seed=seed, subset=subset, saves=saves)
 
     def flow_from_dataframe(
         self,
@@ -218,9 +220,9 @@ class Flows(Arguments):
             batch_size: Images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
             seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
-            save_to_dir: Not supported: `pipeline.preview()` shows augmented images.
-            save_prefix: For `save_to_dir`.
-            save_format: For `save_to_dir`.
+            save_to_dir: A folder for every image that is handed over; `pipegen export` writes as well what was drawn for each.
+            save_prefix: What the names of those files begin with.
+            save_format: Their format: `png`, `jpeg` or another one of Pillow's.
             subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
             interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
             validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning.
@@ -237,7 +239,7 @@ class Flows(Arguments):
         """
         from pipegen.compat.iterators import DataFrameIterator
 
-        _check(self, save_to_dir, subset)
+        _check(self, subset)
         if weight_col is not None and class_mode is None:
             raise ValueError("`weight_col` weighs the loss, which needs targets: give a `class_mode`")
         checks = {"validate_filenames": validate_filenames}
@@ -261,7 +263,8 @@ class Flows(Arguments):
             "class_mode": class_mode,
             "interpolation": interpolation,
         }
-        return DataFrameIterator(self, spec, frame, settings, shuffle=shuffle, seed=seed, subset=subset)
+        saves = (save_to_dir, save_prefix, save_format)
+        return DataFrameIterator(self, spec, frame, settings, shuffle=shuffle, seed=seed, subset=subset, saves=saves)
 
     def to_spec(
         self,
@@ -325,11 +328,8 @@ class Flows(Arguments):
         )
 
 
-def _check(generator: Arguments, save_to_dir: str | None, subset: str | None) -> None:
+def _check(generator: Arguments, subset: str | None) -> None:
     """What both flows ask of their arguments, and of the generator."""
-    if save_to_dir is not None:
-        why = "a flow writes no files"
-        raise UnsupportedArgument("save_to_dir", why, "look at augmented images with `.pipeline.preview()`, or save them with `save_img`")
     if subset not in (None, "training", "validation"):
         raise ValueError(f"`subset` is 'training', 'validation' or None, got {subset!r}")
     if subset is not None and not generator._validation_split:

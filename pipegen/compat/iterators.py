@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pipegen
 from pipegen.backend.derived import DerivedDataset
+from pipegen.compat.saving import Saving
 from pipegen.compat.specs import UNLABELLED
 from pipegen.compat.whitening import with_matrix
 
@@ -42,8 +43,11 @@ class BatchIterator(DerivedDataset):
         image_shape: The shape of an image.
         data_format: Where its channels stand.
         dtype: The dtype of images.
-        subset: As it was given.
+        subset: As it was given, as are `save_to_dir`, `save_prefix` and `save_format`.
     """
+
+    _numbered = False
+    """Whether the pipeline gives images with their rows."""
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class BatchIterator(DerivedDataset):
         shuffle: bool,
         seed: int | None,
         subset: str | None,
+        saves: tuple[str | None, str, str] = (None, "", "png"),
     ) -> None:
         self.pipeline = pipe
         self.image_data_generator = generator
@@ -68,7 +73,10 @@ class BatchIterator(DerivedDataset):
         self._walk: Iterator[Any] | None = None
         self._ahead: tuple[int, int, Iterator[Any]] | None = None
         self._pass = pipe[split]
-        self.dataset: tf.data.Dataset = self._complete(self._pass)
+        self.save_to_dir, self.save_prefix, self.save_format = saves
+        self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
+        saved = self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered)
+        self.dataset: tf.data.Dataset = self._complete(saved)
         own = self.dataset is not self._pass
         super().__init__(self.dataset if own else self._pass._pipegen_plain, self._pass._pipegen_translate, self._pass.cardinality())
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
@@ -96,7 +104,7 @@ class BatchIterator(DerivedDataset):
     def _endless(self) -> Iterator[Any]:
         while True:
             for batch in self._pass:
-                yield self._arrays(_numpy(batch))
+                yield self._handed_over(batch)
 
     def __next__(self) -> Any:
         if self._walk is None:
@@ -124,7 +132,13 @@ class BatchIterator(DerivedDataset):
         walk = self._ahead[2]
         batch = next(walk)
         self._ahead = (epoch, index + 1, walk)
-        return self._arrays(_numpy(batch))
+        return self._handed_over(batch)
+
+    def _handed_over(self, batch: Any) -> Any:
+        arrays = _numpy(batch)
+        if self._saving is not None:
+            self._saving.write(*(arrays if self._numbered else [_first(arrays)]))
+        return self._arrays(arrays)
 
     def _epoch(self) -> int:
         """The epoch that stands open."""
@@ -151,6 +165,8 @@ class NumpyArrayIterator(BatchIterator):
         sample_weight: Their weights, or `None`.
         x_misc: The arrays that go along.
     """
+
+    _numbered = True
 
     def __init__(
         self,
@@ -261,6 +277,8 @@ class DataFrameIterator(BatchIterator):
         sample_weight: The weights, or `None`.
         class_mode: As it was given, as are `target_size`, `color_mode` and `interpolation`.
     """
+
+    _numbered = True
 
     directory: str | None
     class_mode: str | None

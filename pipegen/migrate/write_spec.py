@@ -71,8 +71,8 @@ class Writer:
                 self._report_unpacked(each)
             if each.get("save_to_dir") is not None:
                 line = each.args["save_to_dir"].node.lineno
-                message = "`save_to_dir` has no equivalent: no images are written while the model trains"
-                self.findings.add("PG630", line, message, "`pipegen preview` writes a sheet of augmented draws")
+                message = "`save_to_dir` is left out: no images are written while the model trains"
+                self.findings.add("PG630", line, message, "`pipegen export` writes augmented images, and what was drawn for each")
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):

@@ -272,10 +272,35 @@ def test_arguments_that_do_not_fit_together() -> None:
         split.flow(X, np.arange(13), subset="training")
 
 
+def test_images_are_saved(folder: Path, tmp_path: Path) -> None:
+    """Each image that is handed over, by `next` and on the way to `fit`, as Keras stretches it; names never meet."""
+    generator = ImageDataGenerator(rotation_range=30, rescale=1 / 255)
+    flow = generator.flow(X, Y, batch_size=5, seed=3, save_to_dir=str(tmp_path / "new" / "a"), save_prefix="aug")
+    assert (flow.save_to_dir, flow.save_prefix, flow.save_format) == (str(tmp_path / "new" / "a"), "aug", "png")
+    before = np.random.get_state()[1].tolist()  # type: ignore[index,union-attr]
+    images, y = next(flow)
+    rows = [int(np.flatnonzero((target == Y).all(1))[0]) for target in y]
+    for row, image in zip(rows, images, strict=True):
+        (path,) = (tmp_path / "new" / "a").glob(f"aug_{row}_*.png")
+        stretched = (image - image.min()) / (image.max() - image.min()) * 255
+        with Image.open(path) as saved:
+            np.testing.assert_allclose(np.asarray(saved), stretched, atol=1)
+    flow.reset()
+    assert len(list(flow.dataset)) == 3
+    assert len(list((tmp_path / "new" / "a").iterdir())) == 5 + 13
+    assert np.random.get_state()[1].tolist() == before, "no seed is spent on names"  # type: ignore[index,union-attr]
+    settings: dict[str, Any] = {"target_size": (8, 9), "batch_size": 4, "class_mode": None, "shuffle": False}
+    files = ImageDataGenerator().flow_from_directory(folder, **settings, save_to_dir=tmp_path / "b", save_format="jpeg")
+    next(files)
+    next(files)
+    names = sorted(p.name for p in (tmp_path / "b").iterdir())
+    assert [name.split("_")[1] for name in names] == [str(i) for i in range(8)]
+    with Image.open(tmp_path / "b" / names[0]) as saved:
+        assert (saved.format, saved.size) == ("JPEG", (9, 8))
+
+
 def test_what_flows_do_not_do(folder: Path) -> None:
     generator = ImageDataGenerator(validation_split=0.5)
-    with pytest.raises(UnsupportedArgument, match="`save_to_dir`"):
-        generator.flow(X, save_to_dir="out")
     with pytest.raises(UnsupportedArgument, match="`subset`"):
         generator.flow_from_directory(folder, classes=["."], class_mode=None, subset="training")
     with pytest.raises(UnsupportedArgument, match="`featurewise_center`"):
