@@ -30,7 +30,7 @@ def export(
     ] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Write augmented examples as image files, and what was drawn for each.
+    """Write augmented examples as files, and what was drawn.
 
     The folder gets an image for each example, masks beside it, and `metadata.jsonl`: a line for each image with its source
     file, its place in the epoch, its class, and the drawn parameters of every random step, such as
