@@ -44,7 +44,7 @@ def export(
     """
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    if all(t.kind not in ("encoded", "image") for _, t in loaded.plans[chosen].read.items()):
+    if all(t.decoded_kind != "image" for _, t in loaded.plans[chosen].read.items()):
         raise CannotRun("an export writes images, and the data of this spec has none", "`pipegen explain` shows what the model is given")
     _check_folder(folder, overwrite)
     start_tensorflow()

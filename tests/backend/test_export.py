@@ -133,27 +133,30 @@ def test_mixing_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
     assert 0 < sum("mixup.partner" in line["parameters"] for line in table) < 17
 
 
-def test_numbers_and_values_that_are_no_levels(tmp_path: Path) -> None:
+def test_masks_numbers_and_values_that_are_no_levels(tmp_path: Path) -> None:
     import pipegen
 
     rng = np.random.default_rng(0)
-    data = {"image": rng.random((6, 16, 16, 1)).astype(np.float32), "age": np.array([1.5, 2, 3, 4, 5, 6], np.float32)}
+    mask = rng.integers(0, 3, (6, 16, 16, 1)).astype(np.uint8)
+    data = {"image": rng.random((6, 16, 16, 1)).astype(np.float32), "mask": mask, "age": np.array([1.5, 2, 3, 4, 5, 6], np.float32)}
     spec = {
         "pipegen": 1,
-        "source": {"arrays": {"features": {"image": {"kind": "image"}, "age": {"kind": "tensor"}}}},
+        "source": {"arrays": {"features": {"image": {"kind": "image"}, "mask": {"kind": "mask", "classes": 3}, "age": {"kind": "tensor"}}}},
         "splits": {"parts": {"train": 5, "validation": 1}},
         "transforms": ["random_flip"],
         "batch": {"size": 5},
-        "output": {"y": "age"},
+        "output": {"y": {"mask": "mask", "age": "age"}, "encode": {"mask": "one_hot"}},
     }
     pipe = pipegen.build(spec, data=data, runtime={"jit": "never"})
     done = pipe.export(tmp_path / "train")
     low, high = done.scaled["image"]
     assert low <= data["image"].min() < 0.1 < 0.9 < data["image"].max() <= high
     table = lines(tmp_path / "train")
-    for line, image in zip(table, pipe.peek("train", 5)[0], strict=True):
+    images, y = pipe.peek("train", 5)
+    for line, image, encoded in zip(table, images, y["mask"], strict=True):
         assert line["image_scaled_from"] == [low, high]
         np.testing.assert_array_equal(pixels(tmp_path / "train", line), np.rint((image[..., 0].astype(float) - low) * (255 / (high - low))))
+        np.testing.assert_array_equal(pixels(tmp_path / "train", line, "mask"), encoded.argmax(-1))
         assert line["age"] == data["age"][int(line["source"])]
         assert line["file_name"].startswith(f"row-{line['source']}-")
     assert len(table) == 5
