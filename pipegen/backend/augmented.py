@@ -26,6 +26,11 @@ def finishes(stage: s.Stage) -> bool:
     return isinstance(stage, (s.Pointwise, s.ChannelsFirst, s.EncodeLabel))
 
 
+def varies(split: str, plan: Plan) -> bool:
+    """Whether the examples of a split differ from epoch to epoch: only training goes on to the next."""
+    return split == "train" and bool(plan.index.draws)
+
+
 def augmented(plan: Plan, size: int | None) -> Plan:
     """The plainest plan of a split without the stages that finish an image, whose pictures are all that it hands over.
 

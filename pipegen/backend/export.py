@@ -147,11 +147,6 @@ class _Source:
         return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
 
     @property
-    def draws(self) -> bool:
-        """Whether epochs differ in more than their order."""
-        return self.split == "train" and bool(self.plain.index.draws)
-
-    @property
     def _slots_of_an_epoch(self) -> int:
         order = self.order
         cut = order.remainder == "drop" or order.epoch_steps is not None
@@ -160,7 +155,7 @@ class _Source:
     @cached_property
     def slots(self) -> dict[int, set[int]]:
         """The positions in each epoch that are wanted."""
-        epochs = range(self.wanted.epoch, self.wanted.epoch + (self.wanted.draws if self.draws else 1))
+        epochs = range(self.wanted.epoch, self.wanted.epoch + (self.wanted.draws if a.varies(self.split, self.plain) else 1))
         if self.whole:
             return {epoch: set(range(self._slots_of_an_epoch)) for epoch in epochs}
         first = self._records(self.wanted.epoch)[: self.wanted.examples]

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
-from pipegen.backend.augmented import finishes
+from pipegen.backend.augmented import finishes, varies
 from pipegen.backend.lower import apply_stage
 from pipegen.backend.mixing import group_of
 from pipegen.backend.overlay import overlay
@@ -37,7 +37,7 @@ def contact_sheet(
         engine: Runs the spec.
         split: The split.
         rows: How many originals, spread over the split.
-        draws: Augmented versions of each, from as many epochs; off the training split one.
+        draws: Augmented versions of each, from as many epochs; one where nothing is drawn from epoch to epoch.
         first_epoch: The epoch of the first version.
         cell: The longer side of a picture on the sheet, in pixels.
         progress: Called with how many rows are done.
@@ -50,7 +50,7 @@ def contact_sheet(
         raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
     executor = engine.executor(split)
     feature = _image_feature(executor)
-    draws = draws if split == "train" else 1
+    draws = draws if varies(split, executor.plan) else 1
     records = _spread(engine.manifest.num_examples(split), rows)
     captions = _captions(engine.manifest, split, records)
     drawn: list[list[Image.Image]] = []

@@ -15,7 +15,9 @@ def preview(
     spec: SpecFile,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to show; by default train.")] = None,
     rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many originals, spread over the split.")] = 6,
-    draws: Annotated[int, typer.Option("--draws", min=1, max=50, help="Augmented versions of each, from as many epochs.")] = 5,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, max=50, help="Augmented versions of each, from as many epochs; one where nothing is drawn.")
+    ] = 5,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")
