@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.ops.families.standardizing import StandardizePart
+from pipegen.ops.families.fitted import StepPart
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Emit
@@ -22,7 +22,7 @@ INDEX = ("@epoch", "@slot", "@record", "@draws")
 def finishes(stage: s.Stage) -> bool:
     """Whether a stage at the end only brings an image into the form that a model takes."""
     if isinstance(stage, s.Neighbourhood):
-        return isinstance(stage.ref.step, StandardizePart)
+        return isinstance(stage.ref.step, StepPart)
     return isinstance(stage, (s.Pointwise, s.ChannelsFirst, s.EncodeLabel))
 
 

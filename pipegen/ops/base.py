@@ -19,6 +19,8 @@ from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.inputs import is_standardised as is_standardised
+from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.model import Model as Model
 from pipegen.ops.parts import Part as Part
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
@@ -382,27 +384,6 @@ class PointwiseTransform(Transform):
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.arithmetic(x).is_identity(x)
-
-
-def require_image(step: Transform, x: FeatureType) -> None:
-    """Reject what is not a decoded image.
-
-    Raises:
-        OpError: `PG203` for another kind, `PG204` for a wrong rank.
-    """
-    if x.kind == "encoded":
-        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
-    if x.kind not in step.kinds:
-        raise OpError(
-            "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}"
-        )
-    if len(x.shape) != 3:
-        raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
-
-
-def is_standardised(x: FeatureType) -> bool:
-    """Whether the values were centred, so that 0 is no longer black."""
-    return x.interval is not None and x.interval.low < 0
 
 
 def step_kwargs(step: Transform) -> dict[str, Any]:

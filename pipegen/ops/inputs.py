@@ -1,0 +1,32 @@
+"""What steps ask of the image that enters them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Transform
+    from pipegen.types import FeatureType
+
+
+def require_image(step: Transform, x: FeatureType) -> None:
+    """Reject what is not a decoded image.
+
+    Raises:
+        OpError: `PG203` for another kind, `PG204` for a wrong rank.
+    """
+    if x.kind == "encoded":
+        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
+    if x.kind not in step.kinds:
+        raise OpError(
+            "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}"
+        )
+    if len(x.shape) != 3:
+        raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
+
+
+def is_standardised(x: FeatureType) -> bool:
+    """Whether the values were centred, so that 0 is no longer black."""
+    return x.interval is not None and x.interval.low < 0
