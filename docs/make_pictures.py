@@ -21,6 +21,7 @@ from PIL import Image
 from skimage import data
 
 import pipegen
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 
@@ -31,6 +32,8 @@ PICTURES = Path(__file__).parent / "pictures"
 HEIGHT, WIDTH, GAP = 128, 192, 4
 """Of each image on a picture, and the space between two, in pixels."""
 DRAWS = 4
+PATCH, PATCHES = (24, 36), 1200
+"""The height and width of a small piece, in pixels, and how many there are."""
 PHOTOS = ("chelsea", "rocket", "coffee", "astronaut")
 
 
@@ -43,10 +46,21 @@ def photographs(folder: Path, *, alike: bool) -> None:
         image.resize((2 * WIDTH, 2 * HEIGHT), Image.Resampling.LANCZOS).save(folder / "photo" / f"{i}.png")
 
 
+def patches(folder: Path) -> None:
+    """Many small pieces of the four, for a step that learns how pixels go together."""
+    (folder / "photo").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i in range(PATCHES):
+        image = np.asarray(getattr(data, PHOTOS[i % len(PHOTOS)])())
+        top, left = (int(rng.integers(side - 4 * small)) for side, small in zip(image.shape, PATCH, strict=False))
+        piece = Image.fromarray(image[top : top + 4 * PATCH[0], left : left + 4 * PATCH[1]])
+        piece.resize(PATCH[::-1], Image.Resampling.BOX).save(folder / "photo" / f"{i:04d}.png")
+
+
 def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
     """A pipeline of a worked example of the step alone, on images of the size that the picture shows where it takes any."""
     example = yaml.safe_load(step.examples[0].yaml)
-    size = {"resize": {"size": [2 * HEIGHT, 2 * WIDTH]}}
+    size = {"resize": {"size": list(PATCH) if folder.name == "patches" else [2 * HEIGHT, 2 * WIDTH]}}
     any_size, varies = step.examples[0].given.height is None, "?" in step.examples[0].then
     steps = [*([] if any_size else [size]), example, *([size] if any_size and varies else [])]
     return {
@@ -73,7 +87,7 @@ def picture(step: type[Transform], folder: Path) -> Image.Image:
     made = spec(step, folder)
     pipe = pipegen.build(made)
     images = next(iter(pipe.dataset("train", epoch=1)))[0].numpy()[: DRAWS if step.random else 1]
-    given = [Image.open(folder / "photo" / "0.png")]
+    given = [Image.open(sorted((folder / "photo").iterdir())[0])]
     row = [shown(np.asarray(g)) for g in given] + [shown(i) for i in images]
     sheet = Image.new("RGB", (len(row) * (WIDTH + GAP) - GAP, HEIGHT), "white")
     for i, image in enumerate(row):
@@ -89,12 +103,14 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("pipegen").setLevel(logging.ERROR)  # that photographs are not shuffled is meant
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        alike, different = Path(scratch, "alike"), Path(scratch, "different")
+        alike, different, pieces = Path(scratch, "alike"), Path(scratch, "different"), Path(scratch, "patches")
+        patches(pieces)
         photographs(alike, alike=True)
         photographs(different, alike=False)
         for name in names:
             step = transforms()[name]
-            picture(step, different if issubclass(step, MixingTransform) else alike).save(PICTURES / f"{name}.jpg", quality=80)
+            folder = different if issubclass(step, MixingTransform) else pieces if issubclass(step, FittedTransform) else alike
+            picture(step, folder).save(PICTURES / f"{name}.jpg", quality=80)
             print(name, flush=True)
 
 
