@@ -111,7 +111,9 @@ def _look(file: str) -> _Found:
         return _Found(table, separator, header, image, _root(table, image), label, classes)
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, problem.help or "")
-    raise CannotRun(f"no column of {file} names image files", "one is needed whose every cell is the path of a JPEG, PNG, GIF, BMP or WebP")
+    raise CannotRun(
+        f"no column of {file} names image files", "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF"
+    )
 
 
 def _is_image(cell: str) -> bool:

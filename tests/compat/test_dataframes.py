@@ -140,7 +140,6 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"classes": ["z"]}, ValueError, "no row"),
     ({"shaffle": True}, TypeError, "shaffle"),
     ({"save_to_dir": "out"}, UnsupportedArgument, "save_to_dir"),
-    ({"color_mode": "rgba"}, UnsupportedArgument, "color_mode"),
 ]
 
 

@@ -143,7 +143,7 @@ def test_a_fill_or_spline_that_nothing_uses_is_not_refused() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [({"color_mode": "rgba"}, "color_mode"), ({"class_mode": "input"}, "class_mode"), ({"interpolation": "box"}, "interpolation")],
+    [({"class_mode": "input"}, "class_mode"), ({"interpolation": "box"}, "interpolation")],
 )
 def test_what_no_flow_can_be_asked_for(asked: dict[str, Any], named: str) -> None:
     with pytest.raises(UnsupportedArgument, match=f"`{named}`"):

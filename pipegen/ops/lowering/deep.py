@@ -41,8 +41,8 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
         return read_by_library(contents, channels, 16, exif=exif)
 
     # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.
-    others = [shallow(name) for name in ("GIF", "BMP image", "WebP image")]
-    unknown = [lambda: refused(contents, "is not a PNG, TIFF, PGM or PPM image", tf.uint16), shallow("JPEG")]
+    others = [shallow(name) for name in ("a GIF", "a BMP image", "a WebP image")]
+    unknown = [lambda: refused(contents, "is not a PNG, TIFF, PGM or PPM image", tf.uint16), shallow("a JPEG")]
     image = tf.switch_case(number, [lambda: _png(contents, head, channels), *others, library, library, *unknown])
     image.set_shape([None, None, channels])
     return image
@@ -55,7 +55,7 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
     from pipegen.ops.lowering.library import too_shallow
 
     # TensorFlow would multiply 8 bits by 257 without a word.
-    with sure((head[24] == 16, too_shallow("PNG of 8 bits or less"))):
+    with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
         known = tf.identity(contents)
     if channels != 1:
         return tf.io.decode_png(known, channels, dtype=tf.uint16)

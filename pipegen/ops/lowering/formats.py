@@ -129,7 +129,7 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
     from pipegen.ops.lowering.library import too_deep
 
     # TensorFlow would drop the lower 8 bits without a word.
-    return _read(contents, channels, (head[24] != 16, too_deep("16-bit PNG")))
+    return _read(contents, channels, (head[24] != 16, too_deep("a 16-bit PNG")))
 
 
 def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-_INSTALL = "pip install 'pipegen[tiff]'"
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
 _DEEP_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d+)") + rb"\s")
 """Format, width, height and the highest value of a PGM or PPM file (see pgm(5) and ppm(5) of Netpbm)."""
 _ORIENTATION, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA, _FORMAT = 274, 258, 262, 277, 338, 339
+_SIDES = (256, 257)
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _PREMULTIPLIED = 1, 1
-_TURNS = {2: (False, [1]), 3: (False, [0, 1]), 4: (False, [0]), 5: (True, []), 6: (True, [1]), 7: (True, [0, 1]), 8: (True, [0])}
+_TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
+    2: (False, (1,)), 3: (False, (0, 1)), 4: (False, (0,)), 5: (True, ()), 6: (True, (1,)), 7: (True, (0, 1)), 8: (True, (0,)),
+}  # fmt: skip
 """How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
 
 
@@ -72,14 +74,17 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
 def _read_or_say(contents: bytes, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
     """The pixels and an empty text, or no pixels and what is wrong."""
     import numpy as np
+    from PIL import UnidentifiedImageError
 
     try:
         return np.ascontiguousarray(read(contents, channels, bits, exif=exif)), np.bytes_(b"")
     except UnreadableError as error:
         problem = str(error)
+    except UnidentifiedImageError:
+        problem = "is damaged, or of a kind that Pillow does not read"
     except Exception as error:  # a library meets damage with whatever its code runs into
-        problem = f"is damaged, or of a kind that is not read: {type(error).__name__}: {error}"
-    nothing = np.zeros((0, 0, channels), np.uint8 if bits == 8 else np.uint16)
+        problem = f"is damaged: {type(error).__name__}: {error}"
+    nothing: Any = np.zeros((0, 0, channels), np.uint8 if bits == 8 else np.uint16)
     return nothing, np.bytes_(" ".join(problem.split()).encode())
 
 
@@ -119,19 +124,19 @@ def require_bits(what: str, have: int, bits: int) -> None:
         UnreadableError: What to do about it.
     """
     if have > 8 >= bits:
-        raise UnreadableError(too_deep(f"{have}-bit {what}"))
+        raise UnreadableError(too_deep(f"a {have}-bit {what}"))
     if have <= 8 < bits:
-        raise UnreadableError(too_shallow(f"{have}-bit {what}"))
+        raise UnreadableError(too_shallow(f"a{'n' * (have == 8)} {have}-bit {what}"))
 
 
 def too_deep(what: str) -> str:
     """What is said of a file of more than 8 bits where 8 are asked for."""
-    return f"is a {what}, which `decode` would cut to 8 bits; write `bits: 16` for the feature or `decode: {{bits: 16}}`, or convert it"
+    return f"is {what}, which `decode` would cut to 8 bits; write `bits: 16` for the feature or `decode: {{bits: 16}}`, or convert it"
 
 
 def too_shallow(what: str) -> str:
     """What is said of a file of 8 bits or less where 16 are asked for."""
-    return f"is a {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
+    return f"is {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
 
 
 def _by_pillow(contents: bytes, channels: int) -> Any:
@@ -169,7 +174,7 @@ def _tiff_header(contents: bytes) -> _Header:
     """Read the tags of the first page.
 
     Raises:
-        UnreadableError: For values that are no unsigned whole numbers, or of an odd number of bits.
+        UnreadableError: For a header that is cut short, and for values that are no unsigned whole numbers, or of an odd number of bits.
     """
     from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
@@ -180,6 +185,8 @@ def _tiff_header(contents: bytes) -> _Header:
     tags = ImageFileDirectory_v2(head)
     file.seek(tags.next)
     tags.load(file)
+    if not all(tag in tags for tag in _SIDES):
+        raise UnreadableError("is a TIFF that is cut short")
     bits, formats = _numbers(tags.get(_BITS, (1,))), _numbers(tags.get(_FORMAT, (_UNSIGNED,)))
     if set(formats) - {_UNSIGNED}:
         kind = "floats" if 3 in formats else "signed numbers"
@@ -221,7 +228,7 @@ def _by_tifffile(contents: bytes) -> Any:
     try:
         import tifffile
     except ImportError:
-        raise UnreadableError(f"is a 16-bit TIFF of several channels, which tifffile reads; install it: {_INSTALL}") from None
+        raise UnreadableError("is a 16-bit TIFF of several channels, which tifffile reads; `pip install tifffile`") from None
     try:
         with tifffile.TiffFile(io.BytesIO(contents)) as file:
             page: Any = file.pages[0]
@@ -230,7 +237,7 @@ def _by_tifffile(contents: bytes) -> Any:
     except ValueError as error:
         if "imagecodecs" not in str(error):
             raise
-        raise UnreadableError("is a compressed 16-bit TIFF, for which tifffile needs imagecodecs: pip install imagecodecs") from None
+        raise UnreadableError("is a compressed 16-bit TIFF, for which tifffile needs imagecodecs; `pip install imagecodecs`") from None
 
 
 def _with_channels(pixels: Any, channels: int) -> Any:
@@ -253,7 +260,7 @@ def _with_channels(pixels: Any, channels: int) -> Any:
 def _upright(pixels: Any, orientation: int) -> Any:
     import numpy as np
 
-    transposes, mirrored = _TURNS.get(orientation, (False, []))
+    transposes, mirrored = _TURNS.get(orientation, (False, ()))
     return np.flip(pixels.swapaxes(0, 1) if transposes else pixels, mirrored)
 
 
@@ -261,6 +268,6 @@ def _as_stored(upright: Any, orientation: int) -> Any:
     """What `_upright` undoes."""
     import numpy as np
 
-    transposes, mirrored = _TURNS.get(orientation, (False, []))
+    transposes, mirrored = _TURNS.get(orientation, (False, ()))
     pixels = np.flip(upright, mirrored)
     return pixels.swapaxes(0, 1) if transposes else pixels

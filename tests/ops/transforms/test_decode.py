@@ -161,7 +161,7 @@ def deep() -> bytes:
 @pytest.mark.parametrize(("contents", "text"), [
     (b"", "is empty"),
     (b"hello, this is text", "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image"),
-    (b"II*\x00" + bytes(60), "is damaged, or of a kind that is not read"),
+    (b"II*\x00" + bytes(60), "is a TIFF that is cut short"),
     (deep(), "is a 16-bit PNG"),
     (encode(photo(9, 9).convert("1"), "BMP"), "is a compressed BMP"),
     (b"\xff\xd8\xff", "JPEG"),
