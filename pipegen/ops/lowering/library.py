@@ -24,6 +24,7 @@ _DEEP_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d+)") + rb"\s")
 """Format, width, height and the highest value of a PGM or PPM file (see pgm(5) and ppm(5) of Netpbm)."""
 _ORIENTATION, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA, _FORMAT = 274, 258, 262, 277, 338, 339
 _SIDES = (256, 257)
+_TIFF_MARKS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _PREMULTIPLIED = 1, 1
 _TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
@@ -71,11 +72,12 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
     return image
 
 
-def _read_or_say(contents: bytes, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
+def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
     """The pixels and an empty text, or no pixels and what is wrong."""
     import numpy as np
     from PIL import UnidentifiedImageError
 
+    contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
     try:
         return np.ascontiguousarray(read(contents, channels, bits, exif=exif)), np.bytes_(b"")
     except UnreadableError as error:
@@ -115,6 +117,23 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
         return upright if exif == "apply" else _as_stored(upright, header.orientation)
     pixels = _deep_tiff(contents, header)
     return _with_channels(_upright(pixels, header.orientation) if exif == "apply" else pixels, channels)
+
+
+def bits_of(contents: bytes) -> int:
+    """How many bits a value of a file has: 16, or at most 8 for a format that has no more.
+
+    Args:
+        contents: The bytes of a file of any format that is read; of anything but a TIFF the first 64 and more will do.
+
+    Raises:
+        UnreadableError: For a TIFF of values that are not read.
+    """
+    if contents[:4] == b"\x89PNG":
+        return contents[24] if len(contents) > 24 else 8
+    if contents[:4] in _TIFF_MARKS:
+        return _tiff_header(contents).bits
+    header = _DEEP_HEADER.match(contents)
+    return 16 if header is not None and int(header[4]) > 255 else 8
 
 
 def require_bits(what: str, have: int, bits: int) -> None:
