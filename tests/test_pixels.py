@@ -205,7 +205,8 @@ def test_predictions_and_previews(place: Path) -> None:
 def test_arrays_of_five_channels_of_16_bits() -> None:
     x = np.stack([scan(i, 5) for i in range(12)])
     features = {"image": {"kind": "image", "channels": 5, "bits": 16, "size": [34, 40]}, "label": {"kind": "label"}}
-    steps = [{"random_rotation": {"degrees": 20}}, {"random_crop": {"size": 30}}, {"normalize": {"mean": 30000, "std": [1, 2, 3, 4, 5]}}]
+    turned = {"random_rotation": {"degrees": 20}}
+    steps = [turned, {"random_channel_shift": {"delta": 9000}}, {"random_crop": {"size": 30}}, {"normalize": {"mean": 30000, "std": [1, 2, 3, 4, 5]}}]
     given = spec({"arrays": {"features": features}}, *steps, batch={"size": 4}, output={"y": "label"})
     pipe = pipegen.build(given, data={"image": x, "label": np.arange(12) % 2}, runtime={"jit": "never"})
     held = stream(pipe.validation)[0]

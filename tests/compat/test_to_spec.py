@@ -141,6 +141,12 @@ def test_a_fill_or_spline_that_nothing_uses_is_not_refused() -> None:
     assert steps({"fill_mode": "mirror", "interpolation_order": 3, "horizontal_flip": True}) == [{"random_flip": {"axis": "horizontal"}}]
 
 
+@pytest.mark.parametrize(("mode", "channels"), [("rgb", None), ("rgba", 4), ("grayscale", 1)])
+def test_colour_modes_are_channels(mode: str, channels: int | None) -> None:
+    first = ImageDataGenerator(channel_shift_range=9.0).to_spec("photos", color_mode=mode)["transforms"][0]["decode"]
+    assert first.get("channels") == channels
+
+
 @pytest.mark.parametrize(
     ("asked", "named"),
     [({"class_mode": "input"}, "class_mode"), ({"interpolation": "box"}, "interpolation")],
