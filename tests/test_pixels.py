@@ -206,7 +206,12 @@ def test_arrays_of_five_channels_of_16_bits() -> None:
     x = np.stack([scan(i, 5) for i in range(12)])
     features = {"image": {"kind": "image", "channels": 5, "bits": 16, "size": [34, 40]}, "label": {"kind": "label"}}
     turned = {"random_rotation": {"degrees": 20}}
-    steps = [turned, {"random_channel_shift": {"delta": 9000}}, {"random_crop": {"size": 30}}, {"normalize": {"mean": 30000, "std": [1, 2, 3, 4, 5]}}]
+    steps = [
+        turned,
+        {"random_channel_shift": {"delta": 9000}},
+        {"random_crop": {"size": 30}},
+        {"normalize": {"mean": 30000, "std": [1, 2, 3, 4, 5]}},
+    ]
     given = spec({"arrays": {"features": features}}, *steps, batch={"size": 4}, output={"y": "label"})
     pipe = pipegen.build(given, data={"image": x, "label": np.arange(12) % 2}, runtime={"jit": "never"})
     held = stream(pipe.validation)[0]
@@ -224,3 +229,26 @@ def test_init_says_that_a_folder_and_a_table_have_16_bits(place: Path) -> None:
     assert "\n  - decode: {channels: 1, bits: 16}\n  - resize: {size: [34, 40]}\n" in text
     text, _ = first_table(str(place / "scans.csv"), str(place))
     assert "image: {kind: image, column: file, channels: 1, bits: 16}" in text
+
+
+@pytest.mark.tf
+def test_a_mask_moves_with_a_scan_of_16_bits(tmp_path: Path) -> None:
+    """The mask shows where the scan is bright, and still does after both were turned; one of another size is found out."""
+    for folder in ("scans", "masks"):
+        (tmp_path / folder).mkdir()
+    for i in range(4):
+        tifffile.imwrite(tmp_path / "scans" / f"{i}.tif", scan(i)[..., 0], photometric="minisblack")
+        Image.fromarray((scan(i)[..., 0] > 30000).astype(np.uint8)).save(tmp_path / "masks" / f"{i}.png")
+    features = {
+        "image": {"kind": "image", "path": str(tmp_path / "scans"), **DEEP},
+        "mask": {"kind": "mask", "path": str(tmp_path / "masks")},
+    }
+    turn = {"random_rotation": {"degrees": 40, "interpolation": "nearest"}}
+    given = {"pipegen": 1, "source": {"files": {"features": features}}, "splits": {"parts": {"train": 1.0}}, "batch": {"size": 4}}
+    pipe = build({**given, "transforms": [{"center_crop": {"size": 30}}, turn], "output": {"y": "mask"}})
+    images, masks = stream(pipe.train)
+    np.testing.assert_array_equal(images > 30000, masks == 1)
+    assert images.max() > 60000
+    Image.fromarray(np.zeros((34, 39), np.uint8)).save(tmp_path / "masks" / "2.png")
+    with pytest.raises(pipegen.DataError, match=r"its size is \[34 39\], and that of `image`, on which it lives, is \[34 40\]"):
+        stream(pipe.train)

@@ -253,7 +253,8 @@ def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_source_and_the_step_say_the_same() -> None:
     said = FILE.with_(file_channels=1, file_bits=16)
     assert str(Decode().infer(said)) == str(Decode(channels=1, bits=16).infer(FILE)) == "uint16[?×?×1] in [0, 65535]"
-    assert Decode(channels=1).reading(said) == Decode(channels=1, bits=16)
+    assert Decode(channels=1).on(said) == Decode(channels=1, bits=16)
+    assert [Decode(bits=b).traits(FILE).decodes_windows for b in (8, 16)] == [True, False]
     for step, field in ((Decode(channels=3), "channels"), (Decode(bits=8), "bits")):
         with pytest.raises(OpError) as caught:
             step.infer(said)
