@@ -244,7 +244,7 @@ def test_a_mask_moves_with_a_scan_of_16_bits(tmp_path: Path) -> None:
         "mask": {"kind": "mask", "path": str(tmp_path / "masks")},
     }
     turn = {"random_rotation": {"degrees": 40, "interpolation": "nearest"}}
-    given = {"pipegen": 1, "source": {"files": {"features": features}}, "splits": {"parts": {"train": 1.0}}, "batch": {"size": 4}}
+    given = {"pipegen": 1, "source": {"files": {"features": features}}, "splits": {"parts": {"train": 4}}, "batch": {"size": 4}}
     pipe = build({**given, "transforms": [{"center_crop": {"size": 30}}, turn], "output": {"y": "mask"}})
     images, masks = stream(pipe.train)
     np.testing.assert_array_equal(images > 30000, masks == 1)
