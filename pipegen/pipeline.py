@@ -246,9 +246,9 @@ class Pipeline:
         """This spec's evaluation steps on unlabelled data.
 
         Args:
-            wanted: A folder (every image in it and below), a file, a list of files, or uint8 images as an array
-                `(n, height, width, 1 or 3)` or a list of arrays. With the source `arrays`: images as an array or a list, of the dtype
-                and the range of values that it was built on.
+            wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
+                or a list of arrays: uint8, or uint16 with `bits: 16`; with `channels: 4` also of 4 channels. With the source
+                `arrays`: images as an array or a list, of the dtype and the range of values that it was built on.
 
         Returns:
             `.dataset` for `model.predict`, and `.files`, one for each row, in order.

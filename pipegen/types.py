@@ -60,6 +60,9 @@ class Interval:
 
 
 BYTE_RANGE = Interval(0.0, 255.0)
+WORD_RANGE = Interval(0.0, 65535.0)
+INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}
+"""What the integer dtypes of images can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class FeatureType:
         uniform: Whether every example has the same shape, even where that is not known before the data is there.
         ignore: For a mask: the class index of what lies outside a constant fill.
         becomes: For an encoded file: what it is once it is decoded.
+        file_channels: Of an encoded image, how many channels it is decoded to, where the source says so.
+        file_bits: Likewise, how many bits a value of it has: 8 or 16.
     """
 
     kind: Kind
@@ -88,6 +93,8 @@ class FeatureType:
     uniform: bool = False
     ignore: int = 0
     becomes: Kind = "image"
+    file_channels: int | None = None
+    file_bits: int | None = None
 
     @property
     def height(self) -> Dim:

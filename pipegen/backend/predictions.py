@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +22,14 @@ from pipegen.errors import OpError, SpecError
 from pipegen.ops.sources.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.rows import Rows, read_image
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
+    from pipegen.types import FeatureType
 
 Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
@@ -62,9 +64,9 @@ def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: da
 
     Raises:
         SpecError: When there is nothing, or a file is missing.
-        TypeError: When an array is no uint8 image.
+        TypeError: When an array is no image of the kind that the plan decodes.
     """
-    records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted)
+    records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted, plan)
     executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
 
     def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
@@ -73,20 +75,20 @@ def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: da
     return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
 
 
-def _records(wanted: Wanted) -> Records:
+def _records(wanted: Wanted, plan: Plan) -> Records:
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
         return _files([str(path)]) if path.is_file() else _folder(path)
     if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
-        raise TypeError(f"predict_on takes a folder, a file, a list of files or uint8 images as arrays, got {type(wanted).__name__}")
+        raise TypeError(f"predict_on takes a folder, a file, a list of files or images as arrays, got {type(wanted).__name__}")
     items = list(wanted)
     if not items:
         raise SpecError([make("PG402", "there is nothing to predict on: the list is empty")])
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
-    return _arrays(items)
+    return _arrays(items, _decoded(plan))
 
 
 def rows_like(record: ElementType, wanted: Any) -> Rows:
@@ -136,22 +138,30 @@ def _files(paths: list[str]) -> Records:
     return Records(paths, [example_id("predict", p) for p in paths], None)
 
 
-def _arrays(items: list[Any]) -> Records:
-    contents = [_encode(np.asarray(item), i) for i, item in enumerate(items)]
+def _decoded(plan: Plan) -> FeatureType:
+    """The type of an image as the plan decodes it."""
+    stage = next(st for st in plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
+    step = (stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref).step
+    read = next(node for node in plan.nodes if isinstance(node, Read))
+    return step.infer(read.out[stage.feature])
+
+
+def _arrays(items: list[Any], like: FeatureType) -> Records:
+    contents = [_encode(np.asarray(item), i, like) for i, item in enumerate(items)]
     names = [str(i) for i in range(len(items))]
     return Records(names, [example_id("predict", n) for n in names], None, contents=contents)
 
 
-def _encode(image: np.ndarray[Any, Any], position: int) -> bytes:
+def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:
     """Losslessly, so that arrays take the same way as files."""
-    from PIL import Image
+    import tensorflow as tf
 
-    if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in (1, 3)):
+    channels = (1, 3, 4) if like.channels == 4 else (1, 3)
+    if image.dtype != like.dtype or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in channels):
+        counts = " or ".join(map(str, channels))
         raise TypeError(
-            f"image {position} is {image.dtype} of shape {image.shape}; predict_on takes uint8 images of shape height × width × 1 or 3"
+            f"image {position} is {image.dtype} of shape {image.shape}; "
+            f"predict_on takes {like.dtype} images of shape height × width × {counts}"
         )
-    if image.ndim == 3 and image.shape[-1] == 1:
-        image = image[..., 0]
-    out = io.BytesIO()
-    Image.fromarray(image).save(out, "PNG", compress_level=1)
-    return out.getvalue()
+    contents: bytes = tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
+    return contents

@@ -29,7 +29,9 @@ def first_spec(found: Survey, spec_folder: str) -> str:
     labels = "" if found.labelled else ", labels: none"
     lines.append(f"source: {{image_folder: {{path: {_text(_relative(found.folder, spec_folder))}{labels}}}}}")
     lines += _splits(found)
-    lines += ["transforms:", f"  - resize: {{size: {_size(found.sample)}}}"]
+    deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
+    decode = [f"  - decode: {{{pixels_of(found.sample)}}}"] if deep else []
+    lines += ["transforms:", *decode, f"  - resize: {{size: {_size(found.sample)}}}"]
     if found.layout != "flat":
         lines += [
             "  - random_flip  # left and right; take it out where that matters, as in text",
@@ -63,12 +65,21 @@ def _about_sample(sample: Sample) -> list[str]:
         widths, heights = zip(*sample.sizes, strict=True)
         formats = ", ".join(name for name, _ in sample.formats.most_common())
         lines.append(f"Of {looked:,} looked at: {formats}; {_range(widths)} pixels wide, {_range(heights)} high")
-        if sample.gray == len(sample.sizes):
+        if 0 < sample.deep < len(sample.sizes):
+            lines.append(
+                f"{sample.deep:,} of them have 16 bits and the others 8; a pipeline reads one of the two: convert some, or leave them out"
+            )
+        if sample.gray == len(sample.sizes) != sample.deep:
             lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps them so")
     if sample.unreadable:
         which = f"{len(sample.unreadable):,} cannot be read, such as {_plain(sample.unreadable[0])}"
         lines.append(f"{which}; `pipegen validate SPEC --data=all` names all")
     return lines
+
+
+def pixels_of(sample: Sample) -> str:
+    """How files that all have 16 bits are to be read, as arguments."""
+    return "channels: 1, bits: 16" if sample.gray == len(sample.sizes) else "bits: 16"
 
 
 def _range(values: tuple[int, ...]) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.first_spec import pixels_of
+from pipegen.cli.survey import sample_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.table import WHITESPACE, read_table
@@ -79,7 +81,7 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
         *([f"    separator: {flow_scalar(found.separator)}"] if found.separator is not None else []),
         *([] if found.header else ["    header: false"]),
         "    features:",
-        f"      image: {{kind: image, column: {found.name(found.image)}{root}}}",
+        f"      image: {{kind: image, column: {found.name(found.image)}{root}{_pixels(found)}}}",
     ]
     if found.label is not None:
         lines.append(f"      label: {{kind: label, column: {found.name(found.label)}}}")
@@ -111,7 +113,17 @@ def _look(file: str) -> _Found:
         return _Found(table, separator, header, image, _root(table, image), label, classes)
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, problem.help or "")
-    raise CannotRun(f"no column of {file} names image files", "one is needed whose every cell is the path of a JPEG, PNG, GIF, BMP or WebP")
+    raise CannotRun(
+        f"no column of {file} names image files", "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF"
+    )
+
+
+def _pixels(found: _Found) -> str:
+    """What is to be said of the images' pixels: that they have 16 bits, where all that are looked at have."""
+    folder = found.root if found.root is not None else os.path.dirname(found.table.file)
+    cells = [row[found.image].strip() for row in found.table.rows]
+    sample = sample_of(cells, lambda i: os.path.join(folder, cells[i]))
+    return f", {pixels_of(sample)}" if sample.deep and sample.deep == len(sample.sizes) else ""
 
 
 def _is_image(cell: str) -> bool:

@@ -14,7 +14,7 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.scan import Scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.ops.sources.base import Listing
 
@@ -24,6 +24,7 @@ _SPLIT_NAMES = {
     "test": ("test", "testing", "testset"),
 }
 _SAMPLE = 200
+_HEAD = 1024
 Layout = Literal["classes", "splits", "flat"]
 
 
@@ -35,12 +36,14 @@ class Sample:
         formats: How many files there are of each format.
         sizes: `(width, height)` of each, in pixels.
         gray: How many are gray.
+        deep: How many have 16 bits.
         unreadable: The relative paths that Pillow cannot read.
     """
 
     formats: Counter[str] = field(default_factory=Counter)
     sizes: list[tuple[int, int]] = field(default_factory=list)
     gray: int = 0
+    deep: int = 0
     unreadable: list[str] = field(default_factory=list)
 
 
@@ -169,17 +172,26 @@ def _list(folder: str, progress: Callable[[int], None] | None, labels: Literal["
 
 def _sample(listing: Listing) -> Sample:
     """The headers of files spread over a listing."""
+    return sample_of(listing.keys, listing.path)
+
+
+def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
+    """The headers of some of several files, spread over all of them; `path` gives where the one of a number lies."""
     from PIL import Image
 
+    from pipegen.ops.lowering.library import UnreadableError, bits_of
+
     sample = Sample()
-    count = len(listing.keys)
+    count = len(names)
     taken = min(_SAMPLE, count)
     for i in (k * count // taken for k in range(taken)):
         try:
-            with Image.open(listing.path(i)) as image:
+            with Image.open(path(i)) as image:
                 sample.formats[image.format or "unknown"] += 1
                 sample.sizes.append(image.size)
-                sample.gray += image.mode in ("1", "L", "LA", "I", "I;16", "F")
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            sample.unreadable.append(listing.keys[i])
+                sample.gray += image.mode in ("1", "L", "LA", "I", "I;16", "I;16B", "F")
+                with open(path(i), "rb") as file:
+                    sample.deep += bits_of(file.read() if image.format == "TIFF" else file.read(_HEAD)) == 16
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, UnreadableError):
+            sample.unreadable.append(names[i])
     return sample

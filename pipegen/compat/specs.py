@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}
 """Class modes, and how a spec encodes the label."""
-_CHANNELS = {"rgb": 3, "grayscale": 1}
+_CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
 _RESIZING: dict[str, dict[str, Any]] = {
     "nearest": {"method": "nearest"},
     "bilinear": {"method": "bilinear", "antialias": True},
@@ -162,8 +162,6 @@ def _folder(directory: Any, classes: Sequence[str] | None, follow_links: bool, b
 
 def channels_of(color_mode: str) -> int:
     """How many channels the images of a colour mode have."""
-    if color_mode == "rgba":
-        raise UnsupportedArgument("color_mode", "files are read without their transparency", "use 'rgb'")
     if color_mode not in _CHANNELS:
         raise ValueError(f"`color_mode` is 'rgb', 'rgba' or 'grayscale', got {color_mode!r}")
     return _CHANNELS[color_mode]
@@ -177,8 +175,8 @@ def reading_steps(size: tuple[int, int], color_mode: str, interpolation: str, ke
     if interpolation not in _RESIZING:
         raise ValueError(f"`interpolation` is 'nearest', 'bilinear', 'bicubic', 'hamming', 'box' or 'lanczos', got {interpolation!r}")
     decode: dict[str, Any] = {"exif": "ignore", "scaled": "never"}
-    if channels_of(color_mode) == 1:
-        decode["channels"] = 1
+    if color_mode != "rgb":
+        decode["channels"] = channels_of(color_mode)
     height, width = size
     resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), **_RESIZING[interpolation]}
     return [{"decode": decode}, {"resize": resize}]

@@ -86,6 +86,7 @@ _TABLE = (
     Code("PG223", "mixing-class-indices", _E, "A step mixes labels that are class indices"),
     Code("PG224", "late-element-step", _E, "A step that works on single images comes after one that mixes them"),
     Code("PG226", "step-in-policy", _E, "A policy holds a step that not every example could get or go without"),
+    Code("PG229", "decode-contradicts-feature", _E, "`decode` and the feature say different things of the same files"),
     Code("PG230", "nothing-to-fit-on", _E, "A step takes its numbers from a training split that there is not"),
     Code("PG231", "whitening-size", _E, "Images have no fixed size, or too many values, to be whitened"),
     # Splits.

@@ -105,8 +105,8 @@ class Writer:
             return None, []
         steps = []
         mode = flow.get("color_mode", "rgb")
-        if mode == "grayscale":
-            steps.append(Step("decode: {channels: 1}"))
+        if mode in ("grayscale", "rgba"):
+            steps.append(Step(f"decode: {{channels: {1 if mode == 'grayscale' else 4}}}"))
         elif mode != "rgb":
             line = flow.args["color_mode"].node.lineno
             self.findings.add("PG630", line, f"`color_mode={mode!r}` has no equivalent yet", "the spec gives three channels")

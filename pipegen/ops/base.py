@@ -348,13 +348,17 @@ class ColourTransform(Transform):
         """Whether an output channel can depend on another channel, so that `A` is more than its diagonal."""
         return True
 
+    def takes(self, channels: int) -> bool:
+        """Whether it has a rule for images of so many channels: for gray and RGB, unless a step does the same to any channel."""
+        return channels in (1, 3)
+
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.COLOUR, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, clipped to the interval that enters."""
         require_image(self, x)
-        if x.channels not in (1, 3):
+        if x.channels is None or not self.takes(x.channels):
             raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
         if x.channels < self.min_channels:
             raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, and gets {x.channels}")

@@ -120,7 +120,7 @@ class Builder:
             mine = [followers.own_draws(ref, numbers.get(anchor, 0), width, anchor) for ref, features in acts if feature in features]
             decodes = next((self._decoding(ref, anchor) for ref in mine if isinstance(ref.step, DecodeTransform)), None)
             if feature != anchor and decodes is not None and self.type[anchor].kind == "encoded":
-                self.like[feature] = (anchor, decodes)
+                self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])))
             known = len(self.findings)
             for ref, following in zip_longest(mine, mine[1:]):
                 if isinstance(ref.step, UnknownStep):

@@ -139,7 +139,6 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"weight_col": "class"}, TypeError, "weights, which are numbers"),
     ({"classes": ["z"]}, ValueError, "no row"),
     ({"shaffle": True}, TypeError, "shaffle"),
-    ({"color_mode": "rgba"}, UnsupportedArgument, "color_mode"),
 ]
 
 

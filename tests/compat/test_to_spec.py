@@ -141,9 +141,15 @@ def test_a_fill_or_spline_that_nothing_uses_is_not_refused() -> None:
     assert steps({"fill_mode": "mirror", "interpolation_order": 3, "horizontal_flip": True}) == [{"random_flip": {"axis": "horizontal"}}]
 
 
+@pytest.mark.parametrize(("mode", "channels"), [("rgb", None), ("rgba", 4), ("grayscale", 1)])
+def test_colour_modes_are_channels(mode: str, channels: int | None) -> None:
+    first = ImageDataGenerator(channel_shift_range=9.0).to_spec("photos", color_mode=mode)["transforms"][0]["decode"]
+    assert first.get("channels") == channels
+
+
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [({"color_mode": "rgba"}, "color_mode"), ({"class_mode": "input"}, "class_mode"), ({"interpolation": "box"}, "interpolation")],
+    [({"class_mode": "input"}, "class_mode"), ({"interpolation": "box"}, "interpolation")],
 )
 def test_what_no_flow_can_be_asked_for(asked: dict[str, Any], named: str) -> None:
     with pytest.raises(UnsupportedArgument, match=f"`{named}`"):

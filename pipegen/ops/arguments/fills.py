@@ -7,7 +7,7 @@ from typing import Literal
 from pipegen.errors import OpError
 from pipegen.ops.arguments.schedules import Number
 from pipegen.ops.model import Model
-from pipegen.types import BYTE_RANGE, FeatureType, Interval
+from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 
 class ConstantFill(Model):
@@ -27,18 +27,29 @@ def filled(x: FeatureType, fill: Fill) -> FeatureType:
     """The type of an image of type `x` of which some is filled.
 
     Raises:
-        OpError: `PG207` for a constant that a byte cannot hold.
+        OpError: `PG207` for a constant that the dtype cannot hold.
     """
     if not isinstance(fill, ConstantFill) or x.interval is None:
         return x
     value = fill.constant
-    if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
-        raise OpError("PG207", f"a uint8 image cannot be filled with {value:g}", field="fill", help="use a whole number from 0 to 255")
+    require_holds(x, value, "filled")
     return x.with_(interval=x.interval.union(Interval(value, value)))
+
+
+def require_holds(x: FeatureType, value: float, done: str) -> None:
+    """Reject a constant that the dtype of an image of type `x` cannot hold; `done` is what is done with it, such as `filled`.
+
+    Raises:
+        OpError: `PG207`.
+    """
+    whole = INTEGER_RANGES.get(x.dtype)
+    if whole is not None and not (whole.low <= value <= whole.high and value == int(value)):
+        help_ = f"use a whole number from 0 to {whole.high:.0f}"
+        raise OpError("PG207", f"a {x.dtype} image cannot be {done} with {value:g}", field="fill", help=help_)
 
 
 def interpolated(x: FeatureType, interpolation: Interpolation) -> FeatureType:
     """The type of an image of type `x` read between pixels: floats have no interval behind `bicubic`, which overshoots."""
     if interpolation != "bicubic" or x.interval is None:
         return x
-    return x.with_(interval=BYTE_RANGE if x.dtype == "uint8" else None)
+    return x.with_(interval=INTEGER_RANGES.get(x.dtype))

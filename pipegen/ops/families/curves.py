@@ -50,7 +50,8 @@ class CurveTransform(Transform):
         """uint8 of any value."""
         require_image(self, x)
         if x.dtype not in ("uint8", "float32"):
-            raise OpError("PG221", f"`{self.op}` works on uint8, or on float32 from 0 to 255, and gets {x.dtype}")
+            help_ = "put `rescale: {to: [0, 255]}` before it; it rounds to 256 values" if x.dtype == "uint16" else None
+            raise OpError("PG221", f"`{self.op}` works on uint8, or on float32 from 0 to 255, and gets {x.dtype}", help=help_)
         if x.dtype == "float32":
             self._check_range(x)
         return x.with_(dtype="uint8", interval=BYTE_RANGE)

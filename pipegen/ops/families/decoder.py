@@ -31,7 +31,7 @@ class DecodeTransform(ElementTransform):
                 at a fraction of its size whose sides are no smaller.
 
         Returns:
-            uint8 `(height, width, channels)`.
+            Pixels `(height, width, channels)` of the dtype that `infer` says.
         """
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class DecodeTransform(ElementTransform):
                 means; decoding the window alone is the rewrite.
 
         Returns:
-            uint8 `(height, width, channels)`.
+            Pixels `(height, width, channels)` of the dtype that `infer` says.
         """
         raise NotImplementedError
 

@@ -25,7 +25,6 @@ _EXACT = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 _HEAD = 24
 _UNKNOWN_SIDE = 1 << 15
 """Stands for the height and width of a file that is looked at alone: no window is too large for it."""
-_JPEG = (0xFF, 0xD8, 0xFF)
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
 _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 # Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
@@ -33,11 +32,11 @@ _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 
 
 def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ignore"] = "apply", need: Need = None) -> tf.Tensor:
-    """Decode a JPEG, PNG, GIF (its first frame), BMP or WebP file.
+    """Decode a file of any format that is read; of an animation the first frame.
 
     Args:
         contents: string scalar: a file's bytes.
-        channels: 3 or 1.
+        channels: 1, 3 or 4.
         exif: Whether a JPEG is turned upright.
         need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
             multiple of it still fits into the upright image. `None` keeps the full size.
@@ -56,7 +55,7 @@ def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ig
         size = _upright(_jpeg_size(contents), swaps_sides(turn)) if need else None
         return orient(_jpeg(contents, channels, _ratio_index(size, need) if need else None), turn)
 
-    return _shaped(_by_content(contents, exif, plain, segmented, lambda: decode_other(contents, channels)), channels)
+    return _shaped(_by_content(contents, exif, plain, segmented, lambda: decode_other(contents, channels, exif=exif)), channels)
 
 
 def decode_window(
@@ -75,7 +74,7 @@ def decode_window(
         window: From int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top,
             left, height, width of the window in it. It is called once for each kind of file, since each finds the size
             out in its own way.
-        channels: 3 or 1.
+        channels: 1, 3 or 4.
         exif: Whether a JPEG is turned upright.
         need: The least `(height, width)` in pixels that is needed of the window: a JPEG is reduced by the greatest of
             `RATIOS` whose multiple of it still fits into the window. The window in the reduced image is
@@ -107,8 +106,7 @@ def decode_window(
         return cut(orient(_jpeg(contents, channels, index), turn), place, index)
 
     def other() -> tf.Tensor:
-        image = decode_other(contents, channels)
-        return _slice(image, window(*tf.unstack(tf.shape(image)[:2], num=2)))
+        return cut_out(decode_other(contents, channels, exif=exif), window)
 
     return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
 
@@ -154,7 +152,7 @@ def decode_surveyed(
         contents: string scalar: the file's bytes.
         found: Its row of what `survey` gave.
         alone: Decodes a file that has to be looked at by itself.
-        channels: 3 or 1.
+        channels: 1, 3 or 4.
         whole: As for `decode_window`.
         scales: Whether the survey was told a `need`.
 
@@ -168,6 +166,13 @@ def decode_surveyed(
     known = [partial(_jpeg_at, contents, channels, ratio, place, whole=whole) for ratio in ratios]
     branch = tf.minimum(found[0], len(ratios))
     return _shaped(tf.switch_case(branch, [*known, _apart(alone)]), channels)
+
+
+def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
+    """The window of an image that is decoded already."""
+    import tensorflow as tf
+
+    return _slice(image, window(*tf.unstack(tf.shape(image)[:2], num=2)))
 
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
@@ -194,25 +199,22 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch
     """
     import tensorflow as tf
 
+    from pipegen.ops.lowering.formats import is_jpeg
+
     head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
     if exif == "ignore":
-        return tf.cond(_is_jpeg(head), plain, _apart(other))
-    return tf.cond(_is_plain(head, exif), plain, _apart(lambda: tf.cond(_is_jpeg(head), segmented, _apart(other))))
-
-
-def _is_jpeg(head: tf.Tensor) -> tf.Tensor:
-    """Whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs."""
-    import tensorflow as tf
-
-    return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, tf.uint8), axis=-1)
+        return tf.cond(is_jpeg(head), plain, _apart(other))
+    return tf.cond(_is_plain(head, exif), plain, _apart(lambda: tf.cond(is_jpeg(head), segmented, _apart(other))))
 
 
 def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
-    """Whether they are JPEGs that need not be searched for EXIF."""
+    """Whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
     import tensorflow as tf
 
+    from pipegen.ops.lowering.formats import is_jpeg
+
     if exif == "ignore":
-        return _is_jpeg(head)
+        return is_jpeg(head)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
     return jfif & tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
 
@@ -270,7 +272,7 @@ def _jpeg_at(contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | 
     """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image."""
     import tensorflow as tf
 
-    from pipegen.ops.lowering.formats import luma
+    from pipegen.ops.lowering.formats import luma, with_opacity
 
     def read(channels: int) -> tf.Tensor:
         if place is None or whole:
@@ -281,7 +283,7 @@ def _jpeg_at(contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | 
     if channels == 1:  # the decoder has no way from CMYK to gray
         cmyk = tf.io.extract_jpeg_shape(contents)[2] == 4
         return _shaped(tf.cond(cmyk, lambda: luma(read(3)), lambda: read(1)), 1)
-    return _shaped(read(channels), channels)
+    return _shaped(read(channels) if channels != 4 else with_opacity(read(3)), channels)
 
 
 def _slice(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:

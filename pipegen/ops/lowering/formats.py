@@ -1,8 +1,8 @@
-"""PNG, GIF, BMP and WebP: what `tf.io.decode_image` reads, and what it would read wrongly."""
+"""PNG, GIF, BMP and WebP: what `tf.io.decode_image` reads, and what it would read wrongly; and the way to the library for the rest."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,49 +12,102 @@ if TYPE_CHECKING:
 _HEAD = 64
 _BITMAP_PLAIN, _BITMAP_FIELDS = 0, 3
 _ANIMATION = 2
+_JPEG = (0xFF, 0xD8, 0xFF)
+_SPACE = (9, 10, 13, 32)
 
 
-def decode_other(contents: tf.Tensor, channels: int) -> tf.Tensor:
-    """Decode a file that is no JPEG; of an animation, the first frame. Transparency is dropped.
+def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
+    """Decode a file that is no JPEG; of an animation, the first frame. Without a fourth channel, transparency is dropped.
 
     Args:
         contents: string scalar: a file's bytes.
-        channels: 3 or 1.
+        channels: 1, 3 or 4.
+        exif: Whether a TIFF is turned upright.
 
     Returns:
         uint8 `(height, width, channels)`.
     """
     import tensorflow as tf
 
-    head = _head(contents)
-    colour: list[Callable[[], tf.Tensor]] = [
-        lambda: _read(contents, 3),
-        lambda: _bmp(contents, head),
-        lambda: _webp(contents, head),
-        lambda: _unknown(contents),
-    ]
+    from pipegen.ops.lowering.library import read_by_library
+
+    head = head_of(contents)
+
+    def library() -> tf.Tensor:
+        return read_by_library(contents, channels, 8, exif=exif)
 
     def as_asked(read: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
-        return read if channels == 3 else lambda: luma(read())
+        return read if channels != 1 else lambda: luma(read())
 
-    # libpng makes gray by itself; the others know colour only.
-    image = tf.switch_case(_kind(head), [lambda: _png(contents, head, channels), *map(as_asked, colour)])
+    # libpng makes gray by itself, the others know colour only. What a GIF or BMP says of transparency, TensorFlow does not give.
+    gif, bmp = (library, library) if channels == 4 else (as_asked(lambda: _read(contents, 3)), as_asked(lambda: _bmp(contents, head)))
+    webp = as_asked(lambda: _webp(contents, head, channels))
+    readers = [lambda: _png(contents, head, channels), gif, bmp, webp, library, library, lambda: _unknown(contents)]
+    image = tf.switch_case(kind(head), readers)
     image.set_shape([None, None, channels])
     return image
 
 
 def luma(image: tf.Tensor) -> tf.Tensor:
-    """Gray as Pillow computes it: ⌊(19595 R + 38470 G + 7471 B + 32768) / 65536⌋, uint8 `(height, width, 1)`."""
+    """Gray as Pillow computes it: ⌊(19595 R + 38470 G + 7471 B + 32768) / 65536⌋, `(height, width, 1)` of the same dtype."""
     import tensorflow as tf
 
-    weighted = tf.reduce_sum(tf.cast(image, tf.int32) * [19595, 38470, 7471], axis=-1, keepdims=True)
-    return tf.cast((weighted + 32768) // 65536, tf.uint8)
+    exact = tf.int32 if image.dtype == tf.uint8 else tf.int64
+    weighted = tf.reduce_sum(tf.cast(image, exact) * tf.constant([19595, 38470, 7471], exact), axis=-1, keepdims=True)
+    return tf.cast((weighted + 32768) // 65536, image.dtype)
 
 
-def _head(contents: tf.Tensor) -> tf.Tensor:
+def with_opacity(image: tf.Tensor) -> tf.Tensor:
+    """RGB with a fourth channel that hides nothing."""
+    import tensorflow as tf
+
+    return tf.concat([image, tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))], axis=-1)
+
+
+def head_of(contents: tf.Tensor) -> tf.Tensor:
+    """The first 64 bytes of a file as int32 `(64,)`, zeros behind the end of a shorter one."""
     import tensorflow as tf
 
     return tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
+
+
+def is_jpeg(head: tf.Tensor) -> tf.Tensor:
+    """Whether files that start with `head`, `(..., n)`, are JPEGs."""
+    import tensorflow as tf
+
+    return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, head.dtype), axis=-1)
+
+
+def kind(head: tf.Tensor) -> tf.Tensor:
+    """What a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, PPM or its kin, and anything else."""
+    import tensorflow as tf
+
+    def starts(magic: bytes, at: int = 0) -> tf.Tensor:
+        return tf.reduce_all(head[at : at + len(magic)] == list(magic))
+
+    webp = starts(b"RIFF") & starts(b"WEBP", 8)
+    tiff = starts(b"II*\0") | starts(b"MM\0*") | starts(b"II+\0") | starts(b"MM\0+")
+    digit = (head[1] >= ord("1")) & (head[1] <= ord("6"))
+    netpbm = starts(b"P") & digit & tf.reduce_any(head[2] == list(_SPACE))
+    matches = [starts(b"\x89PNG\r\n\x1a\n"), starts(b"GIF8"), starts(b"BM"), webp, tiff, netpbm, tf.constant(True)]
+    return tf.argmax(tf.cast(tf.stack(matches), tf.int32), output_type=tf.int32)
+
+
+def sure(*checks: tuple[tf.Tensor, str]) -> Any:
+    """A context in which every condition is known to hold; the message of one that does not goes on from the name of the file."""
+    import tensorflow as tf
+
+    # The raw op, since `tf.debugging.Assert` wraps it in a branch of its own. Eagerly it returns `None`.
+    asserts = [tf.raw_ops.Assert(condition=condition, data=[message]) for condition, message in checks]
+    return tf.control_dependencies([a for a in asserts if a is not None])
+
+
+def refused(contents: tf.Tensor, message: str, dtype: tf.DType) -> tf.Tensor:
+    """No pixels of a file, for the reason that `message` says, unless it is empty."""
+    import tensorflow as tf
+
+    with sure((tf.strings.length(contents) != 0, "is empty"), (tf.constant(False), message)):
+        return tf.zeros([0, 0, 1], dtype)
 
 
 def _whole(digits: tf.Tensor) -> tf.Tensor:
@@ -64,32 +117,19 @@ def _whole(digits: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
 
 
-def _kind(head: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
-    def starts(magic: bytes, at: int = 0) -> tf.Tensor:
-        return tf.reduce_all(head[at : at + len(magic)] == list(magic))
-
-    # In the order of the branches of `decode_other`.
-    webp = starts(b"RIFF") & starts(b"WEBP", 8)
-    matches = [starts(b"\x89PNG\r\n\x1a\n"), starts(b"GIF8"), starts(b"BM"), webp, tf.constant(True)]
-    return tf.argmax(tf.cast(tf.stack(matches), tf.int32), output_type=tf.int32)
-
-
 def _read(contents: tf.Tensor, channels: int, *checks: tuple[tf.Tensor, str]) -> tf.Tensor:
-    """Decode after making sure of each condition; the message goes on from the name of the file."""
+    """Decode after making sure of each condition."""
     import tensorflow as tf
 
-    # The raw op, since `tf.debugging.Assert` wraps it in a branch of its own. Eagerly it returns `None`.
-    asserts = [tf.raw_ops.Assert(condition=condition, data=[message]) for condition, message in checks]
-    with tf.control_dependencies([a for a in asserts if a is not None]):
+    with sure(*checks):
         return tf.io.decode_image(contents, channels, expand_animations=False)
 
 
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
+    from pipegen.ops.lowering.library import too_deep
+
     # TensorFlow would drop the lower 8 bits without a word.
-    deep = "is a 16-bit PNG, which `decode` would cut to 8 bits; convert it to 8 bits"
-    return _read(contents, channels, (head[24] != 16, deep))
+    return _read(contents, channels, (head[24] != 16, too_deep("a 16-bit PNG")))
 
 
 def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
@@ -110,7 +150,7 @@ def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     return tf.cond(bits == 8, coloured, lambda: image[..., :3])
 
 
-def _webp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
+def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
     import tensorflow as tf
 
     # TensorFlow 2.21 corrupts its memory on an animation. The flag stands in the extended header.
@@ -119,12 +159,10 @@ def _webp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     readable = tf.constant(hasattr(tf.raw_ops, "DecodeWebP"))
     old = f"is a WebP image, which TensorFlow {tf.__version__} cannot read; TensorFlow 2.21 can"
     moving = "is an animated WebP image, which TensorFlow cannot read; save one frame of it"
-    return _read(contents, 0, (readable, old), (~animated, moving))[..., :3]
+    return _read(contents, 4 if channels == 4 else 0, (readable, old), (~animated, moving))[..., : max(channels, 3)]
 
 
 def _unknown(contents: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
-    empty = tf.strings.length(contents) == 0
-    checks = ((~empty, "is empty"), (tf.constant(False), "is not a JPEG, PNG, GIF, BMP or WebP image"))
-    return _read(contents, 3, *checks)
+    return refused(contents, "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image", tf.uint8)

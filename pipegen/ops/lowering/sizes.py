@@ -12,18 +12,20 @@ _PNG_SIDES = 16
 """Where a PNG has its width and its height, four bytes each, the highest first."""
 
 
-def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"]) -> tf.Tensor:
+def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:
     """The height and width that a decoded file has, in pixels.
 
     Args:
         contents: string scalar: a file's bytes.
-        exif: Whether a JPEG is turned upright.
+        exif: Whether a JPEG or a TIFF is turned upright.
+        bits: What the file is decoded to, 8 or 16.
 
     Returns:
         int32 `(2,)`.
     """
     import tensorflow as tf
 
+    from pipegen.ops.lowering.deep import decode_deep
     from pipegen.ops.lowering.exif import orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
 
@@ -36,7 +38,7 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"]) -> tf.
         return tf.reverse(tf.ensure_shape(sides, [2]), [0])
 
     def other() -> tf.Tensor:
-        return tf.shape(decode_other(contents, 3))[:2]
+        return tf.shape(decode_other(contents, 3, exif=exif) if bits == 8 else decode_deep(contents, 3, exif=exif))[:2]
 
     starts = [tf.strings.substr(contents, 0, len(_PNG)) == _PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
     return tf.case([(starts[0], png), (starts[1], jpeg)], default=other)

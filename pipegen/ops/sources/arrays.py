@@ -13,14 +13,13 @@ from pipegen.ops.base import Size, height_width
 from pipegen.ops.families.mask_decoder import LARGEST
 from pipegen.ops.sources.base import Listing, Source
 from pipegen.ops.sources.pictures import Picture, lives_on
-from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
+from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-WORD_RANGE = Interval(0.0, 65535.0)
 _UNIT = Interval(0.0, 1.0)
 _OF_IMAGES = ("size", "channels", "bits", "range")
 _OF_LABELS = ("classes", "offset")

@@ -173,6 +173,7 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
         (a.kind == b.kind or (a.kind in images and b.kind in images))
         and a.several_labels == b.several_labels
         and len(a.shape) == len(b.shape)
+        and (a.file_channels, a.file_bits) == (b.file_channels, b.file_bits)
     )
 
 

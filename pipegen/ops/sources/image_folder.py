@@ -26,7 +26,7 @@ _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
 
 class ImageFolder(Source):
-    """A folder of images: JPEG, PNG, GIF, BMP and WebP, told apart by their content.
+    """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, told apart by their content.
 
     Each sub-folder that holds an image is a class, in the order of their names; deeper folders belong to the class that
     they lie in. Hidden files and folders are passed over. Records stand class by class, then by relative path.

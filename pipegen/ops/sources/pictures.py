@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -38,6 +38,13 @@ class StoredPicture(Picture):
     """For a mask: from each value that its files hold to the class index, such as `{0: 0, 255: 1}`; without it, values are
     indices. Of a palette PNG the value is the place in the palette."""
 
+    channels: Literal[1, 3, 4] | None = None
+    """For an image: what files are decoded to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default what `decode` says, which
+    is 3."""
+    bits: Literal[8, 16] | None = None
+    """For an image: the bits of a value. With 16, files give uint16 from 0 to 65535. A file of another depth is an error; by default
+    what `decode` says, which is 8."""
+
     @field_validator("values")
     @classmethod
     def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
@@ -71,6 +78,8 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
             continue
         if kinds[name] == "image" and (feature.ignore or getattr(feature, "values", None) is not None):
             raise ValueError(f"`{'ignore' if feature.ignore else 'values'}` belongs to masks, and `{name}` is `kind: image`")
+        if kinds[name] == "mask" and isinstance(feature, StoredPicture) and (feature.channels or feature.bits):
+            raise ValueError(f"`{'channels' if feature.channels else 'bits'}` belongs to images, and `{name}` is `kind: mask`")
         if feature.of is not None and feature.of not in images:
             what = "lives on another one itself" if kinds.get(feature.of) == "image" and feature.of != name else "is no image of `features`"
             raise ValueError(f"`{name}` lives `of: {feature.of}`, which {what}")
@@ -83,6 +92,6 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
 def encoded(kind: str, of: str | None, feature: StoredPicture, classes: int | None) -> FeatureType:
     """The type of a file that becomes an image or a mask."""
     if kind == "image":
-        return FeatureType("encoded", "string", (), of=of)
+        return FeatureType("encoded", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
     known = classes if classes is not None else feature.classes_of_mask()
     return FeatureType("encoded", "string", (), of=of, classes=known, ignore=feature.ignore, becomes="mask")

@@ -110,7 +110,7 @@ def nothing_found(
 
 
 _GLOB = "the pattern is matched against the path below the folder; `**/` stands for any folders"
-_FORMATS = "JPEG, PNG, GIF, BMP and WebP files count, told by their content"
+_FORMATS = "JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM files count, told by their content"
 
 
 def _what_is_there(tally: Tally, folders: Sequence[str]) -> str:

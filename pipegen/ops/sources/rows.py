@@ -15,14 +15,13 @@ from pipegen.ops.sources.classes import main_label, read_labels
 from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.row_masks import read_mask, sizes_apart
-from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
+from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.ops.sources.arrays import ArrayFeature
 
-_WORDS = Interval(0.0, 65535.0)
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28
 _SCANNED = 2**25
@@ -275,7 +274,7 @@ def _interval(name: str, feature: ArrayFeature, array: Any) -> Interval | None:
             )
         if feature.bits not in (None, bits):
             raise OpError("PG419", f"the images of `{name}` have {bits} bits", field="bits")
-        return BYTE_RANGE if bits == 8 else _WORDS
+        return BYTE_RANGE if bits == 8 else WORD_RANGE
     if feature.bits is not None:
         help_ = "leave `bits` out, which is for integers"
         raise OpError("PG419", f"the images of `{name}` are floats", field="bits", help=help_)

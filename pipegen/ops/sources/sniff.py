@@ -5,12 +5,11 @@ from __future__ import annotations
 HEAD_BYTES = 16
 """How much of a file `sniff` wants to see, in bytes."""
 
-IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp"})
+IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pbm", "pnm"})
 """Extensions, in lower case, of files that are taken without opening them."""
 
 UNSUPPORTED_EXTENSIONS = {
-    "tif": "TIFF", "tiff": "TIFF", "ppm": "PPM", "pgm": "PGM", "pbm": "PBM", "pnm": "PNM", "heic": "HEIC", "heif": "HEIC",
-    "avif": "AVIF", "jp2": "JPEG 2000", "jxl": "JPEG XL",
+    "heic": "HEIC", "heif": "HEIC", "avif": "AVIF", "jp2": "JPEG 2000", "jxl": "JPEG XL",
 }  # fmt: skip
 """Extensions of images in formats that cannot be decoded, with the format's name."""
 
@@ -21,7 +20,7 @@ OTHER_EXTENSIONS = frozenset({
 })  # fmt: skip
 """Extensions of files that are known to be something else and are not opened either: labels often lie beside images."""
 
-UNSUPPORTED = frozenset({"TIFF", "HEIC", "AVIF"})
+UNSUPPORTED = frozenset({"HEIC", "AVIF"})
 """What `sniff` can tell and nothing decodes."""
 
 
@@ -32,7 +31,8 @@ def sniff(head: bytes) -> str | None:
         head: The first `HEAD_BYTES` bytes, or all of a shorter file.
 
     Returns:
-        `JPEG`, `PNG`, `GIF`, `BMP` or `WebP`; one of `UNSUPPORTED`; or `None` when it is no image.
+        `JPEG`, `PNG`, `GIF`, `BMP`, `WebP`, `TIFF` or `PPM` (PGM and PBM too); one of `UNSUPPORTED`; or `None` when it is no
+        image.
     """
     if head.startswith(b"\xff\xd8\xff"):
         return "JPEG"
@@ -45,8 +45,11 @@ def sniff(head: bytes) -> str | None:
     # "BM" alone would also match a text; the size of the second header follows at byte 14.
     if head[:2] == b"BM" and len(head) >= 16 and int.from_bytes(head[14:16], "little") in (12, 40, 52, 56, 64, 108, 124):
         return "BMP"
-    if head.startswith((b"II*\x00", b"MM\x00*")):
+    if head.startswith((b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")):
         return "TIFF"
+    # "P5" alone would also match a text; a size or a comment follows.
+    if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace() and (head[3:4].isdigit() or head[3:4] == b"#"):
+        return "PPM"
     if head[4:8] == b"ftyp":
         return {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC"}.get(head[8:12])
     return None

@@ -10,7 +10,15 @@ from pipegen.ops.sources.pictures import StoredPicture, encoded
 from pipegen.types import FeatureType, Interval
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
-_OF = {"root": ("image", "mask"), "classes": ("label", "mask"), "offset": ("label",), "separator": ("label",), "columns": ("tensor",)}
+_OF = {
+    "root": ("image", "mask"),
+    "channels": ("image",),
+    "bits": ("image",),
+    "classes": ("label", "mask"),
+    "offset": ("label",),
+    "separator": ("label",),
+    "columns": ("tensor",),
+}
 """The kinds that an argument belongs to."""
 _WHAT = {"image": "images", "label": "labels", "tensor": "tensors"}
 

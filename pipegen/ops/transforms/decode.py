@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.errors import OpError
-from pipegen.ops.base import Example
+from pipegen.ops.base import Example, Family, Traits
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.types import BYTE_RANGE, FeatureType
+from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -16,14 +16,20 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.decoding import WindowOf
 
 FILE = FeatureType("encoded", "string", ())
+_BITS, _CHANNELS = 8, 3
 
 
 class Decode(DecodeTransform):
-    """Decodes a JPEG, PNG, GIF, BMP or WebP file, whichever its content says it is, to 8-bit pixels.
+    """Decodes a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM file, whichever its content says it is.
 
-    It comes first and need not be written; write it to change its arguments. Transparency is dropped, CMYK becomes
-    RGB, and of an animation the first frame is taken. WebP needs a TensorFlow that reads it. A 16-bit PNG is an error
-    rather than cut to 8 bits.
+    It comes first and need not be written; write it to change its arguments. Of an animation or of several pages the
+    first one is taken, and CMYK becomes RGB. Without `channels: 4`, transparency is dropped: a pixel shows the colour that is
+    stored, whether it can be seen or not. WebP needs a TensorFlow that reads it.
+
+    A value has 8 bits unless `bits: 16` is given here or for the feature, and a file of another depth is an error: nothing is cut
+    down or spread silently. 16 bits can be read from PNG, TIFF, PGM and PPM, and come out as uint16 from 0 to 65535.
+    TensorFlow has no decoder for TIFF and PPM and its kin: Pillow reads them, and tifffile (`pip install 'pipegen[tiff]'`)
+    16-bit TIFF of several channels, one file at a time in Python, which is many times slower than PNG.
 
     JPEG is decoded with the fast integer transform and plain upsampling of chroma, the quicker way; values differ from
     Pillow's by a level on average, by more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would
@@ -36,19 +42,47 @@ class Decode(DecodeTransform):
         Example("decode", FILE, "uint8[?×?×3] in [0, 255]"),
         Example("decode: {channels: 1, exif: ignore}", FILE, "uint8[?×?×1] in [0, 255]"),
         Example("decode: {scaled: never}", FILE, "uint8[?×?×3] in [0, 255]"),
+        Example("decode: {channels: 1, bits: 16}", FILE, "uint16[?×?×1] in [0, 65535]"),
     )
 
     exif: Literal["apply", "ignore"] = "apply"
-    """Whether a JPEG is turned upright as its EXIF orientation says: `apply` or `ignore`."""
+    """Whether a JPEG or a TIFF is turned upright as its EXIF orientation says: `apply` or `ignore`."""
     scaled: Literal["auto", "never"] = "auto"
     """Whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as far as the next step allows: `auto` or `never`."""
-    channels: Literal[1, 3] = 3
-    """Channels of the output: 3 for RGB, 1 for luma."""
+    channels: Literal[1, 3, 4] | None = None
+    """Channels of the output: 1 for luma, 3 for RGB, 4 for RGB and transparency (the highest value where a file has none); by default
+    what the source says, else 3."""
+    bits: Literal[8, 16] | None = None
+    """Bits of a value, in the files and in the output; by default what the source says, else 8."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         if x.kind != "encoded":
             raise OpError("PG215", f"`decode` reads files, and this {x.kind} is decoded already", help="make it the first step, once")
-        return x.with_(kind="image", dtype="uint8", shape=(None, None, self.channels), interval=BYTE_RANGE)
+        for name, value in _said(x).items():
+            own = getattr(self, name)
+            if None not in (own, value) and own != value:
+                message = f"`decode` says `{name}: {own}`, and the feature `{name}: {value}`"
+                raise OpError("PG229", message, field=name, help="say it once: for the feature, or here")
+        step = self.on(x)
+        dtype, interval = ("uint8", BYTE_RANGE) if step._bits == _BITS else ("uint16", WORD_RANGE)
+        shape = (None, None, step._channels)
+        return x.with_(kind="image", dtype=dtype, shape=shape, interval=interval, file_channels=None, file_bits=None)
+
+    def on(self, x: FeatureType) -> Decode:
+        """The step for files of type `x`: what their source says of them fills in what the step leaves open."""
+        open_ = {name: value for name, value in _said(x).items() if getattr(self, name) is None and value is not None}
+        return self.model_copy(update=open_) if open_ else self
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT, decodes=True, decodes_windows=self.on(x)._bits == _BITS)
+
+    @property
+    def _channels(self) -> int:
+        return self.channels or _CHANNELS
+
+    @property
+    def _bits(self) -> int:
+        return self.bits or _BITS
 
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
         return need if self.scaled == "auto" else None
@@ -58,24 +92,31 @@ class Decode(DecodeTransform):
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode
+        from pipegen.ops.lowering.deep import decode_deep
 
-        return decode(contents, self.channels, exif=self.exif, need=self._need(need))
+        if self._bits != _BITS:
+            return decode_deep(contents, self._channels, exif=self.exif)
+        return decode(contents, self._channels, exif=self.exif, need=self._need(need))
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.sizes import stored_size
 
-        return stored_size(contents, exif=self.exif)
+        return stored_size(contents, exif=self.exif, bits=self._bits)
 
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:
-        from pipegen.ops.lowering.decoding import decode_window
+        from pipegen.ops.lowering.decoding import cut_out, decode_window
 
-        return decode_window(contents, window, self.channels, exif=self.exif, need=self._need(need), whole=whole)
+        if self._bits != _BITS:
+            return cut_out(self.decode(contents), window)
+        return decode_window(contents, window, self._channels, exif=self.exif, need=self._need(need), whole=whole)
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import survey
 
+        if self._bits != _BITS:
+            return super().survey(contents, need, window)
         return survey(contents, exif=self.exif, need=self._need(need), window=window)
 
     def decode_surveyed(
@@ -90,4 +131,11 @@ class Decode(DecodeTransform):
         from pipegen.ops.lowering.decoding import decode_surveyed
 
         alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
-        return decode_surveyed(contents, found, alone, self.channels, whole=whole, scales=self._need(need) is not None)
+        if self._bits != _BITS:
+            return alone()
+        return decode_surveyed(contents, found, alone, self._channels, whole=whole, scales=self._need(need) is not None)
+
+
+def _said(x: FeatureType) -> dict[str, int | None]:
+    """What the source says of files of type `x`, by argument."""
+    return {"channels": x.file_channels, "bits": x.file_bits}

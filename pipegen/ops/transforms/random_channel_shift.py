@@ -65,6 +65,10 @@ class RandomChannelShift(ColourTransform):
     def num_draws(self) -> int:
         return 3 if self.per_channel else 1
 
+    def takes(self, channels: int) -> bool:
+        """Any number of channels that get one amount; gray and RGB where each gets its own."""
+        return not self.per_channel or super().takes(channels)
+
     def mixes_channels(self) -> bool:
         return False
 

@@ -9,6 +9,7 @@ from pydantic import field_validator, model_validator
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Size, Transform, height_width
 from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
+from pipegen.types import INTEGER_RANGES
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -74,7 +75,7 @@ class RandomResizedCrop(CropTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
-        return y.with_(interval=None) if x.dtype != "uint8" and self.method in OVERSHOOTS else y
+        return y.with_(interval=INTEGER_RANGES.get(x.dtype)) if self.method in OVERSHOOTS and x.interval is not None else y
 
     def output_size(self) -> tuple[int, int]:
         return height_width(self.size)

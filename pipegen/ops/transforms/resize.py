@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.fills import require_holds
 from pipegen.ops.base import (
     ANY_IMAGE,
     PICTURES,
@@ -21,7 +22,7 @@ from pipegen.ops.base import (
     require_image,
 )
 from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, cover_size, fit_size, resize, shorter_side_size
-from pipegen.types import FeatureType, Interval
+from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -90,14 +91,11 @@ class Resize(ElementTransform):
         require_image(self, x)
         height, width = self._output(x)
         interval = x.interval
-        if interval is not None and x.dtype != "uint8" and self.method in OVERSHOOTS:
-            interval = None
+        if interval is not None and self.method in OVERSHOOTS:
+            interval = INTEGER_RANGES.get(x.dtype)
         if self.mode == "pad":
             value = self.fill.constant
-            if x.dtype == "uint8" and not (0 <= value <= 255 and value == int(value)):
-                raise OpError(
-                    "PG207", f"a uint8 image cannot be padded with {value:g}", field="fill", help="use a whole number from 0 to 255"
-                )
+            require_holds(x, value, "padded")
             interval = interval.union(Interval(value, value)) if interval else None
         return x.with_(shape=(height, width, x.channels), interval=interval)
 

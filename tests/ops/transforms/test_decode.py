@@ -56,7 +56,7 @@ def traced(step: Decode) -> Any:
 
     graph = tf.function(lambda c: (step.decode(c), step.decode_window(c, everything)), input_signature=signature, autograph=False)
     concrete = graph.get_concrete_function()
-    assert concrete.outputs[0].shape.as_list() == [None, None, step.channels]
+    assert concrete.outputs[0].shape.as_list() == [None, None, step.channels or 3]
     return concrete
 
 
@@ -160,8 +160,8 @@ def deep() -> bytes:
 
 @pytest.mark.parametrize(("contents", "text"), [
     (b"", "is empty"),
-    (b"hello, this is text", "is not a JPEG, PNG, GIF, BMP or WebP image"),
-    (b"II*\x00" + bytes(60), "is not a JPEG, PNG, GIF, BMP or WebP image"),
+    (b"hello, this is text", "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image"),
+    (b"II*\x00" + bytes(60), "is a TIFF that is cut short"),
     (deep(), "is a 16-bit PNG"),
     (encode(photo(9, 9).convert("1"), "BMP"), "is a compressed BMP"),
     (b"\xff\xd8\xff", "JPEG"),

@@ -1,0 +1,292 @@
+"""What Pillow and tifffile read for TensorFlow, which has no decoder for it: TIFF, PPM and its kin, and the transparency of GIF and BMP.
+
+Inside a graph it is a call into Python for each file. Everything that goes wrong comes back as a text, so that it takes the same
+way as what TensorFlow finds.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+Exif = Literal["apply", "ignore"]
+_FORMATS = ("TIFF", "PPM", "GIF", "BMP")
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
+_DEEP_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d+)") + rb"\s")
+"""Format, width, height and the highest value of a PGM or PPM file (see pgm(5) and ppm(5) of Netpbm)."""
+_ORIENTATION, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA, _FORMAT = 274, 258, 262, 277, 338, 339
+_SIDES = (256, 257)
+_TIFF_MARKS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
+_UNSIGNED, _PREMULTIPLIED = 1, 1
+_TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
+    2: (False, (1,)), 3: (False, (0, 1)), 4: (False, (0,)), 5: (True, ()), 6: (True, (1,)), 7: (True, (0, 1)), 8: (True, (0,)),
+}  # fmt: skip
+"""How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
+
+
+class UnreadableError(Exception):
+    """What is wrong with a file; the text goes on from its name."""
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the header of a TIFF says, by the tags of TIFF 6.0."""
+
+    bits: int
+    samples: int
+    photometric: int
+    orientation: int
+    premultiplied: bool
+
+
+def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
+    """Decode a file with Pillow or tifffile.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        channels: 1, 3 or 4.
+        bits: 8 or 16.
+        exif: Whether a TIFF is turned upright.
+
+    Returns:
+        uint8 or uint16 `(height, width, channels)`.
+    """
+    import tensorflow as tf
+
+    dtype = tf.uint8 if bits == 8 else tf.uint16
+    call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
+    pixels, problem = tf.numpy_function(call, [contents], [dtype, tf.string], stateful=False)
+    sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
+    with tf.control_dependencies([] if sound is None else [sound]):
+        image = tf.identity(pixels)
+    image.set_shape([None, None, channels])
+    return image
+
+
+def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
+    """The pixels and an empty text, or no pixels and what is wrong."""
+    import numpy as np
+    from PIL import UnidentifiedImageError
+
+    contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
+    try:
+        return np.ascontiguousarray(read(contents, channels, bits, exif=exif)), np.bytes_(b"")
+    except UnreadableError as error:
+        problem = str(error)
+    except UnidentifiedImageError:
+        problem = "is damaged, or of a kind that Pillow does not read"
+    except Exception as error:  # a library meets damage with whatever its code runs into
+        problem = f"is damaged: {type(error).__name__}: {error}"
+    nothing: Any = np.zeros((0, 0, channels), np.uint8 if bits == 8 else np.uint16)
+    return nothing, np.bytes_(" ".join(problem.split()).encode())
+
+
+def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:
+    """Decode a TIFF, PPM, PGM, PBM, GIF or BMP file; of several pages the first.
+
+    Args:
+        contents: The file's bytes.
+        channels: 1, 3 or 4.
+        bits: 8 or 16.
+        exif: Whether a TIFF is turned upright.
+
+    Returns:
+        uint8 or uint16 `(height, width, channels)`.
+
+    Raises:
+        UnreadableError: What is wrong, to stand behind the file's name.
+        Exception: Whatever a library raises on a damaged file.
+    """
+    if contents[:1] == b"P":
+        return _netpbm(contents, channels, bits)
+    if contents[:2] not in (b"II", b"MM"):
+        return _by_pillow(contents, channels)
+    header = _tiff_header(contents)
+    require_bits("TIFF", header.bits, bits)
+    if bits == 8:
+        upright = _by_pillow(contents, channels)
+        return upright if exif == "apply" else _as_stored(upright, header.orientation)
+    pixels = _deep_tiff(contents, header)
+    return _with_channels(_upright(pixels, header.orientation) if exif == "apply" else pixels, channels)
+
+
+def bits_of(contents: bytes) -> int:
+    """How many bits a value of a file has: 16, or at most 8 for a format that has no more.
+
+    Args:
+        contents: The bytes of a file of any format that is read; of anything but a TIFF the first 64 and more will do.
+
+    Raises:
+        UnreadableError: For a TIFF of values that are not read.
+    """
+    if contents[:4] == b"\x89PNG":
+        return contents[24] if len(contents) > 24 else 8
+    if contents[:4] in _TIFF_MARKS:
+        return _tiff_header(contents).bits
+    header = _DEEP_HEADER.match(contents)
+    return 16 if header is not None and int(header[4]) > 255 else 8
+
+
+def require_bits(what: str, have: int, bits: int) -> None:
+    """Reject a file of another depth than is asked for.
+
+    Raises:
+        UnreadableError: What to do about it.
+    """
+    if have > 8 >= bits:
+        raise UnreadableError(too_deep(f"a {have}-bit {what}"))
+    if have <= 8 < bits:
+        raise UnreadableError(too_shallow(f"a{'n' * (have == 8)} {have}-bit {what}"))
+
+
+def too_deep(what: str) -> str:
+    """What is said of a file of more than 8 bits where 8 are asked for."""
+    return f"is {what}, which `decode` would cut to 8 bits; write `bits: 16` for the feature or `decode: {{bits: 16}}`, or convert it"
+
+
+def too_shallow(what: str) -> str:
+    """What is said of a file of 8 bits or less where 16 are asked for."""
+    return f"is {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
+
+
+def _by_pillow(contents: bytes, channels: int) -> Any:
+    """8 bits; Pillow turns a TIFF upright by itself."""
+    import numpy as np
+    from PIL import Image
+
+    with Image.open(io.BytesIO(contents), formats=_FORMATS) as image:
+        pixels = np.asarray(image.convert(_MODES[channels]))
+    return pixels if pixels.ndim == 3 else pixels[..., None]
+
+
+def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
+    """PPM and PGM of up to 65,535 values, and PBM. Values are spread to the whole range, as their format means them."""
+    import numpy as np
+
+    header = _DEEP_HEADER.match(contents)
+    most = int(header[4]) if header is not None else 1
+    what = {b"2": "PGM", b"5": "PGM", b"3": "PPM", b"6": "PPM"}[header[1]] if header is not None else "PBM"
+    require_bits(what, 8 if most < 256 else 16, bits)
+    if bits == 8 or header is None:
+        return _by_pillow(contents, channels)
+    if header[1] in b"23":
+        raise UnreadableError(f"is a 16-bit {what} written as text, which is not read; convert it to the binary form")
+    width, height, samples = int(header[2]), int(header[3]), 3 if what == "PPM" else 1
+    if len(contents) - header.end() < 2 * width * height * samples:
+        raise UnreadableError(f"is a {what} that is cut short")
+    pixels = np.frombuffer(contents, ">u2", width * height * samples, header.end()).reshape(height, width, samples)
+    if most < 65535:
+        pixels = np.minimum((pixels.astype(np.int64) * 65535 * 2 + most) // (2 * most), 65535)
+    return _with_channels(pixels.astype(np.uint16), channels)
+
+
+def _tiff_header(contents: bytes) -> _Header:
+    """Read the tags of the first page.
+
+    Raises:
+        UnreadableError: For a header that is cut short, and for values that are no unsigned whole numbers, or of an odd number of bits.
+    """
+    from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+    file = io.BytesIO(contents)
+    head = file.read(8)
+    if len(head) == 8 and struct.unpack("<H" if head[:2] == b"II" else ">H", head[2:4])[0] == 43:  # BigTIFF has a longer one
+        head += file.read(8)
+    tags = ImageFileDirectory_v2(head)
+    file.seek(tags.next)
+    tags.load(file)
+    if not all(tag in tags for tag in _SIDES):
+        raise UnreadableError("is a TIFF that is cut short")
+    bits, formats = _numbers(tags.get(_BITS, (1,))), _numbers(tags.get(_FORMAT, (_UNSIGNED,)))
+    if set(formats) - {_UNSIGNED}:
+        kind = "floats" if 3 in formats else "signed numbers"
+        raise UnreadableError(f"is a TIFF of {kind}; `decode` reads unsigned ones of 8 and of 16 bits: keep such data as `arrays`")
+    if len(set(bits)) > 1 or bits[0] not in (1, 2, 4, 8, 16):
+        raise UnreadableError(f"is a TIFF of {' and '.join(map(str, sorted(set(bits))))} bits; `decode` reads 8 and 16")
+    photometric, samples = tags.get(_PHOTOMETRIC, _BLACK_IS_ZERO), tags.get(_SAMPLES, 1)
+    return _Header(bits[0], samples, photometric, tags.get(_ORIENTATION, 1), _PREMULTIPLIED in _numbers(tags.get(_EXTRA, ())))
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _deep_tiff(contents: bytes, header: _Header) -> Any:
+    """16 bits as stored, uint16 `(height, width, samples)`, black at 0."""
+    import numpy as np
+
+    if header.samples == 1 and header.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO):
+        from PIL import Image
+
+        with Image.open(io.BytesIO(contents), formats=("TIFF",)) as image:
+            gray = np.asarray(image).astype(np.uint16)[..., None]
+        gray = _as_stored(gray, header.orientation)  # Pillow has turned it upright
+        return 65535 - gray if header.photometric == _WHITE_IS_ZERO else gray
+    known = (header.photometric, header.samples) in ((_BLACK_IS_ZERO, 2), (_RGB, 3), (_RGB, 4))
+    if not known or header.premultiplied:
+        what = f"{header.samples} channels" if not header.premultiplied else "colours multiplied by their transparency"
+        raise UnreadableError(
+            f"is a 16-bit TIFF of {what}; `decode` reads gray and RGB, with plain transparency: keep such data as `arrays`"
+        )
+    return _by_tifffile(contents)
+
+
+def _by_tifffile(contents: bytes) -> Any:
+    """Pillow would cut 16 bits of several channels to 8."""
+    import numpy as np
+
+    try:
+        import tifffile
+    except ImportError:
+        raise UnreadableError("is a 16-bit TIFF of several channels, which tifffile reads; `pip install tifffile`") from None
+    try:
+        with tifffile.TiffFile(io.BytesIO(contents)) as file:
+            page: Any = file.pages[0]
+            pixels = page.asarray()
+            return np.moveaxis(pixels, 0, -1) if page.planarconfig == 2 else pixels
+    except ValueError as error:
+        if "imagecodecs" not in str(error):
+            raise
+        raise UnreadableError("is a compressed 16-bit TIFF, for which tifffile needs imagecodecs; `pip install imagecodecs`") from None
+
+
+def _with_channels(pixels: Any, channels: int) -> Any:
+    """uint16 of gray or RGB, with or without transparency, as gray, RGB or RGBA; luma as Pillow computes it for 8 bits."""
+    import numpy as np
+
+    gray, opaque = pixels.shape[-1] <= 2, pixels.shape[-1] in (1, 3)
+    if channels == 1 and gray:
+        return pixels[..., :1]
+    if channels == 1:
+        weighted = pixels[..., :3].astype(np.int64) @ np.array([19595, 38470, 7471])
+        return ((weighted + 32768) >> 16).astype(np.uint16)[..., None]
+    colours = np.repeat(pixels[..., :1], 3, -1) if gray else pixels[..., :3]
+    if channels == 3:
+        return colours
+    alpha = np.full_like(colours[..., :1], 65535) if opaque else pixels[..., -1:]
+    return np.concatenate([colours, alpha], -1)
+
+
+def _upright(pixels: Any, orientation: int) -> Any:
+    import numpy as np
+
+    transposes, mirrored = _TURNS.get(orientation, (False, ()))
+    return np.flip(pixels.swapaxes(0, 1) if transposes else pixels, mirrored)
+
+
+def _as_stored(upright: Any, orientation: int) -> Any:
+    """What `_upright` undoes."""
+    import numpy as np
+
+    transposes, mirrored = _TURNS.get(orientation, (False, ()))
+    pixels = np.flip(upright, mirrored)
+    return pixels.swapaxes(0, 1) if transposes else pixels
