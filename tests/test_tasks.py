@@ -116,7 +116,8 @@ def test_patients_are_never_split(place: Path) -> None:
     for fold in range(5):
         pipe = build(place, "03-patients-and-folds", {"fold": fold})
         patients = {split: {int(Path(file).stem) // 3 for file in pipe.files(split)} for split in pipe}
-        assert not (patients["train"] & patients["validation"] or patients["train"] & patients["test"])
+        assert not (patients["train"] & patients["validation"])
+        assert not (patients["train"] & patients["test"])
         seen |= patients["validation"]
     assert len(seen | patients["test"]) == 20
     images = np.concatenate([x.numpy() for x, _ in pipe.validation])

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import pipegen
-from pipegen.compat import ImageDataGenerator, UnsupportedArgument
+from pipegen.compat import ImageDataGenerator
 
 pytestmark = pytest.mark.tf
 
