@@ -86,7 +86,15 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
         return data_key(other) == data_key(flow) and other.get("subset") is not None
     if role == "train" and group.fits:
         return False
+    if any(_is_share(f) for f in group.parts.values()) or _is_share(flow):
+        return False
     return flow.method == "flow" or _size(other) == _size(flow)
+
+
+def _is_share(flow: Flow) -> bool:
+    """Whether an iterator takes a part of its data, which a spec says with `splits`, and beside them no other data."""
+    table = flow.argument("dataframe") if flow.method == "flow_from_dataframe" else None
+    return flow.get("subset") is not None or (isinstance(table, Table) and table.split is not None)
 
 
 def _size(flow: Flow) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.signatures import FIT, FIT_GENERATOR, FLOWS, RENAMED
+from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FLOWS, RENAMED
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
@@ -62,6 +62,8 @@ class Collected:
     calls: list[ModelCall] = field(default_factory=list)
     fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
     members: list[tuple[Generator, str, int]] = field(default_factory=list)
+    assigned: list[tuple[Generator, str, int]] = field(default_factory=list)
+    """Arguments of the constructor that the code assigns to the generator later, with the lines."""
     names: dict[int, str] = field(default_factory=dict)
     """The variable that holds an iterator or a generator, by the id of the object."""
     statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
@@ -191,6 +193,8 @@ class _Walker:
                 self.found.fits.append((value, outer))
             else:
                 self.found.members.append((value, parent.attr, node.lineno))
+                if parent.attr in CONSTRUCTOR and isinstance(parent.ctx, ast.Store):
+                    self.found.assigned.append((value, parent.attr, node.lineno))
 
     def _use(self, flow: Flow, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         parent = above[-1] if above else None

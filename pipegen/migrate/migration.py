@@ -117,6 +117,9 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
         find_mistakes(found, groups, result.findings)
         result.concerned = bool(found.generators or found.flows)
         _without_flow(found, result.findings)
+        for _, name, line in found.assigned:
+            message = f"`{name}` is assigned to the generator after it was made"
+            result.findings.add("PG610", line, message, "the spec has what the constructor was given: look which of them counts")
         written = _specs(code, groups, result, frozenset(id(owner) for owner, _ in found.fits))
         result.changed = Rewriter(code, found, result.findings).run(written)
         _check(result)

@@ -231,6 +231,8 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
 def _differ(a: Generator, b: Generator, name: str) -> bool:
     from pipegen.migrate.values import same
 
+    if any("**" in g.args and name not in g.args for g in (a, b)):
+        return False
     one, other = (g.args[name].value if name in g.args else None for g in (a, b))
     if one is None or other is None:
         given = one if one is not None else other

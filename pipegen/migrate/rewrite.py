@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.edits import Edits
+from pipegen.migrate.evaluate import COMPREHENSIONS
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.scopes import flattened
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pipegen.migrate.groups import Group
     from pipegen.migrate.interpret import Collected, Use
     from pipegen.migrate.reading import Code
+    from pipegen.migrate.values import Frame
 
 _MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
@@ -127,12 +129,17 @@ class Rewriter:
             return "its generator is not known"
         if any(isinstance(f.generator, Generator) and f.generator.subclass is not None for f in flows):
             return "its generator is a subclass of ImageDataGenerator"
+        if any(owner is f.generator for f in flows for owner, _, _ in self.found.assigned):
+            return "its generator is changed after it was made"
         if any(u.kind == "zip" for f in flows for u in self.found.uses_of(f)):
             return "its iterators are joined by `zip`, and must move together"
+        if Sources(group, self.findings, {}).stray() is not None:
+            return "an iterator takes a share of its data, and the spec all of it"
         tables = [f.argument("dataframe") for f in flows if f.method == "flow_from_dataframe"]
         if any(not isinstance(t, Table) or t.changed for t in tables):
             return "its table is made by code"
-        outside = next((u for f in flows for u in self.found.uses_of(f) if u.frame is not f.frame and u.kind in ("member", "method")), None)
+        uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
+        outside = next((u for u, f in uses if _of_function(u.frame) is not f.frame and u.kind in ("member", "method")), None)
         return "its members are used in another function" if outside is not None else ""
 
     def _data(self, group: Group, flows: list[Flow]) -> str | None:
@@ -284,6 +291,13 @@ class Rewriter:
         for statement in ast.walk(self.edits.tree):
             if isinstance(statement, ast.Expr) and statement.value in calls:
                 self.edits.delete(statement)
+
+
+def _of_function(frame: Frame) -> Frame:
+    """The frame of the function or the module that a comprehension stands in."""
+    while isinstance(frame.scope.node, COMPREHENSIONS) and frame.parent is not None:
+        frame = frame.parent
+    return frame
 
 
 def _batch(pipe: str, split: str) -> str:

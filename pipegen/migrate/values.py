@@ -86,7 +86,6 @@ class Table(Value):
     header: bool = True
     names: tuple[str, ...] | None = None
     changed: dict[str, int] = field(default_factory=dict)
-    filtered: int = 0
     part: str = ""
     split: Share | None = None
 
