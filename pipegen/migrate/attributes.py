@@ -27,7 +27,7 @@ def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, li
     found: dict[str, list[Assignment]] = {}
     for method in definition.body:
         if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            known = {id(target): value for target, value in _pairs(method)}
+            known = {id(target): value for target, value in _pairs(method) if _is_plain(target)}
             for node in ast.walk(method):
                 for name in _stored(node, changers):
                     found.setdefault(name, []).append(Assignment(method, known.get(id(node))))
@@ -69,6 +69,11 @@ def _of_self(node: ast.expr) -> str:
     return ""
 
 
+def _is_plain(target: ast.expr) -> bool:
+    """Whether a target is an attribute of `self` as a whole."""
+    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+
+
 def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Targets of assignments, each with the expression that it gets."""
     for node in ast.walk(method):
@@ -79,7 +84,6 @@ def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
             targets, value = [node.target], node.value
         for target in targets:
             yield target, value
-            several = (ast.Tuple, ast.List)
-            if isinstance(target, several) and isinstance(value, several) and len(target.elts) == len(value.elts):
-                if not any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts)):
-                    yield from zip(target.elts, value.elts, strict=True)
+            if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+                starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
+                yield from () if starred else zip(target.elts, value.elts, strict=False)

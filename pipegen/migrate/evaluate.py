@@ -144,7 +144,7 @@ class Evaluator:
         if isinstance(owner, Dotted):
             return Dotted(f"{owner.name}.{node.attr}")
         if isinstance(owner, Flow) and node.attr == "batch_size":
-            return Const(owner.get("batch_size", 32)) if not isinstance(owner.get("batch_size", 32), Unknown) else Unknown("", node.lineno)
+            return owner.args["batch_size"].value if "batch_size" in owner.args else Const(32)
         if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
             return self.name(node.attr, (1 << 30, 0), self.frame(owner.node, owner.frame, {}))
         return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
@@ -249,7 +249,7 @@ class Evaluator:
                     return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
                 value = value.items[index]
             return value
-        return Unknown(f"`{binding.name}` gets its value in a loop or a block", line)
+        return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
 
@@ -349,9 +349,7 @@ def _changed(name: str, value: Value, changes: list[Binding]) -> Value:
         return value
     if isinstance(value, Table) and all(c.column is not None for c in changes):
         columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
-        return Table(
-            value.path, value.separator, value.header, value.names, {**value.changed, **columns}, value.part, value.split
-        )
+        return Table(value.path, value.separator, value.header, value.names, {**value.changed, **columns}, value.part, value.split)
     return Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
 
 

@@ -17,6 +17,7 @@ from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
+from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.write_spec import Writer
 
 if TYPE_CHECKING:
@@ -117,9 +118,7 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
         find_mistakes(found, groups, result.findings)
         result.concerned = bool(found.generators or found.flows)
         _without_flow(found, result.findings)
-        for _, name, line in found.assigned:
-            message = f"`{name}` is assigned to the generator after it was made"
-            result.findings.add("PG610", line, message, "the spec has what the constructor was given: look which of them counts")
+        _assigned(found, result.findings)
         written = _specs(code, groups, result, frozenset(id(owner) for owner, _ in found.fits))
         result.changed = Rewriter(code, found, result.findings).run(written)
         _check(result)
@@ -145,6 +144,16 @@ def _without_flow(found: Collected, findings: Findings) -> None:
         if not any(f.generator is generator for f in found.flows):
             message = "no iterator of this ImageDataGenerator is seen in this file"
             findings.add("PG612", generator.line, message, "migrate the file that calls `flow…` on it, or write the spec by hand")
+
+
+def _assigned(found: Collected, findings: Findings) -> None:
+    """What the code assigns to generators."""
+    for _, name, line in found.assigned:
+        message = f"`{name}` is assigned to the generator after it was made"
+        help_ = "the spec has what the constructor was given: look which of them counts"
+        if name in FITTED:
+            help_ = "write it as a step, `normalize: {mean: …, std: …}`, after the steps that come before it in Keras"
+        findings.add("PG610", line, message, help_)
 
 
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[tuple[Group, str]]:

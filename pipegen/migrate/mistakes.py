@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.signatures import OLD_DATAFRAME
+from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
 from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipegen.migrate.interpret import Collected, ModelCall
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
+_TOGETHER = "write one spec with both features, which then move together; two specs do not"
 _ORDERED = (*STATISTICS, "samplewise_std_normalization")
 
 
@@ -125,7 +126,7 @@ def _is_none(node: ast.expr) -> bool:
 def _fitting(generator: Generator, found: Collected, findings: Findings) -> None:
     needs = [name for name in STATISTICS if _value(generator, name)]
     fits = [call for owner, call in found.fits if owner is generator]
-    by_hand = any(owner is generator and name in ("mean", "std", "zca_whitening_matrix") for owner, name, _ in found.members)
+    by_hand = any(owner is generator and name in FITTED for owner, name, _ in found.members)
     for call in fits:
         if not needs and not any(isinstance(plain(generator.args[n].value), Unknown) for n in STATISTICS if n in generator.args):
             message = "`fit` fits nothing: no featurewise statistic and no whitening is asked for"
@@ -185,7 +186,10 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
             findings.add("PG644", use.line, message, "`shuffle` is True unless told otherwise; pipegen shuffles the training split alone")
         if use.kind == "zip":
             message = "iterators joined by `zip` drift apart when one draws more numbers than the other"
-            findings.add("PG657", use.line, message, "write one spec with both features, which then move together; two specs do not")
+            findings.add("PG657", use.line, message, _TOGETHER)
+    if found.only_drawn_from(flow) and found.is_paired(flow):
+        message = "iterators that are drawn from side by side, with the same seed, drift apart when one draws more numbers than the other"
+        findings.add("PG657", flow.line, message, _TOGETHER)
     brightness = isinstance(flow.generator, Generator) and "brightness_range" in flow.generator.args
     if flow.method == "flow" and brightness and "x" in flow.args and _is_divided(flow.args["x"].node):
         findings.add("PG658", flow.line, "`brightness_range` cuts values of 0..1 to whole numbers: the images are black")

@@ -109,7 +109,9 @@ def _share_changes(scope: Scope) -> None:
             for change in scope.bindings[name]
             if change.kind == "changed" and change.after > since
         ]
-        fresh = {(twin, c.after): c for twin, c in more if not any(b.kind == "changed" and b.after == c.after for b in scope.bindings[twin])}
+        fresh = {
+            (twin, c.after): c for twin, c in more if not any(b.kind == "changed" and b.after == c.after for b in scope.bindings[twin])
+        }
         for (twin, _after), change in fresh.items():
             scope.add(replace(change, name=twin))
         if not fresh:
@@ -173,14 +175,14 @@ class _Reader:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._target(node.target, node.value, after, straight)
         elif isinstance(node, ast.AugAssign):
-            self._other(node.target, after)
+            self._other(node.target, after, straight=straight)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import(node, after, straight)
         elif isinstance(node, ast.Global):
             self.scope.module_names.update(node.names)
         elif isinstance(node, ast.Delete):
             for target in node.targets:
-                self._other(target, after)
+                self._other(target, after, straight=straight)
         self._expressions(node, straight)
         self._inside(node, straight)
 
@@ -250,13 +252,13 @@ class _Reader:
         elif isinstance(target, ast.Starred):
             self._other(target.value, after)
 
-    def _other(self, target: ast.expr, after: Position) -> None:
+    def _other(self, target: ast.expr, after: Position, *, straight: bool = False) -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
             if root_name(target) not in ("", "self"):
-                self._bind(root_name(target), after, "changed", False)
+                self._bind(root_name(target), after, "changed", straight)
             return
         for name in _names(target):
-            self._bind(name, after, "other", False)
+            self._bind(name, after, "other", straight)
 
     def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
         for alias in node.names:

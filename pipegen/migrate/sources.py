@@ -172,10 +172,8 @@ class Sources:
         directory = flow.args.get("directory")
         given = plain(directory.value) if directory is not None else Unknown("no folder is given", flow.line)
         path = self._path(name, given, flow.line, "the folder")
-        extra = ""
-        if not self._has_labels(flow):
-            extra += ", labels: none"
-        classes = self._classes(flow) if self._has_labels(flow) else ""
+        classes = "" if _all_in_one(flow) else self._classes(flow)
+        extra = "" if classes or self._has_labels(flow) else ", labels: none"
         if flow.get("follow_links"):
             extra += ", follow_links: true"
         return f"{{image_folder: {{path: {path}{classes}{extra}}}}}"
@@ -298,6 +296,22 @@ def targets(flow: Flow) -> int:
     """How many columns are targets."""
     value = flow.get("y_col", "class")
     return len(value) if isinstance(value, (list, tuple)) else 1
+
+
+def folder_below(flow: Flow) -> str | None:
+    """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
+    classes = flow.get("classes")
+    if "classes" not in flow.args or _all_in_one(flow) or plain(flow.args["classes"].value) is None:
+        return ""
+    single = isinstance(classes, (list, tuple)) and len(classes) == 1 and isinstance(classes[0], str)
+    return classes[0] if single else None
+
+
+def names_folders(flow: Flow) -> bool:
+    """Whether an iterator reads those folders alone that `classes` names."""
+    classes = flow.get("classes")
+    named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
+    return flow.method == "flow_from_directory" and named and not _all_in_one(flow)
 
 
 def _all_in_one(flow: Flow) -> bool:

@@ -56,6 +56,10 @@ def size_of(code: str) -> str:
         "SIZE = 96 if True else 32",
         "SIZE = len([1, 2, 3]) * 32",
         "import math\nSIZE = math.ceil(95.5)",
+        "d = {'s': 96}\nSIZE = d['s']\nd['s'] = 1",
+        "d = {'s': 96}\ne = dict(d, t=1)\ndel d['s']\nSIZE = e['s']",
+        "d = {'s': 96}\ne = d.copy()\nd.clear()\nSIZE = e['s']",
+        "SIZE = 96\ndef f(SIZE):\n    SIZE.append(1)\nf([])",
     ],
 )
 def test_values_are_followed(code: str) -> None:
@@ -76,6 +80,17 @@ def test_values_are_followed(code: str) -> None:
         "SIZE = SIZE",
         "import os\nSIZE = int(os.environ['SIZE'])",
         "SIZE = 10 ** 10 ** 10",
+        "def f():\n    global SIZE\n    SIZE = 32\nSIZE = 96\nf()",
+        "def f():\n    SIZES.append(1)\nSIZES = [96]\nf()\nSIZE = SIZES[0]",
+        "class A:\n    def f(self):\n        d['s'] = 1\nd = {'s': 96}\nA().f()\nSIZE = d['s']",
+        "def f(x):\n    x['s'] = 1\nd = {'s': 96}\nf(d)\nSIZE = d['s']",
+        "def g(y):\n    f(y)\ndef f(x):\n    x['s'] = 1\nd = {'s': 96}\ng(y=d)\nSIZE = d['s']",
+        "d = {'s': 96}\ndef f(x=d):\n    x['s'] = 1\nf()\nSIZE = d['s']",
+        "d = {'s': 96}\ne = d\ne['s'] = 1\nSIZE = d['s']",
+        "d = {'s': 96}\ne = d\nd['s'] = 1\nSIZE = e['s']",
+        "d = {'s': {'t': 96}}\nd['s']['t'] = 1\nSIZE = d['s']['t']",
+        "d = {'s': [96]}\nd['s'].insert(0, 1)\nSIZE = d['s'][0]",
+        "class C:\n    SIZE = 96\nC.SIZE = 1\nSIZE = C.SIZE",
         "try:\n    SIZE = 96\nexcept ValueError:\n    SIZE = 64",
     ],
 )
@@ -138,6 +153,45 @@ def test_steps_come_in_the_order_of_keras() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.size, self.b = 96, 2",
+        "self.size: int = 96",
+        "self.size = 96\n        self.other = self.size",
+    ],
+)
+def test_attributes_are_followed(body: str) -> None:
+    code = f"class T:\n    def __init__(self):\n        {body}\n    def go(self):\n"
+    text = spec(code + "        return ImageDataGenerator().flow_from_directory('d', target_size=(self.size, self.size))\nT().go()\n")
+    assert "size: {type: int, default: 96" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("self.size = 96\n        self.size += 1", ""),
+        ("self.size = 96", "t.size = 2\n"),
+        ("self.size, *self.b = 96, 2", ""),
+        ("for self.size in (96, 2): pass", ""),
+        ("self.size = 96", "class U(T):\n    size = 3\n"),
+    ],
+)
+def test_attributes_that_are_not_certain(body: str, after: str) -> None:
+    code = f"class T:\n    size = 96\n    def __init__(self):\n        {body}\n    def go(self):\n"
+    code += "        return ImageDataGenerator().flow_from_directory('d', target_size=(self.size, self.size))\nt = T()\n"
+    assert "size: {type: int, default: 224" in spec(code + after + "t.go()\n")
+
+
+def test_an_import_in_a_branch_is_not_certain_and_the_last_of_several_counts() -> None:
+    one, other = (f"from keras.applications.{m} import preprocess_input\n" for m in ("vgg16", "xception"))
+    use = "def f():\n    return ImageDataGenerator(preprocessing_function=preprocess_input).flow_from_directory('d')\nf()\n"
+    assert "preset: xception" in spec(one + other + use)
+    assert "preset" not in spec(f"if x:\n    {one}else:\n    {other}{use}")
+    same = "from tensorflow.keras.applications.vgg16 import preprocess_input\n"
+    assert "preset: vgg16" in spec(f"try:\n    {one}except ImportError:\n    {same}{use}")
+
+
 def test_featurewise_statistics_are_those_that_were_fitted() -> None:
     code = "g = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization={std})\n{fit}it = g.flow_from_directory('d')\n"
     fitted = spec(code.format(std=True, fit="g.fit(x)\n"))
@@ -154,9 +208,14 @@ def test_validation_arrays_that_miss_the_rescaling() -> None:
 
 
 def test_a_batch_in_a_loop_is_not_drawn_anew_each_time() -> None:
-    result = migrated("it = ImageDataGenerator().flow_from_directory('d')\nfor i in range(9):\n    x = next(it)\n")
-    assert "next(it)" in result.changed
-    assert "PG615:4" in codes(result)
+    code = "it = ImageDataGenerator().flow_from_directory('d')\nfor i in range(9):\n    x = it.next()\n"
+    result = migrated(code)
+    assert "it = pipe.train.repeat().as_numpy_iterator()\n" in result.changed
+    assert "    x = next(it)\n" in result.changed
+    assert not [c for c in codes(result) if c.startswith("PG615")]
+    fitted = migrated(code + "model.fit(it)\n")
+    assert "it = pipe.train\n" in fitted.changed
+    assert "PG615:4" in codes(fitted)
 
 
 def test_pairs_of_iterators_are_left_alone() -> None:
