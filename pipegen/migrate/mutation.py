@@ -57,12 +57,17 @@ def parameters(args: ast.arguments) -> list[ast.arg]:
 
 def changers_of(tree: ast.Module) -> Changers:
     """The functions and methods of a file that change what they are given."""
-    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    kinds = (ast.Attribute, ast.Subscript, ast.Call)
+    functions = [
+        (n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)])
+        for n in ast.walk(tree)
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
     found: dict[str, frozenset[str | int]] = {}
     for _ in range(_MOST_ROUNDS):
         before = dict(found)
-        for function in functions:
-            changed = {name for n in ast.walk(function) for name in changed_names(n, found)}
+        for function, nodes in functions:
+            changed = {name for n in nodes for name in changed_names(n, found)}
             names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
             names = names[1:] if names[:1] in (["self"], ["cls"]) else names
             places = {name for name in (*names, *(a.arg for a in function.args.kwonlyargs)) if name in changed}

@@ -173,7 +173,7 @@ class Rewriter:
                 return None
             parts[split] = given
         shared = len(flows) == 2 and all("subset" in f.args for f in flows) and len(set(parts.values())) == 1
-        if shared or list(parts) == ["train"]:
+        if shared or (list(parts) == ["train"] and Sources(group, self.findings, {}).labelled()):
             return f", data={next(iter(parts.values()))}"
         return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}"
 
