@@ -53,7 +53,8 @@ def group_flows(found: Collected) -> list[Group]:
         if any(flow in g.parts.values() for g in groups):
             continue
         role = roles[id(flow)]
-        home = next((g for g in reversed(groups) if _fits(g, flow, role)), None)
+        near = sorted((g for g in groups if _fits(g, flow, role)), key=lambda g: abs(g.first.line - flow.line))
+        home = near[0] if near else None
         if home is None:
             groups.append(Group({role: flow}))
         else:

@@ -166,11 +166,11 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
         text = Writer(group, os.path.basename(code.file), result.findings, fitted).text()
         if text is None:
             continue
-        for problem in inspect(file, text=text).diagnostics:
-            if problem.severity.value == "error":
-                result.findings.add(
-                    "PG630", group.first.line, f"the spec does not hold what the code asks for: {problem.message}", "mend it by hand"
-                )
+        problem = next((d for d in inspect(file, text=text).diagnostics if d.severity.value == "error"), None)
+        if problem is not None:
+            message = f"no spec is written, since it could not hold what the code asks for: {problem.message}"
+            result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
+            continue
         result.specs[file] = text
         written.append((group, file))
     return written

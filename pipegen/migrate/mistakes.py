@@ -223,6 +223,8 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
     train = next((u.flow for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
     if not isinstance(given, (ast.Tuple, ast.List)) or train is None or not isinstance(train.generator, Generator):
         return
+    if any(_is_batch(name, call) for name in given.elts):
+        return
     for name in ("rescale", "preprocessing_function", "samplewise_center", "samplewise_std_normalization", *STATISTICS):
         argument = train.generator.args.get(name)
         if argument is not None and (isinstance(argument.value, (Dotted, Local)) or _value(train.generator, name)):
@@ -230,6 +232,15 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
             findings.add(
                 "PG654", given.lineno, message, "give the arrays as a `validation` part of a `by_split` source, or do the same to them"
             )
+
+
+def _is_batch(node: ast.expr, call: ModelCall) -> bool:
+    """Whether a name holds what was drawn from an iterator, which has been through a generator."""
+    bindings = call.frame.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
+    drawn = [b.value for b in bindings if isinstance(b.value, ast.Call)]
+    return any(getattr(c.func, "id", getattr(c.func, "attr", "")) in ("next", "__next__", "__getitem__") for c in drawn) or any(
+        isinstance(b.value, ast.Subscript) for b in bindings
+    )
 
 
 def _differ(a: Generator, b: Generator, name: str) -> bool:

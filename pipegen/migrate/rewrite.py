@@ -155,6 +155,9 @@ class Rewriter:
         """What is wrong with the data of the iterators, or with how they are used; empty where nothing is."""
         if any(self.found.is_paired(f) for f in flows):
             return "its iterators are drawn from side by side, and must move together"
+        size = _literal(group.first, "batch_size")
+        if any(_literal(f, "batch_size") != size and self._draws(f) for f in flows):
+            return "batches of another size than those of training are drawn from one of its iterators"
         if Sources(group, self.findings, {}).stray() is not None:
             return "an iterator takes a share of its data, and the spec all of it"
         tables = [f.argument("dataframe") for f in flows if f.method == "flow_from_dataframe"]
@@ -163,6 +166,10 @@ class Rewriter:
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
         outside = next((u for u, f in uses if _of_function(u.frame) is not f.frame and u.kind in ("member", "method")), None)
         return "its members are used in another function" if outside is not None else ""
+
+    def _draws(self, flow: Flow) -> bool:
+        """Whether single batches are drawn from an iterator."""
+        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
 
     def _data(self, group: Group, flows: list[Flow]) -> str | None:
         """The arrays for `build`; `None` where their form is not sure."""
