@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipegen.migrate.pairs import pairs_of
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, plain
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ class Group:
     Attributes:
         parts: By split, in the order train, validation, test, predict.
         fits: The calls of `fit` that take them, by the id of the node.
+        mask: The iterator of the masks of the only part, if it has masks.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)
     fits: set[int] = field(default_factory=set)
+    mask: Flow | None = None
 
     @property
     def first(self) -> Flow:
@@ -44,13 +47,13 @@ class Group:
 def group_flows(found: Collected) -> list[Group]:
     """Put the iterators of a file together."""
     roles = {id(flow): _role(found, flow) for flow in found.flows}
-    groups: list[Group] = []
+    groups = [Group({roles[id(image)]: image}, mask=mask) for image, mask in pairs_of(found)]
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
             _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
     for flow in found.flows:
-        if any(flow in g.parts.values() for g in groups):
+        if any(flow in (*g.parts.values(), g.mask) for g in groups):
             continue
         role = roles[id(flow)]
         near = sorted((g for g in groups if _fits(g, flow, role)), key=lambda g: abs(g.first.line - flow.line))
@@ -80,7 +83,7 @@ def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
 
 
 def _fits(group: Group, flow: Flow, role: str) -> bool:
-    if role in group.parts or group.method != flow.method:
+    if role in group.parts or group.method != flow.method or group.mask is not None:
         return False
     other = group.first
     if role in ("train", "validation") and flow.get("subset") is not None:

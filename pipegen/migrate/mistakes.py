@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipegen.migrate.interpret import Collected, ModelCall
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
-_TOGETHER = "write one spec with both features, which then move together; two specs do not"
+_TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"
 _ORDERED = (*STATISTICS, "samplewise_std_normalization")
 
 

@@ -35,6 +35,7 @@ _MEMBERS = {
     "num_class": "len({pipe}.class_names)",
 }
 """What stands for the members of an iterator."""
+_FEATURES = "write one spec with a feature for each of them"
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
 )  # fmt: skip
@@ -89,7 +90,8 @@ class Rewriter:
             split = self._split_name(group, group.split_of(group.first))
             line = f'pipe = pipegen.build("{file}"{_hint(group)})'
             help_ = f"write `{line}`, and `{_access('pipe', split)}` for the iterator"
-            help_ = "write one spec with a feature for each of them" if "together" in problem else help_
+            if "together" in problem:
+                help_ = f"write `{line}`, and `{_access('pipe', split)}` for both" if group.mask is not None else _FEATURES
             self.findings.add("PG615", first.line, f"this code is not edited: {problem}", help_)
             return
         pipe = self._new_name()

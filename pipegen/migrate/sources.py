@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate.groups import data_key
+from pipegen.migrate.pairs import folder_of
 from pipegen.migrate.steps import number
 from pipegen.migrate.values import Generator, OneHot, Table, Unknown, plain
 from pipegen.spec.scalars import flow_scalar
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pipegen.migrate.groups import Group
     from pipegen.migrate.values import Flow
 
+_KEY = "'([^/]+)[.][^./]+$'"
+"""The name of a file without folders and its ending."""
 _UNLABELLED = (None, "input")
 _SUBSETS = {"train": "training", "validation": "validation"}
 WITHOUT_CLASSES = ("raw", "other", "multi_output")
@@ -47,6 +50,8 @@ class Sources:
         parts = self._readable()
         if not parts:
             return None
+        if self.group.mask is not None:
+            return self._paired(*next(iter(parts.items())), self.group.mask)
         shared = self._shared(parts)
         if shared is not None:
             return shared
@@ -78,6 +83,16 @@ class Sources:
         """Iterators without labels beside labelled ones, which `predict_on` serves."""
         kept = list(self._readable().values())
         return [flow for flow in self.group.parts.values() if flow not in kept]
+
+    def _paired(self, split: str, image: Flow, mask: Flow) -> list[str]:
+        """Images and masks, paired by the names of their files."""
+        paths = [self._path(f"{what}s", folder_of(flow), flow.line, "the folder") for what, flow in (("image", image), ("mask", mask))]
+        message = "masks hold whole numbers that are classes here; Keras gave them as it gave images, blended and scaled"
+        self.findings.add("PG623", mask.line, message, "add `values: {0: 0, 255: 1}` to the mask: what its files hold, and the classes")
+        message = "images and masks are paired by the names of their files; Keras paired them by their order"
+        self.findings.add("PG611", mask.line, message, "where the names differ by more than the folder and the ending, mend `key`")
+        features = f"image: {{kind: image, path: {paths[0]}}}, mask: {{kind: mask, of: image, path: {paths[1]}}}"
+        return ["source:", "  by_split:", f"    {split}: {{files: {{key: {_KEY}, features: {{{features}}}}}}}"]
 
     # Both subsets of the same data
 

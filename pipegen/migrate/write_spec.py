@@ -214,6 +214,8 @@ class Writer:
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
+        elif self.group.mask is not None:
+            lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
         elif labels and mode in _ENCODINGS:

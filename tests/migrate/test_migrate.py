@@ -226,6 +226,25 @@ def test_pairs_of_iterators_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "image"),
+    [
+        ("photos", "masks", "photos"),
+        ("gt", "x", "x"),
+        ("low", "length", ""),
+        ("mask_a", "mask_b", ""),
+        ("x/labels", "x/images", "x/images"),
+    ],
+)
+def test_images_and_their_masks_are_one_source(one: str, other: str, image: str) -> None:
+    flows = [f"ImageDataGenerator().flow_from_directory('{folder}', class_mode=None, seed=1)" for folder in (one, other)]
+    result = migrated(f"model.fit(zip({flows[0]}, {flows[1]}), steps_per_epoch=9)\n")
+    assert len(result.specs) == (1 if image else 2)
+    text = result.specs["train.pipegen.yaml"]
+    assert ("kind: mask" in text) == bool(image)
+    assert f"images: {{type: path, default: {image}}}" in text or not image
+
+
+@pytest.mark.parametrize(
     ("data", "code"),
     [
         (b"print 'x'\nImageDataGenerator\n", "PG602"),
