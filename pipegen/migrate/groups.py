@@ -120,7 +120,7 @@ def data_key(flow: Flow) -> Any:
 def _role(found: Collected, flow: Flow) -> str:
     """The split that an iterator is, by its `subset`, by what it is used for, or by its name."""
     subset = flow.get("subset")
-    if subset in _ROLES:
+    if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
     used = {(u.name, getattr(getattr(u.outer, "func", None), "attr", "")) for u in found.uses_of(flow) if u.kind == "model"}
     if any(method in ("fit", "fit_generator") and name != "validation_data" for name, method in used):

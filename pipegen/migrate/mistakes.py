@@ -115,7 +115,7 @@ def _numbers(generator: Generator, findings: Findings) -> None:
             if value == 1:
                 message = f"`{name}=1` is a whole number of pixels below 1: nothing is ever shifted"
             findings.add("PG652", _line(generator, name), message, "a fraction of the side is a number below 1")
-        elif isinstance(value, (list, tuple)) and value and max(value) < 1 and min(value) <= -1:
+        elif isinstance(value, (list, tuple)) and value and all(map(_is_number, value)) and max(value) < 1 and min(value) <= -1:
             findings.add("PG652", _line(generator, name), f"`{name}={value!r}` is multiplied by the side, since no number reaches 1")
 
 
@@ -154,7 +154,7 @@ def _flow(flow: Flow, findings: Findings) -> None:
         got = "all of the data" if subset == "training" else "nothing"
         findings.add("PG656", _line(flow, "subset"), f"`subset={subset!r}` without `validation_split` in the constructor gives {got}")
     if split and "subset" not in flow.args and "**" not in flow.args:
-        message = f"`validation_split={split:g}` does nothing here: without `subset` the iterator takes all of the data"
+        message = f"`validation_split={split!r}` does nothing here: without `subset` the iterator takes all of the data"
         findings.add("PG656", flow.line, message, "training and validation data may overlap")
     size = flow.args.get("target_size")
     if size is not None and isinstance(size.node, ast.Tuple) and len(size.node.elts) == 2:

@@ -218,7 +218,7 @@ class Writer:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
-        elif labels and mode in _ENCODINGS:
+        elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
         elif mode in WITHOUT_CLASSES:
             count = targets(self.group.first)

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from pipegen.compilation import inspect
 from pipegen.migrate.migration import Migration, migrate, migrate_code
 from pipegen.migrate.reading import parse_code
+from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
 
 IMPORT = "from keras.preprocessing.image import ImageDataGenerator\n"
 
@@ -223,6 +225,19 @@ def test_pairs_of_iterators_are_left_alone() -> None:
     result = migrated(code + "model.fit_generator(zip(a, b), 9)\n")
     assert result.changed == result.code.text
     assert "PG657:5" in codes(result)
+
+
+@pytest.mark.parametrize("odd", ["{}", "[0.1, 'x']", "'x'", "-1", "1e400", "f(x)"])
+def test_odd_values_of_any_argument_do_not_crash_it(odd: str) -> None:
+    lines = [f"model.fit(ImageDataGenerator({name}={odd}).flow_from_directory('d'))\n" for name in CONSTRUCTOR]
+    lines += [
+        f"model.fit(ImageDataGenerator(validation_split=.2).{method}({name}={odd}))\n" for method, names in FLOWS.items() for name in names
+    ]
+    result = migrated("".join(lines))
+    assert len(result.specs) > len(CONSTRUCTOR) // 2
+    ast.parse(result.changed)
+    for name, text in result.specs.items():
+        assert [d.message for d in inspect(name, text=text).diagnostics if d.severity.value == "error"] == []
 
 
 @pytest.mark.parametrize(
