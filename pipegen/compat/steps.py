@@ -71,22 +71,26 @@ def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) 
     if generator.samplewise_center:  # which the deviation implies
         scale = {} if generator.samplewise_std_normalization else {"scale": False}
         steps.append({"standardize": {"statistics": "samplewise", **scale}})
-    centres_itself = _centres_itself(generator)
-    if measured and generator.featurewise_center and not centres_itself and generator.mean is None and generator.std is None:
+    if not _centres_itself(generator):
+        steps += _featurewise(generator, channels, measured=measured)
+    if generator.zca_whitening:
+        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
+    return steps
+
+
+def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list[Any]:
+    """The step with the statistics of the data: those that were fitted, or to be measured."""
+    if measured and generator.featurewise_center and generator.mean is None and generator.std is None:
         scale = {} if generator.featurewise_std_normalization else {"scale": False}
-        return [*steps, {"standardize": {"statistics": "featurewise", **scale}}]
+        return [{"standardize": {"statistics": "featurewise", **scale}}]
     moments = {}
     for argument, name, key, added in (
         ("featurewise_center", "mean", "mean", 0.0),
         ("featurewise_std_normalization", "std", "std", _EPSILON),
     ):
-        if getattr(generator, argument) and not centres_itself:
+        if getattr(generator, argument):
             moments[key] = _fitted(argument, name, getattr(generator, name), channels, added)
-    if moments:
-        steps.append({"normalize": moments})
-    if generator.zca_whitening:
-        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
-    return steps
+    return [{"normalize": moments}] if moments else []
 
 
 def _centres_itself(generator: Arguments) -> bool:
