@@ -12,11 +12,12 @@ from pipegen.cli.failures import CannotRun
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.diagnostics.catalog import Code
+    from pipegen.migrate.findings import Rule
+
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from pipegen.diagnostics.catalog import CODES
-
-    return [(c.code, c.title) for c in CODES.values() if c.code.startswith(incomplete.upper())]
+    return [(c.code, c.title) for c in _every() if c.code.startswith(incomplete.upper())]
 
 
 def rule(
@@ -24,7 +25,8 @@ def rule(
 ) -> None:
     """List the findings, or explain one.
 
-    A page says what is found, why it matters, and shows a spec that has it and the same spec mended.
+    A page says what is found, why it matters, and shows a spec that has it and the same spec mended. The codes from PG601 on
+    are what `pipegen migrate` says of Python code, and their pages show code.
 
     Examples:
       pipegen rule            every code in one table
@@ -35,35 +37,44 @@ def rule(
         for line in _table():
             say(line)
         return
-    from pipegen.diagnostics.catalog import page
+    say("\n".join(render_page(_text(_find(code)))))
 
-    say("\n".join(render_page(page(_find(code)).text)))
+
+def _every() -> list[Code | Rule]:
+    """What is said of specs, and then what is said of code."""
+    from pipegen.diagnostics.catalog import CODES
+    from pipegen.migrate.findings import RULES
+
+    return [*CODES.values(), *RULES.values()]
+
+
+def _text(code: str) -> str:
+    from pipegen.diagnostics.catalog import CODES, page
+    from pipegen.migrate.pages import migration_page
+
+    return page(code).text if code in CODES else migration_page(code).text
 
 
 def _table() -> Iterator[str]:
-    from pipegen.diagnostics.catalog import CODES
+    from pipegen.diagnostics.catalog import Code
 
-    width = max(len(c.name) for c in CODES.values())
-    for c in CODES.values():
-        yield f"{c.code}  {c.severity.value:<7}  {c.name:<{width}}  {c.title}"
+    every = _every()
+    width = max(len(c.name) for c in every)
+    for c in every:
+        sort = c.severity.value if isinstance(c, Code) else c.kind
+        yield f"{c.code}  {sort:<10}  {c.name:<{width}}  {c.title}"
 
 
 def _find(wanted: str) -> str:
-    from pipegen.diagnostics.catalog import CODES
     from pipegen.diagnostics.suggest import closest
-    from pipegen.migrate.findings import NAMES
 
-    word = wanted.strip()
-    if word.upper() in CODES:
+    word, every = wanted.strip(), _every()
+    if any(word.upper() == c.code for c in every):
         return word.upper()
-    names = {c.name: c.code for c in CODES.values()}
+    names = {c.name: c.code for c in every}
     if word.lower() in names:
         return names[word.lower()]
-    if word.upper() in NAMES:
-        code = word.upper()
-        message = f"{code} ({NAMES[code]}) is what `pipegen migrate` says of Python code, and has no page"
-        raise CannotRun(message, "the report of `pipegen migrate` says what it means and what to do")
-    near = closest(word, [*names, *CODES])
+    near = closest(word, [*names, *(c.code for c in every)])
     hint = f"did you mean {near}?" if near else "`pipegen rule` lists every code"
     raise CannotRun(f"there is no code {word!r}", hint)
 

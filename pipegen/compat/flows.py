@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.arguments import Arguments
 from pipegen.compat.frames import read_frame
 from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.compat.specs import UNLABELLED, array_dtype, channels_of, reading_steps, rows_spec, spec_of
-from pipegen.compat.steps import augments
+from pipegen.compat.specs import (
+    UNLABELLED,
+    array_dtype,
+    channels_of,
+    reading_steps,
+    rows_spec,
+    sections,
+    source_of,
+    split_section,
+    targets,
+    write_spec,
+)
+from pipegen.compat.steps import augments, check_fitted, image_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,13 +162,13 @@ class Flows(Arguments):
 
         _check(self, subset)
         height, width = target_size
-        spec = spec_of(
-            self,
+        check_fitted(self)
+        spec = self.to_spec(
             directory,
             target_size=(int(height), int(width)),
             color_mode=color_mode,
             classes=classes,
-            class_mode=None if class_mode == "input" else class_mode,
+            class_mode=class_mode,
             batch_size=batch_size,
             shuffle=shuffle,
             seed=_seed(seed),
@@ -289,14 +300,17 @@ class Flows(Arguments):
         is clipped to the range of all images; brightness keeps fractions; whitening is fitted on the training split of the spec's data,
         whatever `fit` has seen, and adds `zca_epsilon` to variances.
 
+        Featurewise statistics are those that `fit` found; before `fit`, the pipeline measures its training split.
+
         Args:
             directory: The folder with a sub-folder for each class, as for `flow_from_directory`. Without it the source is `arrays`,
-                with an `image` and, unless `class_mode` is `None`, a `label`, which come from `pipegen.build(spec, data=)`.
+                with an `image` and, for a mode with classes, a `label`, which come from `pipegen.build(spec, data=)`; with `input`
+                and without a `validation_split` that is `data={"train": {"image": x}}`.
             target_size: (height, width); (256, 256) by default for a folder. For arrays it says how large they are, which shifts by
                 pixels need.
             color_mode: `rgb` or `grayscale`.
             classes: The class folders in the order of their indices; `["."]` for images without classes.
-            class_mode: `categorical`, `binary`, `sparse` or `None`.
+            class_mode: `categorical`, `binary`, `sparse`, `input` or `None`.
             batch_size: Images in a batch; the last one may be smaller.
             shuffle: Whether training images are shuffled.
             seed: Keys the order and the augmentation.
@@ -311,21 +325,21 @@ class Flows(Arguments):
         Raises:
             UnsupportedArgument: For the first argument that no spec expresses; it names the argument and says what to do meanwhile.
         """
-        return spec_of(
-            self,
-            directory,
-            target_size=target_size,
-            color_mode=color_mode,
-            classes=classes,
-            class_mode=class_mode,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed,
-            follow_links=follow_links,
-            interpolation=interpolation,
-            keep_aspect_ratio=keep_aspect_ratio,
-            write=write,
-        )
+        source = source_of(directory, classes=classes, class_mode=class_mode, follow_links=follow_links, write=write)
+        size, steps = target_size, []
+        if directory is not None:
+            size = target_size if target_size is not None else (256, 256)
+            steps = reading_steps(size, color_mode, interpolation, keep_aspect_ratio)
+        steps += image_steps(self, size, channels_of(color_mode), measured=True)
+        if class_mode == "input" and directory is None and not self._validation_split:
+            source = {"by_split": {"train": source}}  # without labels all would be for prediction
+        spec = sections(self, source, steps, batch_size=batch_size, shuffle=shuffle, seed=seed)
+        spec["output"] = {**spec["output"], **targets(class_mode, labelled=directory is None or list(classes or ()) != UNLABELLED)}
+        if self._validation_split:
+            spec["splits"] = split_section(self._validation_split)
+        if write is not None:
+            write_spec(spec, write)
+        return spec
 
 
 def _check(generator: Arguments, subset: str | None) -> None:

@@ -84,12 +84,29 @@ def read_frame(
         kept = [i for i in kept if i in labelled]
     elif class_mode == "raw":
         columns = list(y_col) if isinstance(y_col, (list, tuple)) else y_col
-        frame = replace(frame, targets=[np.asarray(table[columns])])
+        frame = replace(frame, targets=[_cells(table[columns])])
     elif class_mode == "multi_output":
         if not isinstance(y_col, list):
             raise TypeError(f"`class_mode='multi_output'` takes a list of columns as `y_col`, got {y_col!r}")
-        frame = replace(frame, targets=[np.asarray(table[column]) for column in y_col])
+        frame = replace(frame, targets=[_cells(table[column]) for column in y_col])
     return frame if len(kept) == len(files) else frame.rows(kept)
+
+
+def _cells(columns: Any) -> Array:
+    """The cells of a column, or of several; cells that are arrays or lists, all of one shape, as one array.
+
+    Raises:
+        TypeError: For cells of several shapes.
+    """
+    import numpy as np
+
+    cells = np.asarray(columns)
+    if cells.dtype != object or cells.ndim != 1 or not isinstance(cells[:1].tolist()[0] if len(cells) else None, (np.ndarray, list, tuple)):
+        return cells
+    try:
+        return np.stack([np.asarray(cell) for cell in cells])
+    except ValueError as error:
+        raise TypeError(f"the cells of a column of targets are arrays of one shape: {error}") from error
 
 
 def _there(files: Sequence[str], directory: Any) -> list[int]:

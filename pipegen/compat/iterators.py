@@ -251,16 +251,11 @@ class DirectoryIterator(BatchIterator):
         """The paths of the files of the subset."""
         return [os.path.join(self.directory, name) for name in self.filenames]
 
-    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        return batches.map(lambda images: (images, images)) if self.class_mode == "input" else batches
-
     def _arrays(self, batch: Any) -> Any:
         if self.class_mode is None:
             return batch
-        if self.class_mode == "input":
-            return batch, batch.copy()
         images, y = batch
-        if self.class_mode == "categorical":
+        if self.class_mode in ("categorical", "input"):
             return images, y
         return images, y.reshape(-1).astype(images.dtype)
 

@@ -27,41 +27,22 @@ UNLABELLED = ["."]
 """What people give as `classes` for a folder of images without sub-folders."""
 
 
-def spec_of(
-    generator: Arguments,
-    directory: str | os.PathLike[str] | None = None,
+def source_of(
+    directory: str | os.PathLike[str] | None,
     *,
-    target_size: tuple[int, int] | None = None,
-    color_mode: str = "rgb",
-    classes: Sequence[str] | None = None,
-    class_mode: str | None = "categorical",
-    batch_size: int = 32,
-    shuffle: bool = True,
-    seed: int = 0,
-    follow_links: bool = False,
-    interpolation: str = "nearest",
-    keep_aspect_ratio: bool = False,
-    write: str | os.PathLike[str] | None = None,
+    classes: Sequence[str] | None,
+    class_mode: str | None,
+    follow_links: bool,
+    write: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """What `ImageDataGenerator.to_spec` gives."""
-    if directory is None:
-        labelled = class_mode is not None
-        features: dict[str, Any] = {"image": {"kind": "image"}, **({"label": {"kind": "label"}} if labelled else {})}
-        source: dict[str, Any] = {"arrays": {"features": features}}
-        steps = image_steps(generator, target_size, channels_of(color_mode))
-    else:
-        labelled = list(classes or ()) != UNLABELLED
+    """The `source` of a folder, or without one of arrays."""
+    if directory is not None:
         base = os.path.dirname(os.path.abspath(write)) if write is not None else None
-        source = {"image_folder": _folder(directory, classes, follow_links, base)}
-        size = target_size if target_size is not None else (256, 256)
-        steps = [*reading_steps(size, color_mode, interpolation, keep_aspect_ratio), *image_steps(generator, size, channels_of(color_mode))]
-    spec = sections(generator, source, steps, batch_size=batch_size, shuffle=shuffle, seed=seed)
-    spec["output"] = {**spec["output"], **targets(class_mode, labelled=labelled)}
-    if generator._validation_split:
-        spec["splits"] = split_section(generator._validation_split)
-    if write is not None:
-        _write(spec, write)
-    return spec
+        return {"image_folder": _folder(directory, classes, follow_links, base)}
+    features: dict[str, Any] = {"image": {"kind": "image"}}
+    if class_mode not in (None, "input"):
+        features["label"] = {"kind": "label"}
+    return {"arrays": {"features": features}}
 
 
 def sections(
@@ -99,6 +80,8 @@ def rows_spec(
     validates: bool,
 ) -> dict[str, Any]:
     """The spec of a flow over rows. Targets are found by the number of the row, so that any array can be one.
+
+    The number is a label, since labels are whole numbers of 64 bits, and tensors float32, which cannot count beyond 2^24.
 
     Args:
         generator: The generator.
@@ -140,7 +123,7 @@ def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
     if class_mode is None:
         return {"y": None}
     if class_mode == "input":
-        raise UnsupportedArgument("class_mode", "no spec gives the image as its own target yet", "map `lambda x: (x, x)` over `.dataset`")
+        return {"y": "image"}
     if class_mode not in ENCODINGS:
         raise ValueError(f"`class_mode` is 'categorical', 'binary', 'sparse', 'input' or None, got {class_mode!r}")
     if not labelled:
@@ -182,7 +165,8 @@ def reading_steps(size: tuple[int, int], color_mode: str, interpolation: str, ke
     return [{"decode": decode}, {"resize": resize}]
 
 
-def _write(spec: dict[str, Any], path: Any) -> None:
+def write_spec(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a spec as YAML."""
     import yaml
 
     text = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)

@@ -18,18 +18,19 @@ _APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
 _EPSILON = 1e-6
 
 
-def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int) -> list[Any]:
+def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int, *, measured: bool = False) -> list[Any]:
     """Every step after the resize: geometry, channel shift, flips, brightness, and what `standardize` does.
 
     Args:
         generator: The generator.
         size: (height, width) of the images, where it is known.
         channels: How many channels they have.
+        measured: Whether the pipeline may measure what has not been fitted, on its training split.
 
     Raises:
         UnsupportedArgument: For the first argument that no spec expresses.
     """
-    return [*random_steps(generator, size), *fixed_steps(generator, channels)]
+    return [*random_steps(generator, size), *fixed_steps(generator, channels, measured=measured)]
 
 
 def augments(generator: Arguments) -> bool:
@@ -60,8 +61,8 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
     return steps
 
 
-def fixed_steps(generator: Arguments, channels: int) -> list[Any]:
-    """What is done to every image after that, in Keras' order."""
+def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) -> list[Any]:
+    """What is done to every image after that, in Keras' order; for `measured` see `image_steps`."""
     steps: list[Any] = []
     if generator.preprocessing_function is not None:
         steps.append({"normalize": {"preset": _preset(generator.preprocessing_function)}})
@@ -70,19 +71,46 @@ def fixed_steps(generator: Arguments, channels: int) -> list[Any]:
     if generator.samplewise_center:  # which the deviation implies
         scale = {} if generator.samplewise_std_normalization else {"scale": False}
         steps.append({"standardize": {"statistics": "samplewise", **scale}})
+    if not _centres_itself(generator):
+        steps += _featurewise(generator, channels, measured=measured)
+    if generator.zca_whitening:
+        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
+    return steps
+
+
+def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list[Any]:
+    """The step with the statistics of the data: those that were fitted, or to be measured."""
+    if measured and generator.featurewise_center and generator.mean is None and generator.std is None:
+        scale = {} if generator.featurewise_std_normalization else {"scale": False}
+        return [{"standardize": {"statistics": "featurewise", **scale}}]
     moments = {}
     for argument, name, key, added in (
         ("featurewise_center", "mean", "mean", 0.0),
         ("featurewise_std_normalization", "std", "std", _EPSILON),
     ):
-        centres_itself = generator.zca_whitening and not generator.featurewise_std_normalization
-        if getattr(generator, argument) and not centres_itself:
+        if getattr(generator, argument):
             moments[key] = _fitted(argument, name, getattr(generator, name), channels, added)
-    if moments:
-        steps.append({"normalize": moments})
-    if generator.zca_whitening:
-        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
-    return steps
+    return [{"normalize": moments}] if moments else []
+
+
+def _centres_itself(generator: Arguments) -> bool:
+    """Whether the whitening subtracts the mean."""
+    return generator.zca_whitening and not generator.featurewise_std_normalization
+
+
+def check_fitted(generator: Arguments) -> None:
+    """Refuse a flow whose generator was to be fitted: validation data would be measured by itself.
+
+    Raises:
+        UnsupportedArgument: Where nothing has been fitted.
+    """
+    for argument, name in (("featurewise_center", "mean"), ("featurewise_std_normalization", "std")):
+        if getattr(generator, argument) and getattr(generator, name) is None and not _centres_itself(generator):
+            raise _not_fitted(argument, name)
+
+
+def _not_fitted(argument: str, name: str) -> UnsupportedArgument:
+    return UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
 
 
 def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[tuple[str, dict[str, Any]]]:
@@ -170,7 +198,7 @@ def _epsilon(given: Any) -> float:
 def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
     """Statistics, one number for each channel."""
     if found is None:
-        raise UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
+        raise _not_fitted(argument, name)
     values = [float(v) + added for v in found.reshape(-1)]
     if len(values) not in (1, channels):
         raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, and the images {channels}", "fit it on such images")

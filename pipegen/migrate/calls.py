@@ -132,10 +132,14 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
 
 
 def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value:
-    if name == "builtins.dict" and not node.args:
-        found, _ = arguments(evaluator, node, frame, tuple(k.arg or "" for k in node.keywords))
-        if "**" not in found:
-            return Map({key: argument.value for key, argument in found.items()})
+    if name == "builtins.dict" and len(values) == len(node.args) <= 1 and all(isinstance(v, Map) for v in values):
+        names = {k.arg or "" for k in node.keywords}
+        found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
+        if "**" not in found and not more:
+            start = cast("Map", values[0]).items if values else {}
+            return Map({**start, **{key: argument.value for key, argument in found.items()}})
+    if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
+        return values[0]
     given = [plain(v) for v in values]
     bad = next((v for v in given if isinstance(v, Unknown)), None)
     if bad is not None or node.keywords or len(values) != len(node.args):
@@ -163,6 +167,8 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     owner, name = evaluator.value(attribute.value, frame), attribute.attr
     if isinstance(owner, Table):
         return table_method(owner, name, node)
+    if name == "copy" and not node.args and not node.keywords and isinstance(owner, (Map, Seq)):
+        return owner
     text = plain(owner)
     if isinstance(text, str) and name == "format" and not node.keywords:
         given = [plain(evaluator.value(a, frame)) for a in node.args]

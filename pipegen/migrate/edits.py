@@ -71,11 +71,11 @@ class Edits:
             self._found[self._starts[statement.lineno - 1], last + len(rest)] = ""
 
     def before(self, statement: ast.stmt, text: str) -> None:
-        """Put a line before a statement."""
-        at = self._starts[statement.lineno - 1]
-        indent = self.text[at : self.offset(statement.lineno, statement.col_offset)]
-        place = (at, at)
-        self._found[place] = self._found.get(place, "") + f"{indent}{text}\n"
+        """Put a line before a statement; in a line of several statements it becomes one of them."""
+        at, here = self._starts[statement.lineno - 1], self.offset(statement.lineno, statement.col_offset)
+        indent = self.text[at:here]
+        place = (here, here) if indent.strip() else (at, at)
+        self._found[place] = self._found.get(place, "") + (f"{text}; " if indent.strip() else f"{indent}{text}\n")
 
     def pending(self) -> list[tuple[tuple[int, int], str]]:
         """The replacements so far."""

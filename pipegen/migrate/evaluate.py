@@ -6,13 +6,15 @@ import ast
 from typing import cast
 
 from pipegen.migrate.arithmetic import combine, negate
-from pipegen.migrate.scopes import Binding, Definition, Node, Position, Scope, flattened, scope_of, start
+from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, overridden
+from pipegen.migrate.mutation import changers_of
+from pipegen.migrate.scopes import ALWAYS, Binding, Node, Position, Scope, flattened, scope_of, start
 from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Local, Map, Seq, Table, Unknown, Value, plain, same
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
 _ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 def is_keras(name: str) -> bool:
@@ -25,13 +27,15 @@ class Evaluator:
 
     def __init__(self, tree: ast.Module) -> None:
         self._scopes: dict[int, Scope] = {}
-        self._of_classes: dict[int, dict[str, list[tuple[ast.expr, Definition]]]] = {}
+        self._changers = changers_of(tree)
+        self._attributes = attributes_from_outside(tree)
+        self._of_classes: dict[int, dict[str, list[Assignment]]] = {}
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self.module = Frame(self._scope(tree))
 
     def _scope(self, node: Node) -> Scope:
         if id(node) not in self._scopes:
-            self._scopes[id(node)] = scope_of(node)
+            self._scopes[id(node)] = scope_of(node, self._changers)
         return self._scopes[id(node)]
 
     def frame(
@@ -140,33 +144,30 @@ class Evaluator:
         if isinstance(owner, Dotted):
             return Dotted(f"{owner.name}.{node.attr}")
         if isinstance(owner, Flow) and node.attr == "batch_size":
-            return Const(owner.get("batch_size", 32)) if not isinstance(owner.get("batch_size", 32), Unknown) else Unknown("", node.lineno)
+            return owner.args["batch_size"].value if "batch_size" in owner.args else Const(32)
         if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
             return self.name(node.attr, (1 << 30, 0), self.frame(owner.node, owner.frame, {}))
         return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
 
-    def _assignments(self, node: ast.ClassDef) -> dict[str, list[tuple[ast.expr, Definition]]]:
-        """What a class assigns to each attribute of `self`, and in which method."""
-        if id(node) not in self._of_classes:
-            found: dict[str, list[tuple[ast.expr, Definition]]] = {}
-            for method in node.body:
-                if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    for name, value in _assigned_to_self(method):
-                        found.setdefault(name, []).append((value, method))
-            self._of_classes[id(node)] = found
-        return self._of_classes[id(node)]
-
     def _of_self(self, node: ast.Attribute, frame: Frame) -> Value:
         """`self.name`: what the only assignment to it in the class gives."""
         of_class = cast("Frame", frame.class_frame)
-        found = self._assignments(cast("ast.ClassDef", of_class.scope.node)).get(node.attr, [])
-        if len(found) == 1:
-            value, home = found[0]
-            own = frame if frame.scope.node is home else self.frame(home, of_class, {})
-            return self.value(value, own)
+        definition = cast("ast.ClassDef", of_class.scope.node)
+        if id(definition) not in self._of_classes:
+            self._of_classes[id(definition)] = assignments_of(definition, self._changers)
+        found = self._of_classes[id(definition)].get(node.attr, [])
+        if node.attr in self._attributes or overridden(definition, node.attr, cast("ast.Module", self.module.scope.node)):
+            return Unknown(f"`self.{node.attr}` is assigned elsewhere too", node.lineno)
         if not found:
-            return self.name(node.attr, (1 << 30, 0), of_class)
-        return Unknown(f"`self.{node.attr}` is assigned {len(found)} times", node.lineno)
+            value = self.name(node.attr, (1 << 30, 0), of_class)
+            unnamed = isinstance(value, Unknown) and value.line >= 1 << 30
+            return Unknown(f"`self.{node.attr}` is not assigned in `{definition.name}`", node.lineno) if unnamed else value
+        if len(found) > 1 or found[0].value is None:
+            how = f"{len(found)} times" if len(found) > 1 else "in a way that is not followed"
+            return Unknown(f"`self.{node.attr}` is assigned {how}", node.lineno)
+        home = found[0].method
+        own = frame if frame.scope.node is home else self.frame(home, of_class, {})
+        return self.value(found[0].value, own)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         owner = self.value(node.value, frame)
@@ -196,7 +197,7 @@ class Evaluator:
         if bindings:
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
-            own = isinstance(scope.node, _COMPREHENSIONS)
+            own = isinstance(scope.node, COMPREHENSIONS)
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
@@ -210,13 +211,15 @@ class Evaluator:
         chosen: Value
         where: Position = (0, 0)
         prior = [b for b in base if b.after <= at]
+        anew = next((b for b in base if b.after == ALWAYS), None)
+        if anew is not None:
+            return Unknown(f"`{name}` is assigned in a function, too", anew.line)
         if len(base) == 1:
             chosen, where = self._one(base[0], frame), base[0].after
         elif inside and prior and prior[-1].straight and (frame.scope.is_once(at) or all(b.straight for b in base if b not in prior)):
             chosen, where = self._one(prior[-1], frame), prior[-1].after
         elif base and all(b.kind == "import" for b in base):
-            choices = [self._one(b, frame) for b in base]
-            chosen = next((c for c in choices if isinstance(c, Dotted) and is_keras(c.name)), choices[-1])
+            chosen = _imported(name, base)
         else:
             chosen = self._agreed(name, base, at, frame)
         changes = [b for b in bindings if b.kind == "changed" and b.after > where and (not inside or b.after <= at or not b.straight)]
@@ -246,7 +249,7 @@ class Evaluator:
                     return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
                 value = value.items[index]
             return value
-        return Unknown(f"`{binding.name}` gets its value in a loop or a block", line)
+        return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
 
@@ -328,26 +331,26 @@ def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST
     return found
 
 
-def _assigned_to_self(method: ast.AST) -> list[tuple[str, ast.expr]]:
-    assignments = [node for node in ast.walk(method) if isinstance(node, ast.Assign)]
-    return [
-        (target.attr, node.value)
-        for node in assignments
-        for target in node.targets
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
-    ]
+def _imported(name: str, imports: list[Binding]) -> Value:
+    """What a name is that several statements import, such as those of `try` and `except ImportError`."""
+    of_keras = [b for b in imports if is_keras(b.dotted)]
+    if not of_keras:
+        return Dotted(imports[-1].dotted)
+    last = of_keras[-1] if all(b.straight for b in imports) else of_keras[0]
+    if any(b.dotted.split(".")[-2:] != last.dotted.split(".")[-2:] for b in of_keras) and not all(b.straight for b in imports):
+        return Unknown(f"`{name}` is imported from several modules", last.after[0])
+    return Dotted(last.dotted)
 
 
 def _changed(name: str, value: Value, changes: list[Binding]) -> Value:
     """A value after it was changed in place."""
-    if not changes or isinstance(value, (Unknown, Const, Dotted, Generator, Flow, Local)):
+    a_class = isinstance(value, Local) and isinstance(value.node, ast.ClassDef)
+    if not changes or (isinstance(value, (Unknown, Const, Dotted, Generator, Flow, Local)) and not a_class):
         return value
     if isinstance(value, Table) and all(c.column is not None for c in changes):
-        columns = {c.column or "": c.after[0] for c in changes if not _to_text(c.value)}
-        return Table(
-            value.path, value.separator, value.header, value.names, {**value.changed, **columns}, value.filtered, value.part, value.split
-        )
-    return Unknown(f"`{name}` is changed in place", changes[0].after[0])
+        columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
+        return Table(value.path, value.separator, value.header, value.names, {**value.changed, **columns}, value.part, value.split)
+    return Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
 
 
 def _to_text(value: ast.expr | None) -> bool:

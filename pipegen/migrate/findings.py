@@ -7,44 +7,62 @@ from typing import Literal
 
 Kind = Literal["broken", "mistake", "meaning", "missing", "unresolved", "by hand"]
 
-_TABLE: dict[str, tuple[str, Kind]] = {
-    "PG601": ("not-readable", "broken"),
-    "PG602": ("not-python-3", "broken"),
-    "PG603": ("broken-notebook", "broken"),
-    "PG610": ("unknown-value", "unresolved"),
-    "PG611": ("unknown-data", "unresolved"),
-    "PG612": ("unknown-generator", "unresolved"),
-    "PG615": ("edit-by-hand", "by hand"),
-    "PG620": ("other-split", "meaning"),
-    "PG621": ("other-draws", "meaning"),
-    "PG622": ("other-batches", "meaning"),
-    "PG623": ("other-pixels", "meaning"),
-    "PG624": ("other-classes", "meaning"),
-    "PG630": ("no-equivalent", "missing"),
-    "PG631": ("unknown-argument", "missing"),
-    "PG640": ("augmented-validation", "mistake"),
-    "PG641": ("tiny-angle", "mistake"),
-    "PG642": ("fit-of-nothing", "mistake"),
-    "PG643": ("never-fitted", "mistake"),
-    "PG644": ("shuffled-predictions", "mistake"),
-    "PG645": ("positional-argument", "mistake"),
-    "PG646": ("swallowed-keyword", "mistake"),
-    "PG647": ("text-for-boolean", "mistake"),
-    "PG648": ("normalised-twice", "mistake"),
-    "PG649": ("skipped-data", "mistake"),
-    "PG650": ("odd-rescale", "mistake"),
-    "PG651": ("odd-zoom", "mistake"),
-    "PG652": ("whole-pixel-shift", "mistake"),
-    "PG653": ("width-before-height", "mistake"),
-    "PG654": ("unequal-preprocessing", "mistake"),
-    "PG655": ("flip-probability", "mistake"),
-    "PG656": ("subset-without-split", "mistake"),
-    "PG657": ("fed-with-zip", "mistake"),
-    "PG658": ("black-images", "mistake"),
-}
 
-NAMES: dict[str, str] = {code: name for code, (name, _) in _TABLE.items()}
-"""The codes and their names."""
+@dataclass(frozen=True)
+class Rule:
+    """One kind of finding.
+
+    Attributes:
+        code: `PG6` and two digits.
+        name: The problem in a word or three, joined by hyphens.
+        kind: Which part of the report it stands in.
+        title: The problem in one sentence without a full stop.
+    """
+
+    code: str
+    name: str
+    kind: Kind
+    title: str
+
+
+_TABLE = (
+    Rule("PG601", "not-readable", "broken", "A file is no text, or too deep to be followed"),
+    Rule("PG602", "not-python-3", "broken", "The code is not Python 3"),
+    Rule("PG603", "broken-notebook", "broken", "A notebook is not stored as Jupyter stores it"),
+    Rule("PG610", "unknown-value", "unresolved", "A value is known only at run time"),
+    Rule("PG611", "unknown-data", "unresolved", "A table or a share of the data is made by code"),
+    Rule("PG612", "unknown-generator", "unresolved", "The generator or its iterator is not in the file"),
+    Rule("PG615", "edit-by-hand", "by hand", "Code that has to be edited by hand"),
+    Rule("PG620", "other-split", "meaning", "The parts hold other rows than before"),
+    Rule("PG621", "other-draws", "meaning", "A step draws its numbers in another way"),
+    Rule("PG622", "other-batches", "meaning", "Batches or epochs are counted in another way"),
+    Rule("PG623", "other-pixels", "meaning", "Pixels differ from those of Keras"),
+    Rule("PG624", "other-classes", "meaning", "Classes are named or ordered in another way"),
+    Rule("PG630", "no-equivalent", "missing", "Something has no equivalent in a spec"),
+    Rule("PG631", "unknown-argument", "missing", "Keras has no argument of this name"),
+    Rule("PG640", "augmented-validation", "mistake", "Evaluation data is augmented too"),
+    Rule("PG641", "tiny-amount", "mistake", "An angle or a shift is next to nothing"),
+    Rule("PG642", "fit-of-nothing", "mistake", "A fit that fits nothing"),
+    Rule("PG643", "never-fitted", "mistake", "Statistics are asked for and never measured"),
+    Rule("PG644", "shuffled-predictions", "mistake", "Predictions in random order"),
+    Rule("PG645", "positional-argument", "mistake", "An argument of the constructor is given by position"),
+    Rule("PG646", "swallowed-keyword", "mistake", "A keyword is swallowed in silence"),
+    Rule("PG647", "text-for-boolean", "mistake", "A text stands for a boolean"),
+    Rule("PG648", "normalised-twice", "mistake", "Values are normalised twice"),
+    Rule("PG649", "skipped-data", "mistake", "Evaluation leaves out its last examples"),
+    Rule("PG650", "odd-rescale", "mistake", "A rescale that is nearly 1/255"),
+    Rule("PG651", "odd-zoom", "mistake", "A zoom that shrinks images to nothing"),
+    Rule("PG652", "whole-pixel-shift", "mistake", "A shift by whole pixels"),
+    Rule("PG653", "width-before-height", "mistake", "Width and height are exchanged"),
+    Rule("PG654", "unequal-preprocessing", "mistake", "The splits are preprocessed differently"),
+    Rule("PG655", "flip-probability", "mistake", "A flip is given as a probability"),
+    Rule("PG656", "subset-without-split", "mistake", "A subset without a split, or a split without subsets"),
+    Rule("PG657", "fed-with-zip", "mistake", "Images and masks come from two iterators"),
+    Rule("PG658", "black-images", "mistake", "Brightness of values in 0..1 is black"),
+)
+
+RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}
+"""Every code, in order."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,7 @@ class Finding:
     @property
     def kind(self) -> Kind:
         """Which part of the report it stands in."""
-        return _TABLE[self.code][1]
+        return RULES[self.code].kind
 
 
 @dataclass

@@ -22,7 +22,7 @@ def function_step(value: Value, line: int, findings: Findings) -> Step | None:
     if preset is not None:
         return Step(f"normalize: {{preset: {preset}}}")
     if isinstance(value, Local):
-        if isinstance(value.node, ast.FunctionDef) and _only_calls(value) is not None:
+        if _only_calls(value) is not None:
             return function_step(_only_calls(value) or value, line, findings)
         linear = _linear(value)
         if linear is not None:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipegen.migrate.pairs import pairs_of
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, plain
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ class Group:
     Attributes:
         parts: By split, in the order train, validation, test, predict.
         fits: The calls of `fit` that take them, by the id of the node.
+        mask: The iterator of the masks of the only part, if it has masks.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)
     fits: set[int] = field(default_factory=set)
+    mask: Flow | None = None
 
     @property
     def first(self) -> Flow:
@@ -44,16 +47,17 @@ class Group:
 def group_flows(found: Collected) -> list[Group]:
     """Put the iterators of a file together."""
     roles = {id(flow): _role(found, flow) for flow in found.flows}
-    groups: list[Group] = []
+    groups = [Group({roles[id(image)]: image}, mask=mask) for image, mask in pairs_of(found)]
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
             _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
     for flow in found.flows:
-        if any(flow in g.parts.values() for g in groups):
+        if any(flow in (*g.parts.values(), g.mask) for g in groups):
             continue
         role = roles[id(flow)]
-        home = next((g for g in reversed(groups) if _fits(g, flow, role)), None)
+        near = sorted((g for g in groups if _fits(g, flow, role)), key=lambda g: abs(g.first.line - flow.line))
+        home = near[0] if near else None
         if home is None:
             groups.append(Group({role: flow}))
         else:
@@ -79,14 +83,22 @@ def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
 
 
 def _fits(group: Group, flow: Flow, role: str) -> bool:
-    if role in group.parts or group.method != flow.method:
+    if role in group.parts or group.method != flow.method or group.mask is not None:
         return False
     other = group.first
     if role in ("train", "validation") and flow.get("subset") is not None:
         return data_key(other) == data_key(flow) and other.get("subset") is not None
     if role == "train" and group.fits:
         return False
+    if any(_is_share(f) for f in group.parts.values()) or _is_share(flow):
+        return False
     return flow.method == "flow" or _size(other) == _size(flow)
+
+
+def _is_share(flow: Flow) -> bool:
+    """Whether an iterator takes a part of its data, which a spec says with `splits`, and beside them no other data."""
+    table = flow.argument("dataframe") if flow.method == "flow_from_dataframe" else None
+    return flow.get("subset") is not None or (isinstance(table, Table) and table.split is not None)
 
 
 def _size(flow: Flow) -> Any:
@@ -108,7 +120,7 @@ def data_key(flow: Flow) -> Any:
 def _role(found: Collected, flow: Flow) -> str:
     """The split that an iterator is, by its `subset`, by what it is used for, or by its name."""
     subset = flow.get("subset")
-    if subset in _ROLES:
+    if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
     used = {(u.name, getattr(getattr(u.outer, "func", None), "attr", "")) for u in found.uses_of(flow) if u.kind == "model"}
     if any(method in ("fit", "fit_generator") and name != "validation_data" for name, method in used):

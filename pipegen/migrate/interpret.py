@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.signatures import FIT, FIT_GENERATOR, FLOWS, RENAMED
+from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
@@ -62,6 +62,8 @@ class Collected:
     calls: list[ModelCall] = field(default_factory=list)
     fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
     members: list[tuple[Generator, str, int]] = field(default_factory=list)
+    assigned: list[tuple[Generator, str, int]] = field(default_factory=list)
+    """Arguments of the constructor, and statistics, that the code assigns to the generator later, with the lines."""
     names: dict[int, str] = field(default_factory=dict)
     """The variable that holds an iterator or a generator, by the id of the object."""
     statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
@@ -72,6 +74,19 @@ class Collected:
     def uses_of(self, flow: Flow) -> list[Use]:
         """The uses of one iterator."""
         return [u for u in self.uses if u.flow is flow]
+
+    def only_drawn_from(self, flow: Flow) -> bool:
+        """Whether all that is done with an iterator is to take batches from it with `next`."""
+        uses = self.uses_of(flow)
+        return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
+
+    def is_paired(self, flow: Flow) -> bool:
+        """Whether it is joined with another iterator: by `zip`, or by batches that are drawn side by side with the same seed."""
+        if any(u.kind == "zip" for u in self.uses_of(flow)):
+            return True
+        others = [f for f in self.flows if f is not flow and f.frame is flow.frame and f.get("subset") == flow.get("subset")]
+        beside = [f for f in others if f.get("seed") is not None and f.get("seed") == flow.get("seed")]
+        return self.only_drawn_from(flow) and any(self.only_drawn_from(f) for f in beside)
 
     def name_of(self, thing: Flow | Generator) -> str:
         """The variable that holds it, or an empty text."""
@@ -191,6 +206,8 @@ class _Walker:
                 self.found.fits.append((value, outer))
             else:
                 self.found.members.append((value, parent.attr, node.lineno))
+                if parent.attr in (*CONSTRUCTOR, *FITTED) and isinstance(parent.ctx, ast.Store):
+                    self.found.assigned.append((value, parent.attr, node.lineno))
 
     def _use(self, flow: Flow, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         parent = above[-1] if above else None

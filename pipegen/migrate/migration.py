@@ -17,6 +17,7 @@ from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
+from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.write_spec import Writer
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
         find_mistakes(found, groups, result.findings)
         result.concerned = bool(found.generators or found.flows)
         _without_flow(found, result.findings)
+        _assigned(found, result.findings)
         written = _specs(code, groups, result, frozenset(id(owner) for owner, _ in found.fits))
         result.changed = Rewriter(code, found, result.findings).run(written)
         _check(result)
@@ -144,6 +146,16 @@ def _without_flow(found: Collected, findings: Findings) -> None:
             findings.add("PG612", generator.line, message, "migrate the file that calls `flow…` on it, or write the spec by hand")
 
 
+def _assigned(found: Collected, findings: Findings) -> None:
+    """What the code assigns to generators."""
+    for _, name, line in found.assigned:
+        message = f"`{name}` is assigned to the generator after it was made"
+        help_ = "the spec has what the constructor was given: look which of them counts"
+        if name in FITTED:
+            help_ = "write it as a step, `normalize: {mean: …, std: …}`, after the steps that come before it in Keras"
+        findings.add("PG610", line, message, help_)
+
+
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[tuple[Group, str]]:
     """Write a spec for each group that has one."""
     stem = os.path.splitext(os.path.basename(code.file))[0]
@@ -154,11 +166,11 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
         text = Writer(group, os.path.basename(code.file), result.findings, fitted).text()
         if text is None:
             continue
-        for problem in inspect(file, text=text).diagnostics:
-            if problem.severity.value == "error":
-                result.findings.add(
-                    "PG630", group.first.line, f"the spec does not hold what the code asks for: {problem.message}", "mend it by hand"
-                )
+        problem = next((d for d in inspect(file, text=text).diagnostics if d.severity.value == "error"), None)
+        if problem is not None:
+            message = f"no spec is written, since it could not hold what the code asks for: {problem.message}"
+            result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
+            continue
         result.specs[file] = text
         written.append((group, file))
     return written

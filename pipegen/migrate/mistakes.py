@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.signatures import OLD_DATAFRAME
+from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
 from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipegen.migrate.interpret import Collected, ModelCall
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
+_TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"
 _ORDERED = (*STATISTICS, "samplewise_std_normalization")
 
 
@@ -114,7 +115,7 @@ def _numbers(generator: Generator, findings: Findings) -> None:
             if value == 1:
                 message = f"`{name}=1` is a whole number of pixels below 1: nothing is ever shifted"
             findings.add("PG652", _line(generator, name), message, "a fraction of the side is a number below 1")
-        elif isinstance(value, (list, tuple)) and value and max(value) < 1 and min(value) <= -1:
+        elif isinstance(value, (list, tuple)) and value and all(map(_is_number, value)) and max(value) < 1 and min(value) <= -1:
             findings.add("PG652", _line(generator, name), f"`{name}={value!r}` is multiplied by the side, since no number reaches 1")
 
 
@@ -125,7 +126,7 @@ def _is_none(node: ast.expr) -> bool:
 def _fitting(generator: Generator, found: Collected, findings: Findings) -> None:
     needs = [name for name in STATISTICS if _value(generator, name)]
     fits = [call for owner, call in found.fits if owner is generator]
-    by_hand = any(owner is generator and name in ("mean", "std", "zca_whitening_matrix") for owner, name, _ in found.members)
+    by_hand = any(owner is generator and name in FITTED for owner, name, _ in found.members)
     for call in fits:
         if not needs and not any(isinstance(plain(generator.args[n].value), Unknown) for n in STATISTICS if n in generator.args):
             message = "`fit` fits nothing: no featurewise statistic and no whitening is asked for"
@@ -153,7 +154,7 @@ def _flow(flow: Flow, findings: Findings) -> None:
         got = "all of the data" if subset == "training" else "nothing"
         findings.add("PG656", _line(flow, "subset"), f"`subset={subset!r}` without `validation_split` in the constructor gives {got}")
     if split and "subset" not in flow.args and "**" not in flow.args:
-        message = f"`validation_split={split:g}` does nothing here: without `subset` the iterator takes all of the data"
+        message = f"`validation_split={split!r}` does nothing here: without `subset` the iterator takes all of the data"
         findings.add("PG656", flow.line, message, "training and validation data may overlap")
     size = flow.args.get("target_size")
     if size is not None and isinstance(size.node, ast.Tuple) and len(size.node.elts) == 2:
@@ -185,7 +186,10 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
             findings.add("PG644", use.line, message, "`shuffle` is True unless told otherwise; pipegen shuffles the training split alone")
         if use.kind == "zip":
             message = "iterators joined by `zip` drift apart when one draws more numbers than the other"
-            findings.add("PG657", use.line, message, "write one spec with both features, which then move together; two specs do not")
+            findings.add("PG657", use.line, message, _TOGETHER)
+    if found.only_drawn_from(flow) and found.is_paired(flow):
+        message = "iterators that are drawn from side by side, with the same seed, drift apart when one draws more numbers than the other"
+        findings.add("PG657", flow.line, message, _TOGETHER)
     brightness = isinstance(flow.generator, Generator) and "brightness_range" in flow.generator.args
     if flow.method == "flow" and brightness and "x" in flow.args and _is_divided(flow.args["x"].node):
         findings.add("PG658", flow.line, "`brightness_range` cuts values of 0..1 to whole numbers: the images are black")
@@ -219,6 +223,8 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
     train = next((u.flow for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
     if not isinstance(given, (ast.Tuple, ast.List)) or train is None or not isinstance(train.generator, Generator):
         return
+    if any(_is_batch(name, call) for name in given.elts):
+        return
     for name in ("rescale", "preprocessing_function", "samplewise_center", "samplewise_std_normalization", *STATISTICS):
         argument = train.generator.args.get(name)
         if argument is not None and (isinstance(argument.value, (Dotted, Local)) or _value(train.generator, name)):
@@ -228,9 +234,20 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
             )
 
 
+def _is_batch(node: ast.expr, call: ModelCall) -> bool:
+    """Whether a name holds what was drawn from an iterator, which has been through a generator."""
+    bindings = call.frame.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
+    drawn = [b.value for b in bindings if isinstance(b.value, ast.Call)]
+    return any(getattr(c.func, "id", getattr(c.func, "attr", "")) in ("next", "__next__", "__getitem__") for c in drawn) or any(
+        isinstance(b.value, ast.Subscript) for b in bindings
+    )
+
+
 def _differ(a: Generator, b: Generator, name: str) -> bool:
     from pipegen.migrate.values import same
 
+    if any("**" in g.args and name not in g.args for g in (a, b)):
+        return False
     one, other = (g.args[name].value if name in g.args else None for g in (a, b))
     if one is None or other is None:
         given = one if one is not None else other

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.findings import NAMES
+from pipegen.migrate.findings import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +37,10 @@ def report_text(findings: Findings, place: Callable[[int], str]) -> str:
             continue
         lines += ["", f"{title} ({len(items)})"] if lines else [f"{title} ({len(items)})"]
         for item in items:
-            lines += _wrapped(f"{place(item.line)}: {item.code} {NAMES[item.code]}: {item.message}", "  ", "    ")
+            lines += _wrapped(f"{place(item.line)}: {item.code} {RULES[item.code].name}: {item.message}", "  ", "    ")
             if item.help:
                 lines += _wrapped(item.help, "    = ", "      ")
-    return "\n".join(lines) + "\n" if lines else "nothing to remark\n"
+    return "\n".join([*lines, "", "`pipegen rule CODE` explains a code"]) + "\n" if lines else "nothing to remark\n"
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:

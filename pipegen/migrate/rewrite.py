@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.edits import Edits
+from pipegen.migrate.evaluate import COMPREHENSIONS
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.model_calls import edit_model_call
-from pipegen.migrate.scopes import flattened
+from pipegen.migrate.scopes import end, flattened, start
 from pipegen.migrate.signatures import FLOWS
-from pipegen.migrate.sources import Sources, weighted
-from pipegen.migrate.values import ClassIndices, Flow, Generator, OneHot, Seq, Table, plain
+from pipegen.migrate.sources import Sources, folder_below, weighted
+from pipegen.migrate.values import ClassIndices, Dotted, Flow, Generator, OneHot, Seq, Table, Unknown, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.groups import Group
     from pipegen.migrate.interpret import Collected, Use
     from pipegen.migrate.reading import Code
+    from pipegen.migrate.values import Frame
 
 _MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
@@ -32,6 +35,14 @@ _MEMBERS = {
     "num_class": "len({pipe}.class_names)",
 }
 """What stands for the members of an iterator."""
+_FEATURES = "write one spec with a feature for each of them"
+_READING = (
+    ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
+)  # fmt: skip
+"""Expressions that change nothing, whenever they are evaluated."""
+_ENDLESS = ".repeat().as_numpy_iterator()"
+"""What makes of a split batches without an end."""
+_PURE = ("os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "builtins.str", "builtins.int")
 _PROPERTIES = ("train", "validation", "test")
 
 
@@ -79,7 +90,8 @@ class Rewriter:
             split = self._split_name(group, group.split_of(group.first))
             line = f'pipe = pipegen.build("{file}"{_hint(group)})'
             help_ = f"write `{line}`, and `{_access('pipe', split)}` for the iterator"
-            help_ = "write one spec with a feature for each of them" if "zip" in problem else help_
+            if "together" in problem:
+                help_ = f"write `{line}`, and `{_access('pipe', split)}` for both" if group.mask is not None else _FEATURES
             self.findings.add("PG615", first.line, f"this code is not edited: {problem}", help_)
             return
         pipe = self._new_name()
@@ -87,10 +99,19 @@ class Rewriter:
         self.done += flows
         for split, flow in group.parts.items():
             bare = flow in left_out
-            folder = self.edits.source(flow.args["directory"].node) if bare else ""
-            self.edits.replace(flow.node, f"{pipe}.predict_on({folder})" if bare else _access(pipe, self._split_name(group, split)))
+            folder = self._folder(flow) if bare else ""
+            fresh = _access(pipe, self._split_name(group, split)) + (_ENDLESS if self._goes_on(flow) else "")
+            self.edits.replace(flow.node, f"{pipe}.predict_on({folder})" if bare else fresh)
             for use in self.found.uses_of(flow):
                 self._use(use, pipe, self._split_name(group, split), bare)
+
+    def _folder(self, flow: Flow) -> str:
+        """The folder of an iterator without labels, as an expression."""
+        node, below = flow.args["directory"].node, folder_below(flow)
+        known = plain(flow.argument("directory"))
+        if not below:
+            return self.edits.source(node)
+        return repr(posixpath.join(known, below)) if isinstance(known, str) else f"os.path.join({self.edits.source(node)}, {below!r})"
 
     def _split_name(self, group: Group, split: str) -> str:
         alone = len(group.parts) == 1 and split == "predict"
@@ -101,10 +122,8 @@ class Rewriter:
         body = getattr(flow.frame.scope.node, "body", None)
         if not isinstance(body, list):
             return None
-        at = flow.node.lineno
-        inside = [
-            s for s in flattened(body) if s.lineno <= at <= (s.end_lineno or 0) and not isinstance(s, (ast.With, ast.AsyncWith, ast.If))
-        ]
+        at = start(flow.node)
+        inside = [s for s in flattened(body) if start(s) <= at <= end(s) and not isinstance(s, (ast.With, ast.AsyncWith, ast.If))]
         found = inside[-1] if inside else None
         compound = isinstance(found, (ast.For, ast.While, ast.Try, ast.FunctionDef, ast.ClassDef))
         return None if compound else found
@@ -122,18 +141,37 @@ class Rewriter:
             return "an iterator is made in a branch or a loop"
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels and another has none"
+        imports_os = [b.dotted for b in self.found.evaluator.module.scope.bindings.get("os", [])] == ["os"]
+        if any(folder_below(f) is None or (folder_below(f) and not imports_os and not _text(f, "directory")) for f in left_out):
+            return "an iterator without labels reads several folders, or one that is not known"
         odd = next((f for f in flows if not isinstance(f.generator, Generator)), None)
         if odd is not None:
             return "its generator is not known"
         if any(isinstance(f.generator, Generator) and f.generator.subclass is not None for f in flows):
             return "its generator is a subclass of ImageDataGenerator"
-        if any(u.kind == "zip" for f in flows for u in self.found.uses_of(f)):
-            return "its iterators are joined by `zip`, and must move together"
+        if any(owner is f.generator for f in flows for owner, _, _ in self.found.assigned):
+            return "its generator is changed after it was made"
+        return self._odd_use(group, flows)
+
+    def _odd_use(self, group: Group, flows: list[Flow]) -> str:
+        """What is wrong with the data of the iterators, or with how they are used; empty where nothing is."""
+        if any(self.found.is_paired(f) for f in flows):
+            return "its iterators are drawn from side by side, and must move together"
+        size = _literal(group.first, "batch_size")
+        if any(_literal(f, "batch_size") != size and self._draws(f) for f in flows):
+            return "batches of another size than those of training are drawn from one of its iterators"
+        if Sources(group, self.findings, {}).stray() is not None:
+            return "an iterator takes a share of its data, and the spec all of it"
         tables = [f.argument("dataframe") for f in flows if f.method == "flow_from_dataframe"]
         if any(not isinstance(t, Table) or t.changed for t in tables):
             return "its table is made by code"
-        outside = next((u for f in flows for u in self.found.uses_of(f) if u.frame is not f.frame and u.kind in ("member", "method")), None)
+        uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
+        outside = next((u for u, f in uses if _of_function(u.frame) is not f.frame and u.kind in ("member", "method")), None)
         return "its members are used in another function" if outside is not None else ""
+
+    def _draws(self, flow: Flow) -> bool:
+        """Whether single batches are drawn from an iterator."""
+        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
 
     def _data(self, group: Group, flows: list[Flow]) -> str | None:
         """The arrays for `build`; `None` where their form is not sure."""
@@ -144,23 +182,38 @@ class Rewriter:
                 return None
             parts[split] = given
         shared = len(flows) == 2 and all("subset" in f.args for f in flows) and len(set(parts.values())) == 1
-        if shared or list(parts) == ["train"]:
+        if shared or (list(parts) == ["train"] and Sources(group, self.findings, {}).labelled()):
             return f", data={next(iter(parts.values()))}"
         return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}"
 
     def _params(self, group: Group, home: ast.stmt, left_out: list[Flow]) -> str:
-        """Folders that are known at run time alone, as arguments of `build`, where their expression stands already."""
+        """Folders and sizes that are known at run time alone, as arguments of `build`, where their expression gives the same there."""
         given = {}
         for split, flow in group.parts.items():
             node = flow.args["directory"].node if "directory" in flow.args and flow not in left_out else None
             if group.method != "flow_from_directory" or node is None or isinstance(plain(flow.argument("directory")), str):
                 continue
-            bound = [b for n in ast.walk(node) if isinstance(n, ast.Name) for b in flow.frame.scope.bindings.get(n.id, [])]
-            plain_names = all(isinstance(n, (ast.Name, ast.Attribute, ast.Load)) for n in ast.walk(node))
-            if plain_names and all(b.after[0] < home.lineno for b in bound):
+            if self._stands(node, flow, home):
                 name = "data" if len(group.parts) - len(left_out) == 1 or flow.get("subset") else split
                 given[name] = self.edits.source(node)
+        first = group.first
+        for name, node in (("size", _side(first)), ("batch", first.args["batch_size"].node if "batch_size" in first.args else None)):
+            unknown = node is not None and isinstance(plain(self.found.evaluator.value(node, first.frame)), Unknown)
+            if node is not None and unknown and self._stands(node, first, home):
+                given[name] = self.edits.source(node)
         return ", params={" + ", ".join(f'"{name}": {text}' for name, text in given.items()) + "}" if given else ""
+
+    def _stands(self, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
+        """Whether an expression of an iterator's call may be moved to before a statement: it only reads what is there already."""
+        for n in ast.walk(node):
+            if isinstance(n, ast.Call):
+                function = self.found.evaluator.value(n.func, flow.frame)
+                if n.keywords or not isinstance(function, Dotted) or function.name not in _PURE:
+                    return False
+            elif not isinstance(n, _READING):
+                return False
+        names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+        return all(b.after[0] < home.lineno for name in names for b in flow.frame.scope.bindings.get(name, []))
 
     def _arrays(self, flow: Flow) -> str | None:
         if "x" not in flow.args or isinstance(flow.argument("x"), Seq) or "**" in flow.args:
@@ -223,7 +276,7 @@ class Rewriter:
         if use.name == "filenames" and not stored:
             self._filenames(use, f"{self.edits.source(use.node)}.files" if bare else f'{pipe}.files("{split}")')
             return
-        literal = use.flow.get(use.name, {"batch_size": 32, "target_size": (256, 256)}.get(use.name))
+        literal = _literal(use.flow, use.name)
         if form is not None and not stored and not bare:
             self.edits.replace(use.outer, form.format(pipe=pipe, split=split))
             if use.name == "class_indices":
@@ -244,10 +297,22 @@ class Rewriter:
         else:
             self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "take it out, or rewrite it by hand")
 
+    def _goes_on(self, flow: Flow) -> bool:
+        """Whether batches are drawn from an iterator with `next` alone, one after the other."""
+        uses = self.found.uses_of(flow)
+        return self.found.only_drawn_from(flow) and not (len(uses) == 1 and self._is_single(uses[0]))
+
+    def _is_single(self, use: Use) -> bool:
+        return use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0))
+
     def _next(self, use: Use, pipe: str, split: str, bare: bool) -> None:
         """One batch: by an iterator of its own where no other batch is drawn so, which that would give again."""
+        if self._goes_on(use.flow) and not bare:
+            if use.kind == "method":
+                self.edits.replace(use.outer, f"next({self.edits.source(use.node)})")
+            return
         others = [u for u in self.found.uses_of(use.flow) if u.name in ("next", "__next__")]
-        if len(others) == 1 and use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0)) and not bare:
+        if len(others) == 1 and self._is_single(use) and not bare:
             self.edits.replace(use.outer, _batch(pipe, split))
             return
         message = "`next` draws batch after batch without an end, and a dataset is no iterator"
@@ -284,6 +349,34 @@ class Rewriter:
         for statement in ast.walk(self.edits.tree):
             if isinstance(statement, ast.Expr) and statement.value in calls:
                 self.edits.delete(statement)
+
+
+def _literal(flow: Flow, name: str) -> object:
+    """The size of batches or images, where it is known."""
+    if name not in flow.args:
+        return {"batch_size": 32, "target_size": (256, 256)}.get(name)
+    value = plain(flow.args[name].value)
+    return None if isinstance(value, Unknown) else value
+
+
+def _text(flow: Flow, name: str) -> bool:
+    """Whether an argument is a known text."""
+    return isinstance(plain(flow.argument(name)), str)
+
+
+def _side(flow: Flow) -> ast.expr | None:
+    """The expression that is height and width alike, if there is one."""
+    size = flow.args["target_size"].node if "target_size" in flow.args else None
+    if not isinstance(size, (ast.Tuple, ast.List)) or len(size.elts) != 2 or ast.dump(size.elts[0]) != ast.dump(size.elts[1]):
+        return None
+    return size.elts[0]
+
+
+def _of_function(frame: Frame) -> Frame:
+    """The frame of the function or the module that a comprehension stands in."""
+    while isinstance(frame.scope.node, COMPREHENSIONS) and frame.parent is not None:
+        frame = frame.parent
+    return frame
 
 
 def _batch(pipe: str, split: str) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from pipegen.migrate.mutation import Changers, changed_names, foreign, parameters, root_name
 
 Position = tuple[int, int]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 Node = ast.Module | Definition | ast.ClassDef | ast.Lambda | Comprehension
 
-_CHANGING = frozenset(
-    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
-)
+ALWAYS: Position = (1 << 29, 0)
+"""The time of what happens in a function, which may run at any time."""
+_MOST_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Binding:
             object itself is changed in place; `other`: something that is not followed, such as a loop's target.
         straight: Whether the statement runs whenever its scope does, once and in order.
         column: For `changed` by `name['column'] = value`: that column, where it is a text.
+        line: Where it stands, where `after` does not say so.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Binding:
     dotted: str = ""
     node: ast.AST | None = None
     column: str | None = None
+    line: int = 0
 
 
 @dataclass(eq=False)
@@ -69,23 +73,49 @@ def end(node: ast.AST) -> Position:
     return (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
 
 
-def scope_of(node: Node) -> Scope:
-    """The scope that a node opens."""
+def scope_of(node: Node, changers: Changers) -> Scope:
+    """The scope that a node opens; `changers` are the functions of the file that change what they are given."""
     scope = Scope(node)
     if isinstance(node, (ast.Module, ast.ClassDef)):
-        _Reader(scope).block(node.body, straight=True)
+        _Reader(scope, changers).block(node.body, straight=True)
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         _params(scope, node.args)
-        _Reader(scope).block(node.body, straight=True)
+        _Reader(scope, changers).block(node.body, straight=True)
     elif isinstance(node, ast.Lambda):
         _params(scope, node.args)
     else:
         for generator in node.generators:
             for name in _names(generator.target):
                 scope.add(Binding(name, (0, 0), "other", straight=False))
+    _share_changes(scope)
     for bindings in scope.bindings.values():
         bindings.sort(key=lambda b: b.after)
     return scope
+
+
+def _share_changes(scope: Scope) -> None:
+    """What is changed under one name is changed under every other name of the same object."""
+    pairs = [
+        (name, b.value.id, b.after)
+        for name, bindings in scope.bindings.items()
+        for b in bindings
+        if b.kind == "value" and not b.path and isinstance(b.value, ast.Name) and b.value.id in scope.bindings
+    ]
+    for _ in range(_MOST_ROUNDS if any(b.kind == "changed" for bindings in scope.bindings.values() for b in bindings) else 0):
+        more = [
+            (twin, change)
+            for one, other, since in pairs
+            for name, twin in ((one, other), (other, one))
+            for change in scope.bindings[name]
+            if change.kind == "changed" and change.after > since
+        ]
+        fresh = {
+            (twin, c.after): c for twin, c in more if not any(b.kind == "changed" and b.after == c.after for b in scope.bindings[twin])
+        }
+        for (twin, _after), change in fresh.items():
+            scope.add(replace(change, name=twin))
+        if not fresh:
+            return
 
 
 def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -110,14 +140,7 @@ def is_main(test: ast.expr) -> bool:
 
 
 def _params(scope: Scope, args: ast.arguments) -> None:
-    every = [
-        *args.posonlyargs,
-        *args.args,
-        *args.kwonlyargs,
-        *([args.vararg] if args.vararg else []),
-        *([args.kwarg] if args.kwarg else []),
-    ]
-    for arg in every:
+    for arg in parameters(args):
         scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
 
 
@@ -128,8 +151,9 @@ def _names(target: ast.AST) -> list[str]:
 class _Reader:
     """Collects the bindings of one scope."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, changers: Changers) -> None:
         self.scope = scope
+        self.changers = changers
 
     def block(self, body: list[ast.stmt], *, straight: bool) -> None:
         for statement in body:
@@ -143,6 +167,7 @@ class _Reader:
             return
         if isinstance(node, ast.ClassDef):
             self._bind(node.name, after, "class", straight, node=node)
+            self._of_inner(node)
             return
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -150,14 +175,14 @@ class _Reader:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._target(node.target, node.value, after, straight)
         elif isinstance(node, ast.AugAssign):
-            self._other(node.target, after)
+            self._other(node.target, after, straight=straight)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import(node, after, straight)
         elif isinstance(node, ast.Global):
             self.scope.module_names.update(node.names)
         elif isinstance(node, ast.Delete):
             for target in node.targets:
-                self._other(target, after)
+                self._other(target, after, straight=straight)
         self._expressions(node, straight)
         self._inside(node, straight)
 
@@ -199,18 +224,15 @@ class _Reader:
                 continue
             if isinstance(inner, ast.NamedExpr):
                 self._bind(inner.target.id, end(node), "other", False)
-            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _CHANGING:
-                owner = inner.func.value
-                if isinstance(owner, ast.Name):
-                    self._bind(owner.id, end(node), "changed", straight)
+            if isinstance(inner, ast.Call):
+                for name in changed_names(inner, self.changers):
+                    self._bind(name, end(node), "changed", straight)
             todo += list(ast.iter_child_nodes(inner))
 
-    def _of_inner(self, function: Definition) -> None:
-        """Names of the module that a function rebinds, or whose objects it changes."""
-        declared = {name for n in ast.walk(function) if isinstance(n, ast.Global) for name in n.names}
-        for n in ast.walk(function):
-            if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and n.id in declared:
-                self._bind(n.id, start(function), "other", False)
+    def _of_inner(self, inner: Definition | ast.ClassDef) -> None:
+        """Names of this scope that a function rebinds, or whose objects it changes."""
+        for name, line, anew in foreign(inner, self.changers):
+            self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
 
     def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, ast.Name):
@@ -225,18 +247,18 @@ class _Reader:
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             key = target.slice.value if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str) else None
             self._bind(target.value.id, after, "changed", straight, value=value, column=key)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id != "self":
-            self._bind(target.value.id, after, "changed", straight)
+        elif isinstance(target, (ast.Attribute, ast.Subscript)) and root_name(target) not in ("", "self"):
+            self._bind(root_name(target), after, "changed", straight)
         elif isinstance(target, ast.Starred):
             self._other(target.value, after)
 
-    def _other(self, target: ast.expr, after: Position) -> None:
+    def _other(self, target: ast.expr, after: Position, *, straight: bool = False) -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
-            if isinstance(target.value, ast.Name):
-                self._bind(target.value.id, after, "changed", False)
+            if root_name(target) not in ("", "self"):
+                self._bind(root_name(target), after, "changed", straight)
             return
         for name in _names(target):
-            self._bind(name, after, "other", False)
+            self._bind(name, after, "other", straight)
 
     def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
         for alias in node.names:

@@ -9,6 +9,9 @@ CONSTRUCTOR = (
     "validation_split", "interpolation_order", "dtype",
 )  # fmt: skip
 
+FITTED = ("mean", "std", "zca_whitening_matrix")
+"""What `fit` finds."""
+
 FLOWS = {
     "flow": (
         "x", "y", "batch_size", "shuffle", "sample_weight", "seed", "save_to_dir", "save_prefix", "save_format", "ignore_class_split",

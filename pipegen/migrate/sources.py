@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate.groups import data_key
+from pipegen.migrate.pairs import folder_of
 from pipegen.migrate.steps import number
 from pipegen.migrate.values import Generator, OneHot, Table, Unknown, plain
 from pipegen.spec.scalars import flow_scalar
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from pipegen.migrate.groups import Group
     from pipegen.migrate.values import Flow
 
+_KEY = "'([^/]+)[.][^./]+$'"
+"""The name of a file without folders and its ending."""
 _UNLABELLED = (None, "input")
+_SUBSETS = {"train": "training", "validation": "validation"}
 WITHOUT_CLASSES = ("raw", "other", "multi_output")
 """Class modes whose labels are numbers or several columns."""
 
@@ -46,6 +50,8 @@ class Sources:
         parts = self._readable()
         if not parts:
             return None
+        if self.group.mask is not None:
+            return self._paired(*next(iter(parts.items())), self.group.mask)
         shared = self._shared(parts)
         if shared is not None:
             return shared
@@ -53,6 +59,10 @@ class Sources:
             flow = next(iter(parts.values()))
             source = self._source(flow, "data")
             return None if source is None else [f"source: {source}"]
+        for flow in parts.values():
+            if flow.get("subset") is not None and takes_share(flow):
+                message = f"`subset={flow.get('subset')!r}` takes a share of the data, and the spec all of it"
+                self.findings.add("PG611", flow.line, message, "move the files of this share into a folder of their own, and name that")
         sources = {split: self._source(flow, split) for split, flow in parts.items()}
         if any(source is None for source in sources.values()):
             return None
@@ -74,20 +84,25 @@ class Sources:
         kept = list(self._readable().values())
         return [flow for flow in self.group.parts.values() if flow not in kept]
 
+    def _paired(self, split: str, image: Flow, mask: Flow) -> list[str]:
+        """Images and masks, paired by the names of their files."""
+        paths = [self._path(f"{what}s", folder_of(flow), flow.line, "the folder") for what, flow in (("image", image), ("mask", mask))]
+        message = "masks hold whole numbers that are classes here; Keras gave them as it gave images, blended and scaled"
+        self.findings.add("PG623", mask.line, message, "add `values: {0: 0, 255: 1}` to the mask: what its files hold, and the classes")
+        message = "images and masks are paired by the names of their files; Keras paired them by their order"
+        self.findings.add("PG611", mask.line, message, "where the names differ by more than the folder and the ending, mend `key`")
+        features = f"image: {{kind: image, path: {paths[0]}}}, mask: {{kind: mask, of: image, path: {paths[1]}}}"
+        return ["source:", "  by_split:", f"    {split}: {{files: {{key: {_KEY}, features: {{{features}}}}}}}"]
+
     # Both subsets of the same data
 
     def _shared(self, parts: dict[str, Flow]) -> list[str] | None:
         """One source with `splits`, where the iterators are parts of the same data."""
-        if list(parts) != ["train", "validation"]:
+        if not self._is_dealt() and not self.is_shared():
             return None
-        train, validation = parts["train"], parts["validation"]
-        tables = [f.argument("dataframe") for f in (train, validation)]
-        if all(isinstance(t, Table) and t.split is not None for t in tables) and tables[0].split is tables[1].split:  # type: ignore[union-attr]
-            return self._dealt(train, tables[0])  # type: ignore[arg-type]
-        if data_key(train) is None or data_key(train) != data_key(validation):
-            return None
-        if train.get("subset") != "training" or validation.get("subset") != "validation":
-            return None
+        train = self.group.first
+        if self._is_dealt():
+            return self._dealt(train, cast("Table", train.argument("dataframe")))
         source = self._source(train, "data")
         if source is None:
             return None
@@ -102,6 +117,31 @@ class Sources:
             else "the first rows are validation, as in Keras"
         )
         return [f"source: {source}", f"splits: {{method: keras, parts: {{train: {rest}, validation: {number(share)}}}}}  # {comment}"]
+
+    def _is_dealt(self) -> bool:
+        """Whether the parts are the two that one `train_test_split` made."""
+        tables = [f.argument("dataframe") for f in self.group.parts.values()]
+        if list(self.group.parts) != ["train", "validation"] or not all(isinstance(t, Table) for t in tables):
+            return False
+        train, validation = cast("list[Table]", tables)
+        return train.split is not None and train.split is validation.split and (train.part, validation.part) == ("train", "test")
+
+    def is_shared(self) -> bool:
+        """Whether the parts are subsets of the same data, or the only part is one."""
+        parts = self.group.parts
+        if not all(flow.get("subset") == _SUBSETS.get(split, "") for split, flow in parts.items()):
+            return False
+        keys = [data_key(flow) for flow in parts.values()]
+        return len(keys) == 1 or (keys[0] is not None and keys[0] == keys[1])
+
+    def stray(self) -> Flow | None:
+        """An iterator that takes a share of its data in a way that one spec cannot say, if there is one."""
+        if self.is_shared() or self._is_dealt():
+            return None
+        flows = self.group.parts.values()
+        tables = ((flow, flow.argument("dataframe")) for flow in flows)
+        dealt = (flow for flow, table in tables if isinstance(table, Table) and table.split is not None)
+        return next((flow for flow in flows if flow.get("subset") is not None and takes_share(flow)), next(dealt, None))
 
     def _dealt(self, train: Flow, table: Table) -> list[str] | None:
         """A table that `train_test_split` dealt out."""
@@ -147,10 +187,8 @@ class Sources:
         directory = flow.args.get("directory")
         given = plain(directory.value) if directory is not None else Unknown("no folder is given", flow.line)
         path = self._path(name, given, flow.line, "the folder")
-        extra = ""
-        if not self._has_labels(flow):
-            extra += ", labels: none"
-        classes = self._classes(flow) if self._has_labels(flow) else ""
+        classes = "" if _all_in_one(flow) else self._classes(flow)
+        extra = "" if classes or self._has_labels(flow) else ", labels: none"
         if flow.get("follow_links"):
             extra += ", follow_links: true"
         return f"{{image_folder: {{path: {path}{classes}{extra}}}}}"
@@ -177,8 +215,9 @@ class Sources:
             message = f"the table is not known: {reason}"
             self.findings.add("PG611", line, message, "save it with `to_csv`, and name that file in the spec")
             table = Table("")
-        if table.filtered:
-            return None
+        if table.split is not None and not self._is_dealt():
+            message = f"`train_test_split` chose these rows of {table.path}, and the spec reads all of them"
+            self.findings.add("PG611", flow.line, message, "save the rows with `to_csv`, and name that file in the spec")
         path = self._path(
             f"{name}_table" if name != "data" else "table",
             table.path or Unknown("the code makes it", flow.line),
@@ -241,6 +280,13 @@ class Sources:
         return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"
 
 
+def takes_share(flow: Flow) -> bool:
+    """Whether a `subset` of this iterator is less than all of the data, as far as is known."""
+    if not isinstance(flow.generator, Generator):
+        return True
+    return "validation_split" in flow.generator.args and plain(flow.generator.args["validation_split"].value) not in (None, 0, False)
+
+
 def _separator(text: str) -> str:
     return '"\\t"' if text == "\t" else flow_scalar(text)
 
@@ -265,6 +311,22 @@ def targets(flow: Flow) -> int:
     """How many columns are targets."""
     value = flow.get("y_col", "class")
     return len(value) if isinstance(value, (list, tuple)) else 1
+
+
+def folder_below(flow: Flow) -> str | None:
+    """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
+    classes = flow.get("classes")
+    if "classes" not in flow.args or _all_in_one(flow) or plain(flow.args["classes"].value) is None:
+        return ""
+    single = isinstance(classes, (list, tuple)) and len(classes) == 1 and isinstance(classes[0], str)
+    return classes[0] if single else None
+
+
+def names_folders(flow: Flow) -> bool:
+    """Whether an iterator reads those folders alone that `classes` names."""
+    classes = flow.get("classes")
+    named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
+    return flow.method == "flow_from_directory" and named and not _all_in_one(flow)
 
 
 def _all_in_one(flow: Flow) -> bool:

@@ -135,11 +135,13 @@ class Steps:
             message = "`fill_mode='wrap'` repeated the image with a period that is one pixel short; `wrap` repeats the whole image"
             self.findings.add("PG623", self._line("fill_mode"), message)
         order = plain(self.generator.args["interpolation_order"].value) if "interpolation_order" in self.generator.args else 1
-        if order not in (0, 1, 3):
+        if isinstance(order, Unknown):
+            self._unknown("interpolation_order", order)
+        elif order not in (0, 1, 3):
             self.findings.add(
                 "PG630", self._line("interpolation_order"), f"`interpolation_order={order!r}` has no equivalent", "the spec is bilinear"
             )
-        method = f", interpolation: {_ORDERS[order]}" if order in _ORDERS else ""
+        method = f", interpolation: {_ORDERS[order]}" if isinstance(order, int) and order in _ORDERS else ""
         return f"fill: {fill}{method}"
 
     def _rotation(self, look: str) -> None:

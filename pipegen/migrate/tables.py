@@ -37,6 +37,8 @@ def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool)
         return Unknown(f"the table is read with `{odd}`", node.lineno)
     if header not in (None, 0, "infer") or isinstance(names, Unknown) or not (separator is None or _is_separator(separator)):
         return Unknown("the table is read with arguments that have no counterpart", node.lineno)
+    if "usecols" in args and (header is None or names is not None):
+        return Unknown("the table is read with `usecols` and without a header", node.lineno)
     named = tuple(str(n) for n in names) if isinstance(names, (list, tuple)) else None
     if named is not None and header == 0:
         return Unknown("the table's header is replaced by other names", node.lineno)

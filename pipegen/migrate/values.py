@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,6 @@ class Table(Value):
     header: bool = True
     names: tuple[str, ...] | None = None
     changed: dict[str, int] = field(default_factory=dict)
-    filtered: int = 0
     part: str = ""
     split: Share | None = None
 
@@ -192,9 +192,10 @@ class Flow(Value):
 
 
 def plain(value: Value | None) -> Any:
-    """The Python value of constants, sequences and maps; an `Unknown` for what has none."""
+    """The Python value of constants, sequences and maps; an `Unknown` for what has none, and for infinity, which no spec holds."""
     if isinstance(value, Const):
-        return value.value
+        infinite = isinstance(value.value, float) and not math.isfinite(value.value)
+        return Unknown("it is no finite number") if infinite else value.value
     if isinstance(value, Seq):
         items = [plain(item) for item in value.items]
         bad = next((item for item in items if isinstance(item, Unknown)), None)

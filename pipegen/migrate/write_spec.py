@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, targets, weighted
+from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, names_folders, targets, weighted
 from pipegen.migrate.steps import Step, Steps
 from pipegen.migrate.values import Generator, Unknown, plain
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
 }  # fmt: skip
+_DEFAULTS = {
+    "class_mode": "`categorical`", "color_mode": "`rgb`", "shuffle": "true", "seed": "0", "subset": "all of the data",
+    "follow_links": "false", "interpolation": "`nearest`", "keep_aspect_ratio": "false",
+}  # fmt: skip
+"""What the spec says where an argument of an iterator is not known."""
 _ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
 
 
@@ -73,6 +78,8 @@ class Writer:
                 line = each.args["save_to_dir"].node.lineno
                 message = "`save_to_dir` is left out: no images are written while the model trains"
                 self.findings.add("PG630", line, message, "`pipegen export` writes augmented images, and what was drawn for each")
+        self._report_unknown()
+        self._report_differences()
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
@@ -99,6 +106,28 @@ class Writer:
         self.findings.add(
             "PG610", argument.node.lineno, f"the arguments that are unpacked here are not known: {reason}", "add them by hand"
         )
+
+    def _report_unknown(self) -> None:
+        """Arguments of the iterators that are not known, and that nothing else reports."""
+        for split, flow in self.group.parts.items():
+            for name, default in _DEFAULTS.items():
+                value = plain(flow.args[name].value) if name in flow.args else None
+                if isinstance(value, Unknown):
+                    message = f"`{name}` of the {split} data is not known: {value.reason or 'it is computed at run time'}"
+                    self.findings.add("PG610", flow.args[name].node.lineno, message, f"the spec takes it for {default}: look whether it is")
+
+    def _report_differences(self) -> None:
+        """What the iterators of the other splits read in another way, which a spec says once for all."""
+        sources = Sources(self.group, self.findings, {})
+        first = self.group.first
+        for split, flow in self.group.parts.items():
+            for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
+                if flow.get(name, default) != first.get(name, default):
+                    message = f"the {split} data has another `{name}`; the spec has that of line {first.line} for every split"
+                    self.findings.add("PG623", flow.line, message)
+            if flow not in sources.left_out() and class_mode(flow) != class_mode(first) and flow.method != "flow":
+                message = f"the {split} data has another `class_mode`; the spec has that of line {first.line} for every split"
+                self.findings.add("PG624", flow.line, message)
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
         if not self._files:
@@ -185,7 +214,11 @@ class Writer:
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
-        elif labels and mode in _ENCODINGS:
+        elif self.group.mask is not None:
+            lines.append("x: image, y: mask")
+        elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
+            lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
+        elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
         elif mode in WITHOUT_CLASSES:
             count = targets(self.group.first)

@@ -142,6 +142,20 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
+def test_targets_may_be_arrays(folder: Path, table: Any) -> None:
+    shapes = np.arange(N * 4.0).reshape(N, 2, 2)
+    rows = table.assign(shape=list(shapes), pair=[[i, -i] for i in range(N)])
+    it = ImageDataGenerator().flow_from_dataframe(rows, folder, y_col=["height", "shape"], class_mode="multi_output", **ASKED)
+    _, (height, shape) = next(it)
+    np.testing.assert_array_equal(height, table["height"][:4])
+    np.testing.assert_array_equal(shape, shapes[:4])
+    raw = ImageDataGenerator().flow_from_dataframe(rows, folder, y_col="pair", class_mode="raw", **ASKED)
+    np.testing.assert_array_equal(next(raw)[1], [[0, 0], [1, -1], [2, -2], [3, -3]])
+    uneven = table.assign(shape=[np.zeros(1 + i % 2) for i in range(N)])
+    with pytest.raises(TypeError, match="of one shape"):
+        ImageDataGenerator().flow_from_dataframe(uneven, folder, y_col="shape", class_mode="raw", **ASKED)
+
+
 @pytest.mark.parametrize(("arguments", "kind", "message"), REFUSED, ids=lambda a: "-".join(a) if isinstance(a, dict) else "")
 def test_what_is_refused(folder: Path, table: Any, arguments: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):

@@ -85,10 +85,23 @@ def test_the_steps_stand_in_the_order_in_which_keras_works() -> None:
     assert names == [*moves, "random_channel_shift", "random_flip", "random_brightness", "rescale"]
 
 
+@pytest.mark.parametrize(("scaled", "asked"), [(True, {}), (False, {"scale": False})])
+def test_statistics_that_are_not_fitted_are_measured_on_the_training_split(scaled: bool, asked: dict[str, Any]) -> None:
+    generator = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization=scaled, rescale=0.5, validation_split=0.2)
+    spec = generator.to_spec("photos")
+    assert spec["transforms"][2:] == [{"rescale": {"scale": 0.5}}, {"standardize": {"statistics": "featurewise", **asked}}]
+    pipegen.load(spec)
+
+
+def test_half_of_the_statistics_is_refused() -> None:
+    generator = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization=True)
+    generator.mean = np.zeros((1, 1, 3))
+    with pytest.raises(UnsupportedArgument, match="`featurewise_std_normalization`: nothing has been fitted"):
+        generator.to_spec("photos")
+
+
 def test_fitted_statistics_become_numbers() -> None:
     generator = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization=True, rescale=0.5)
-    with pytest.raises(UnsupportedArgument, match="`featurewise_center`: nothing has been fitted"):
-        generator.to_spec("photos")
     x = np.random.default_rng(0).uniform(0, 200, (7, 5, 4, 3))
     generator.fit(x)
     scale, moments = generator.to_spec("photos")["transforms"][2:]
@@ -149,7 +162,7 @@ def test_colour_modes_are_channels(mode: str, channels: int | None) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [({"class_mode": "input"}, "class_mode"), ({"interpolation": "box"}, "interpolation")],
+    [({"interpolation": "box"}, "interpolation")],
 )
 def test_what_no_flow_can_be_asked_for(asked: dict[str, Any], named: str) -> None:
     with pytest.raises(UnsupportedArgument, match=f"`{named}`"):
@@ -185,6 +198,14 @@ def test_what_a_flow_is_asked_for() -> None:
         "batch": {"size": 7, "remainder": "keep"},
         "output": {"x": "image", "dtype": "float16", "channels": "first", "y": "label", "encode": {"label": "int"}},
     }
+
+
+@pytest.mark.parametrize(("given", "directory"), [({}, "photos"), ({"validation_split": 0.2}, None), ({}, None)], ids=str)
+def test_the_image_as_its_own_target(given: dict[str, Any], directory: str | None) -> None:
+    spec = ImageDataGenerator(**given).to_spec(directory, class_mode="input")
+    assert spec["output"] == {"x": "image", "y": "image"}
+    plans = pipegen.load(spec).plans
+    assert "train" in plans
 
 
 def test_images_without_classes() -> None:

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from pipegen.compilation import inspect
 from pipegen.migrate.migration import Migration, migrate, migrate_code
 from pipegen.migrate.reading import parse_code
+from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
 
 IMPORT = "from keras.preprocessing.image import ImageDataGenerator\n"
 
@@ -56,6 +58,10 @@ def size_of(code: str) -> str:
         "SIZE = 96 if True else 32",
         "SIZE = len([1, 2, 3]) * 32",
         "import math\nSIZE = math.ceil(95.5)",
+        "d = {'s': 96}\nSIZE = d['s']\nd['s'] = 1",
+        "d = {'s': 96}\ne = dict(d, t=1)\ndel d['s']\nSIZE = e['s']",
+        "d = {'s': 96}\ne = d.copy()\nd.clear()\nSIZE = e['s']",
+        "SIZE = 96\ndef f(SIZE):\n    SIZE.append(1)\nf([])",
     ],
 )
 def test_values_are_followed(code: str) -> None:
@@ -76,6 +82,17 @@ def test_values_are_followed(code: str) -> None:
         "SIZE = SIZE",
         "import os\nSIZE = int(os.environ['SIZE'])",
         "SIZE = 10 ** 10 ** 10",
+        "def f():\n    global SIZE\n    SIZE = 32\nSIZE = 96\nf()",
+        "def f():\n    SIZES.append(1)\nSIZES = [96]\nf()\nSIZE = SIZES[0]",
+        "class A:\n    def f(self):\n        d['s'] = 1\nd = {'s': 96}\nA().f()\nSIZE = d['s']",
+        "def f(x):\n    x['s'] = 1\nd = {'s': 96}\nf(d)\nSIZE = d['s']",
+        "def g(y):\n    f(y)\ndef f(x):\n    x['s'] = 1\nd = {'s': 96}\ng(y=d)\nSIZE = d['s']",
+        "d = {'s': 96}\ndef f(x=d):\n    x['s'] = 1\nf()\nSIZE = d['s']",
+        "d = {'s': 96}\ne = d\ne['s'] = 1\nSIZE = d['s']",
+        "d = {'s': 96}\ne = d\nd['s'] = 1\nSIZE = e['s']",
+        "d = {'s': {'t': 96}}\nd['s']['t'] = 1\nSIZE = d['s']['t']",
+        "d = {'s': [96]}\nd['s'].insert(0, 1)\nSIZE = d['s'][0]",
+        "class C:\n    SIZE = 96\nC.SIZE = 1\nSIZE = C.SIZE",
         "try:\n    SIZE = 96\nexcept ValueError:\n    SIZE = 64",
     ],
 )
@@ -138,6 +155,45 @@ def test_steps_come_in_the_order_of_keras() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.size, self.b = 96, 2",
+        "self.size: int = 96",
+        "self.size = 96\n        self.other = self.size",
+    ],
+)
+def test_attributes_are_followed(body: str) -> None:
+    code = f"class T:\n    def __init__(self):\n        {body}\n    def go(self):\n"
+    text = spec(code + "        return ImageDataGenerator().flow_from_directory('d', target_size=(self.size, self.size))\nT().go()\n")
+    assert "size: {type: int, default: 96" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("self.size = 96\n        self.size += 1", ""),
+        ("self.size = 96", "t.size = 2\n"),
+        ("self.size, *self.b = 96, 2", ""),
+        ("for self.size in (96, 2): pass", ""),
+        ("self.size = 96", "class U(T):\n    size = 3\n"),
+    ],
+)
+def test_attributes_that_are_not_certain(body: str, after: str) -> None:
+    code = f"class T:\n    size = 96\n    def __init__(self):\n        {body}\n    def go(self):\n"
+    code += "        return ImageDataGenerator().flow_from_directory('d', target_size=(self.size, self.size))\nt = T()\n"
+    assert "size: {type: int, default: 224" in spec(code + after + "t.go()\n")
+
+
+def test_an_import_in_a_branch_is_not_certain_and_the_last_of_several_counts() -> None:
+    one, other = (f"from keras.applications.{m} import preprocess_input\n" for m in ("vgg16", "xception"))
+    use = "def f():\n    return ImageDataGenerator(preprocessing_function=preprocess_input).flow_from_directory('d')\nf()\n"
+    assert "preset: xception" in spec(one + other + use)
+    assert "preset" not in spec(f"if x:\n    {one}else:\n    {other}{use}")
+    same = "from tensorflow.keras.applications.vgg16 import preprocess_input\n"
+    assert "preset: vgg16" in spec(f"try:\n    {one}except ImportError:\n    {same}{use}")
+
+
 def test_featurewise_statistics_are_those_that_were_fitted() -> None:
     code = "g = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization={std})\n{fit}it = g.flow_from_directory('d')\n"
     fitted = spec(code.format(std=True, fit="g.fit(x)\n"))
@@ -154,9 +210,14 @@ def test_validation_arrays_that_miss_the_rescaling() -> None:
 
 
 def test_a_batch_in_a_loop_is_not_drawn_anew_each_time() -> None:
-    result = migrated("it = ImageDataGenerator().flow_from_directory('d')\nfor i in range(9):\n    x = next(it)\n")
-    assert "next(it)" in result.changed
-    assert "PG615:4" in codes(result)
+    code = "it = ImageDataGenerator().flow_from_directory('d')\nfor i in range(9):\n    x = it.next()\n"
+    result = migrated(code)
+    assert "it = pipe.train.repeat().as_numpy_iterator()\n" in result.changed
+    assert "    x = next(it)\n" in result.changed
+    assert not [c for c in codes(result) if c.startswith("PG615")]
+    fitted = migrated(code + "model.fit(it)\n")
+    assert "it = pipe.train\n" in fitted.changed
+    assert "PG615:4" in codes(fitted)
 
 
 def test_pairs_of_iterators_are_left_alone() -> None:
@@ -164,6 +225,38 @@ def test_pairs_of_iterators_are_left_alone() -> None:
     result = migrated(code + "model.fit_generator(zip(a, b), 9)\n")
     assert result.changed == result.code.text
     assert "PG657:5" in codes(result)
+
+
+@pytest.mark.parametrize("odd", ["{}", "[0.1, 'x']", "'x'", "-1", "1e400", "f(x)"])
+def test_odd_values_of_any_argument_do_not_crash_it(odd: str) -> None:
+    lines = [f"model.fit(ImageDataGenerator({name}={odd}).flow_from_directory('d'))\n" for name in CONSTRUCTOR]
+    lines += [
+        f"model.fit(ImageDataGenerator(validation_split=.2).{method}({name}={odd}))\n" for method, names in FLOWS.items() for name in names
+    ]
+    result = migrated("".join(lines))
+    assert len(result.specs) > len(CONSTRUCTOR) // 2
+    ast.parse(result.changed)
+    for name, text in result.specs.items():
+        assert [d.message for d in inspect(name, text=text).diagnostics if d.severity.value == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "image"),
+    [
+        ("photos", "masks", "photos"),
+        ("gt", "x", "x"),
+        ("low", "length", ""),
+        ("mask_a", "mask_b", ""),
+        ("x/labels", "x/images", "x/images"),
+    ],
+)
+def test_images_and_their_masks_are_one_source(one: str, other: str, image: str) -> None:
+    flows = [f"ImageDataGenerator().flow_from_directory('{folder}', class_mode=None, seed=1)" for folder in (one, other)]
+    result = migrated(f"model.fit(zip({flows[0]}, {flows[1]}), steps_per_epoch=9)\n")
+    assert len(result.specs) == (1 if image else 2)
+    text = result.specs["train.pipegen.yaml"]
+    assert ("kind: mask" in text) == bool(image)
+    assert f"images: {{type: path, default: {image}}}" in text or not image
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,130 @@
+"""Which objects code changes in place: by an assignment to a part of them, by a method, or in a function that they are given to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Changers = Mapping[str, frozenset[str | int]]
+"""For the name of a function: its parameters whose objects it changes, by name and by place."""
+
+_CHANGING = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
+)
+_MOST_ROUNDS = 3
+
+
+def root_name(node: ast.AST) -> str:
+    """The name that a chain of attributes and subscripts begins with, such as `a` of `a["b"].c`; empty where it begins otherwise."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:
+    """The expressions whose objects, or parts of them, a single node changes in place."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        return [node]
+    return [*_by_method(node), *_by_function(node, changers)] if isinstance(node, ast.Call) else []
+
+
+def changed_names(node: ast.AST, changers: Changers) -> list[str]:
+    """The names whose objects a single node changes in place; `self` is left to its class."""
+    return [name for name in map(root_name, changed_objects(node, changers)) if name not in ("", "self")]
+
+
+def _by_method(call: ast.Call) -> list[ast.expr]:
+    if not isinstance(call.func, ast.Attribute):
+        return []
+    in_place = any(k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in call.keywords)
+    return [call.func.value] if in_place or call.func.attr in _CHANGING else []
+
+
+def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:
+    name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    places = changers.get(name)
+    if not places:
+        return []
+    given: list[tuple[str | int | None, ast.expr]] = [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]
+    return [value for place, value in given if place in places and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
+
+
+def parameters(args: ast.arguments) -> list[ast.arg]:
+    """Every parameter, those of `*` and `**` last."""
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *(a for a in (args.vararg, args.kwarg) if a is not None)]
+
+
+def changers_of(tree: ast.Module) -> Changers:
+    """The functions and methods of a file that change what they are given."""
+    kinds = (ast.Attribute, ast.Subscript, ast.Call)
+    functions = [
+        (n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)])
+        for n in ast.walk(tree)
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    found: dict[str, frozenset[str | int]] = {}
+    for _ in range(_MOST_ROUNDS):
+        before = dict(found)
+        for function, nodes in functions:
+            changed = {name for n in nodes for name in changed_names(n, found)}
+            names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+            names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+            places = {name for name in (*names, *(a.arg for a in function.args.kwonlyargs)) if name in changed}
+            if places:
+                found[function.name] = found.get(function.name, frozenset()) | places | {i for i, n in enumerate(names) if n in places}
+        if found == before:
+            break
+    return found
+
+
+def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, bool]]:
+    """What a function, or the methods of a class, do to the names around it.
+
+    Args:
+        node: The function or the class.
+        changers: The functions that change what they are given.
+        hidden: Names that are others here.
+
+    Yields:
+        The name, the line, and whether it is bound anew (`global`) rather than changed in place.
+    """
+    declared: set[str] = set()
+    aliases: dict[str, str] = {}
+    own = _own(node)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        declared = {name for n in own if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+        aliases = _aliases(node, own)
+        stored = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
+        hidden = (hidden | stored | {a.arg for a in parameters(node.args)}) - declared
+    for n in own:
+        if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and n.id in declared:
+            yield n.id, n.lineno, True
+        for name in changed_names(n, changers):
+            for each in (name, aliases.get(name, "")):
+                if each and each not in hidden:
+                    yield each, getattr(n, "lineno", 0), False
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from foreign(n, changers, hidden)
+
+
+def _own(node: ast.AST) -> list[ast.AST]:
+    """The nodes below one, without what lies in functions and classes inside it."""
+    found: list[ast.AST] = []
+    todo: list[ast.AST] = list(getattr(node, "body", []))
+    while todo:
+        inner = todo.pop()
+        found.append(inner)
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            todo += list(ast.iter_child_nodes(inner))
+    return found
+
+
+def _aliases(function: Function, own: list[ast.AST]) -> dict[str, str]:
+    """Names of a function that stand for another name: by an assignment, or as the default of a parameter."""
+    args = function.args
+    names = [a.arg for a in (*args.posonlyargs, *args.args)]
+    pairs: list[tuple[str, ast.expr | None]] = [*zip(names[len(names) - len(args.defaults) :], args.defaults, strict=True)]
+    pairs += [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
+    return {name: value.id for name, value in pairs if isinstance(value, ast.Name)}

@@ -1,0 +1,83 @@
+"""The page that explains each code of `pipegen migrate`: what it finds, why that matters, and code before and after.
+
+A page is `rules/PG6nn.md`: a title line `# PG640 augmented-validation`, a paragraph under `## What it finds` and one under `## Why`, then
+`## Before` and `## After`, each with one fenced block: `python` for a script, `notebook` for the text of an `.ipynb` file. The first yields
+the code, among others perhaps; the second is the code mended, or as it is with a spec, and does not yield it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipegen.migrate.findings import RULES
+
+_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPage:
+    """The explanation of one code.
+
+    Attributes:
+        code: The code.
+        name: Its name, as in the title line.
+        what: What the finding says.
+        why: Why it matters.
+        before: Code that yields it.
+        after: Code that does not.
+        notebook: Whether both are the text of a notebook.
+        text: The whole page as Markdown.
+    """
+
+    code: str
+    name: str
+    what: str
+    why: str
+    before: str
+    after: str
+    notebook: bool
+    text: str
+
+
+def migration_page(code: str) -> MigrationPage:
+    """The page of a code, read from the package.
+
+    Raises:
+        KeyError: If there is no such code.
+    """
+    from importlib.resources import files
+
+    known = RULES[code]
+    resource = files("pipegen.migrate") / "rules" / f"{known.code}.md"
+    return parse_migration_page(known.code, resource.read_text(encoding="utf-8"))
+
+
+def parse_migration_page(code: str, text: str) -> MigrationPage:
+    """Parse the Markdown of a page.
+
+    Raises:
+        ValueError: If the page has not the form that the module's docstring describes.
+    """
+    title, _, body = text.partition("\n")
+    head = re.fullmatch(rf"# {code} ([a-z0-9-]+)", title.strip())
+    if head is None:
+        raise ValueError(f"the page of {code} must start with `# {code} NAME`, not {title!r}")
+    parts = _SECTION.split(body)
+    sections = dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
+    if list(sections) != ["What it finds", "Why", "Before", "After"]:
+        raise ValueError(f"the page of {code} has the sections {list(sections)}")
+    before, after = (_FENCE.findall(sections[s] + "\n") for s in ("Before", "After"))
+    if len(before) != 1 or len(after) != 1 or before[0][0] != after[0][0]:
+        raise ValueError(f"the page of {code} needs one block of code under `## Before` and one of the same kind under `## After`")
+    return MigrationPage(
+        code=code,
+        name=head[1],
+        what=sections["What it finds"].strip(),
+        why=sections["Why"].strip(),
+        before=before[0][1],
+        after=after[0][1],
+        notebook=before[0][0] == "notebook",
+        text=text,
+    )

@@ -1,0 +1,71 @@
+"""Images and masks that come from two iterators joined by `zip`: one source with both, so that a mask moves with its image."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.values import Const, Generator, Unknown, plain, same
+
+if TYPE_CHECKING:
+    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.values import Flow, Value
+
+_MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
+"""What iterators and folders of masks are called."""
+_ALIKE = ("target_size", "batch_size", "seed", "shuffle", "subset")
+_VALUES = ("rescale", "preprocessing_function", "dtype")
+"""What may differ between images and masks: it changes values, not places."""
+
+
+def pairs_of(found: Collected) -> list[tuple[Flow, Flow]]:
+    """The pairs of an image's and a mask's iterator that move in the same way; of two images, neither is known to be a mask."""
+    zips: dict[int, list[Flow]] = {}
+    for use in found.uses:
+        if use.kind == "zip" and isinstance(use.outer, ast.Call):
+            zips.setdefault(id(use.outer), []).append(use.flow)
+    pairs = [flows for flows in zips.values() if len(flows) == 2 and flows[0] is not flows[1] and _move_together(*flows)]
+    told = [(a, b, _is_mask(found, a, b), _is_mask(found, b, a)) for a, b in pairs]
+    return [(b, a) if a_is else (a, b) for a, b, a_is, b_is in told if a_is != b_is]
+
+
+def _move_together(a: Flow, b: Flow) -> bool:
+    """Whether two iterators without labels draw the same numbers for their images."""
+    if any(f.method != "flow_from_directory" or "**" in f.args or "class_mode" not in f.args for f in (a, b)):
+        return False
+    if any(plain(f.args["class_mode"].value) is not None or folder_of(f) is None for f in (a, b)):
+        return False
+    if a.get("seed") is None or any(not _equal(_argument(a, n), _argument(b, n)) for n in _ALIKE):
+        return False
+    one, other = a.generator, b.generator
+    if not isinstance(one, Generator) or not isinstance(other, Generator) or one.subclass is not None or other.subclass is not None:
+        return False
+    names = {*one.args, *other.args} - set(_VALUES)
+    return "**" not in names and all(_equal(_argument(one, n), _argument(other, n)) for n in names)
+
+
+def _argument(thing: Flow | Generator, name: str) -> Value:
+    return thing.args[name].value if name in thing.args else Const(None)
+
+
+def _equal(a: Value, b: Value) -> bool:
+    return same(a, b) and not isinstance(plain(a), Unknown)
+
+
+def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
+    """Whether an iterator is called one of masks, or its folder is, where it is not the other's."""
+    own, others = ((folder_of(f) or "").lower().split("/") for f in (flow, other))
+    words = [found.name_of(flow).lower(), *(part for part in own if part not in others)]
+    return any(_MASKS.search(word) for word in words)
+
+
+def folder_of(flow: Flow) -> str | None:
+    """The folder whose files an iterator without labels reads, where it is known."""
+    from pipegen.migrate.sources import folder_below
+
+    folder, below = plain(flow.argument("directory")), folder_below(flow)
+    if not isinstance(folder, str) or not folder or below is None:
+        return None
+    return posixpath.join(folder, below) if below else folder
