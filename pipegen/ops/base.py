@@ -96,6 +96,10 @@ class Transform(Model):
         """Legal but unwise settings on an input of type `x`, as values."""
         return ()
 
+    def lasting(self) -> bool:
+        """Whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""
+        return True
+
     def num_draws(self) -> int:
         """How many uniform numbers in [0, 1) one example needs.
 

@@ -27,6 +27,8 @@ class Family(str, Enum):
     """A per-channel scale, offset and order, and a dtype."""
     POLICY = "policy"
     """A choice among steps of other families, which do its work."""
+    CUSTOM = "custom"
+    """A function of one example that a user wrote in Python: nothing is known of it but what its step declares."""
 
 
 @dataclass(frozen=True, slots=True)
