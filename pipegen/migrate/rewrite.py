@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.edits import Edits
+from pipegen.migrate.functions import preset_of, python_function
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.scopes import flattened
@@ -77,13 +78,13 @@ class Rewriter:
             problem = "whether the labels are class indices or one-hot rows is not known"
         if problem or home is None:
             split = self._split_name(group, group.split_of(group.first))
-            line = f'pipe = pipegen.build("{file}"{_hint(group)})'
+            line = f'pipe = pipegen.build("{file}"{_hint(group)}{_allowed(group)})'
             help_ = f"write `{line}`, and `{_access('pipe', split)}` for the iterator"
             help_ = "write one spec with a feature for each of them" if "zip" in problem else help_
             self.findings.add("PG615", first.line, f"this code is not edited: {problem}", help_)
             return
         pipe = self._new_name()
-        self.edits.before(home, f'{pipe} = pipegen.build("{file}"{self._params(group, home, left_out)}{data})')
+        self.edits.before(home, f'{pipe} = pipegen.build("{file}"{self._params(group, home, left_out)}{data}{_allowed(group)})')
         self.done += flows
         for split, flow in group.parts.items():
             bare = flow in left_out
@@ -292,6 +293,14 @@ def _batch(pipe: str, split: str) -> str:
 
 def _access(pipe: str, split: str) -> str:
     return f"{pipe}.{split}" if split in _PROPERTIES else f'{pipe}["{split}"]'
+
+
+def _allowed(group: Group) -> str:
+    """The permission to call the script's own `preprocessing_function`, where it is imported."""
+    generator = group.first.generator
+    argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
+    called = python_function(argument.value) if argument is not None and preset_of(argument.value) is None else ""
+    return f', allow_code=["{re.split("[.:]", called)[0]}"]' if called else ""
 
 
 def _hint(group: Group) -> str:
