@@ -10,13 +10,15 @@ from planning import built, checked, compiled, load_spec
 
 import pipegen
 from pipegen.cli.common import allowed_code
-from pipegen.errors import SpecError
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.errors import OpError, SpecError
 from pipegen.functions import Allowed, with_functions
 from pipegen.ops.transforms.python import Python
 from pipegen.ops.transforms.random_python import RandomPython
+from pipegen.plan.custom import check_functions
 from pipegen.plan.nodes import Cache, Element
 from pipegen.spec.spec_hash import spec_hash
-from pipegen.types import FeatureType, Interval
+from pipegen.types import ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,6 +176,28 @@ def test_what_is_known_of_the_values() -> None:
         d.code for d in checked("{transforms: [{python: {function: my_pkg.filters:blur, dtype: uint8, range: [0, 300]}}]}").diagnostics
     ]
     assert "PG105" in wrong
+
+
+def test_what_lives_on_an_image_stays_only_by_declaration() -> None:
+    image = FeatureType("image", "uint8", (24, 24, 3), Interval(0, 255))
+    mask = FeatureType("mask", "uint8", (24, 24, 1), Interval(0, 1), of="image")
+    record = ElementType((("image", image), ("mask", mask)))
+
+    def found(step: str) -> list[tuple[str, str]]:
+        spec = load_spec(f"{{transforms: [{step}]}}")
+        labels = check_functions(spec, lambda path, **_: Label(None, ".".join(map(str, path))), record)
+        return [(d.code, d.message) for d in labels if d.code != "PG520"]
+
+    ((code, message),) = found("{python: {function: my_pkg.filters:blur}}")
+    assert code == "PG203"
+    assert message == "`python` may move the pixels of `image`, and `mask`, which lives on it, would stay where it is"
+    assert found("{python: {function: my_pkg.filters:blur, moves_pixels: false}}") == []
+    assert found("{random_python: {function: my_pkg.weather:rain, feature: image}}")[0][0] == "PG203"
+    assert found("{random_python: {function: my_pkg.weather:rain, moves_pixels: false}}") == []
+    with pytest.raises(OpError, match="keeps height and width, and `shape` gives others"):
+        Python(function="m:f", moves_pixels=False, shape=(22, 22, 3)).infer(image)
+    with pytest.raises(OpError, match="has no rule for a feature of kind `mask`"):
+        Python(function="m:f", feature="mask").infer(mask)
 
 
 def test_a_random_function_is_called_in_training_alone() -> None:

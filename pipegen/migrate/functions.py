@@ -32,7 +32,8 @@ def function_step(value: Value, line: int, findings: Findings) -> Step | None:
             )
     called = python_function(value)
     if called:
-        message = f"`{called.replace(':', '.')}` is called by a `python` step: it gives float32 of the same shape, and the same for the same image"
+        name = called.replace(":", ".")
+        message = f"`{name}` is called by a `python` step: it gives float32 of the same shape, and the same for the same image"
         help_ = "a function that draws random numbers takes a generator as well: `random_python`, see `pipegen ops random_python`"
         findings.add("PG621", line, message, help_)
         return Step(f"python: {{function: {called}}}")

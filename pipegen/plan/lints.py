@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
-from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.plan.lint_cache import lint_cache
 from pipegen.plan.lint_mixing import lint_mixing
-from pipegen.plan.recipe import recipe, runs_on, step_path
+from pipegen.plan.recipe import recipe, runs_on
 from pipegen.spec.models import WindowShuffle
 
 if TYPE_CHECKING:
@@ -25,14 +24,7 @@ if TYPE_CHECKING:
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> list[Diagnostic]:
     """Every lint about the order and the use of steps; `record` is the type that enters the first of them."""
     walk = _walk(spec, locate, record or spec.source.infer())
-    return [
-        *_augmented_evaluation(spec, locate),
-        *_weak_shuffle(spec, locate),
-        *_padded(spec, locate),
-        *lint_mixing(spec, locate),
-        *_python(spec, locate),
-        *walk,
-    ]
+    return [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *lint_mixing(spec, locate), *walk]
 
 
 def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
@@ -79,19 +71,6 @@ def _padded(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
             locate(("batch", "remainder")),
             help=("compile the model with `weighted_metrics=`, and use `pipe.trim` on predictions",),
         )
-    ]
-
-
-def _python(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    return [
-        make(
-            "PG520",
-            f"`{step.op}` calls the Python function `{step.function}`, which works on one image at a time however many threads there are",
-            locate((*step_path(index, step), "function")),
-            help=(f'who builds the spec allows it: `pipegen.build(…, allow_code=["{step.module.partition(".")[0]}"])`',),
-        )
-        for index, step in enumerate(spec.transforms)
-        if isinstance(step, CustomTransform)
     ]
 
 

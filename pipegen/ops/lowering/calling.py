@@ -36,12 +36,14 @@ class Declared:
         dtype: The dtype.
         shape: Height, width and channels, `None` for a side that varies; or `None` for the shape of the image that it is given.
         interval: The values, or `None` where nothing is promised.
+        stays: Whether height and width are those of the image that it is given, whatever the shape says.
     """
 
     function: str
     dtype: str
     shape: tuple[Dim, ...] | None = None
     interval: Interval | None = None
+    stays: bool = False
 
 
 def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
@@ -109,6 +111,8 @@ def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str |
         if declared.shape is None:
             return f"an array of {_sides(result.shape)} for an image of {_sides(entered)}, and its step declares no other `shape`"
         return f"an array of {_sides(result.shape)}, and its step declares {_sides(shape)}"
+    if declared.stays and result.shape[:2] != entered[:2]:
+        return f"an array of {_sides(result.shape)} for an image of {_sides(entered)}, and its step declares `moves_pixels: false`"
     interval = declared.interval
     if interval is None or not result.size:
         return None

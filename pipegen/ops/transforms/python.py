@@ -76,6 +76,9 @@ class Python(CustomTransform):
         interval = Interval(*self.range) if self.range is not None else bounds
         if bounds is not None and interval is not None and not bounds.contains(interval):
             raise OpError("PG105", f"the range {interval} holds values that {dtype} has not: it has those in {bounds}", field="range")
+        sides = zip(self.shape or x.shape, x.shape[:2], strict=False)
+        if not self.moves_pixels and any(None not in (a, b) and a != b for a, b in sides):
+            raise OpError("PG105", "`moves_pixels: false` keeps height and width, and `shape` gives others", field="shape")
         if self.shape is None:
             return x.with_(dtype=dtype, interval=interval)
         return x.with_(dtype=dtype, interval=interval, shape=self.shape, uniform=False)
@@ -87,4 +90,5 @@ class Python(CustomTransform):
         from pipegen.ops.lowering.calling import Declared, call
 
         interval = Interval(*self.range) if self.range is not None else None
-        return call(self.callee, Declared(self.function, self.dtype or image.dtype.name, self.shape, interval), image)
+        declared = Declared(self.function, self.dtype or image.dtype.name, self.shape, interval, not self.moves_pixels)
+        return call(self.callee, declared, image)

@@ -103,6 +103,10 @@ PROMISES: dict[str, tuple[dict[str, Any], str]] = {
     "doubles": ({}, "`my_pkg.filters:doubles` returned float64, and its step declares uint8; `.astype('uint8')` at its end would do"),
     "flat": ({}, "an array of 24×24 for an image of 24×24×3, and its step declares no other `shape`"),
     "trim": ({"shape": (None, 24, 3)}, "an array of 22×22×3, and its step declares ?×24×3"),
+    "luminance": (
+        {"dtype": "float32", "shape": (None, None, 3)},
+        "an array of 24×24×1, and its step declares ?×?×3",
+    ),
     "nothing": ({}, "returned nothing, and has to return a NumPy array"),
     "bright": ({"dtype": "float32", "range": (0, 1)}, "values from 2 to 257, and its step declares values from 0 to 1"),
     "broken": ({"dtype": "float32", "range": (0, 1)}, "values that are no numbers, and its step declares values from 0 to 1"),
