@@ -12,6 +12,7 @@ import pipegen
 from pipegen.cli.common import allowed_code
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import OpError, SpecError
+from pipegen.explanation import explain_text
 from pipegen.functions import Allowed, with_functions
 from pipegen.ops.transforms.python import Python
 from pipegen.ops.transforms.random_python import RandomPython
@@ -233,6 +234,15 @@ def test_nothing_of_a_function_is_kept_on_a_disk_without_a_version() -> None:
     said = {d.code: d for d in checked(text.replace("CACHE", "{disk: c}")).diagnostics}
     assert "`python` is Python code without a `version`" in said["PG518"].message
     assert "PG518" not in {d.code for d in checked(text.replace("CACHE", "memory")).diagnostics}
+
+
+def test_an_explanation_says_that_it_is_python() -> None:
+    text = "{transforms: [{resize: {size: 24}}, {random_python: {function: my_pkg.weather:rain}}]}"
+    spec = load_spec(text)
+    said = {split: explain_text(spec, {split: compiled(built(text, split=split), spec)}) for split in ("train", "validation")}
+    assert "image: random_python(function: my_pkg.weather:rain)" in said["train"]
+    assert "`random_python` calls `my_pkg.weather:rain`, which is Python: all cores together call it as often as one would" in said["train"]
+    assert "python" not in said["validation"].lower()
 
 
 def test_the_hash_covers_the_name_and_the_version() -> None:
