@@ -20,6 +20,7 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
+    from pipegen.backend.guard import Quarantine
     from pipegen.backend.lower import Features
     from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Path
@@ -45,7 +46,7 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
     """
     quarantine = executor.job.quarantine
     if quarantine is not None and quarantine.failure is not None:
-        return quarantine.failure
+        return _too_many(executor, quarantine, at, where)
     if at is None:
         named = re.search(r"\[pipegen: (.*)\]", str(error))
         return DataError(_more_of(executor, named[1], where)) if named is not None else error
@@ -54,6 +55,17 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
+
+
+def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | None, where: Where) -> DataError:
+    """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
+    failure = DataError(str(quarantine.failure))
+    epoch = at[0] if at is not None else 0
+    for record in quarantine.damaged:
+        problem = find_problem(executor, record, epoch, where)
+        if problem is not None:
+            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.job.advice}')}")
+    return failure
 
 
 def _more_of(executor: Executor, said: str, where: Where) -> str:

@@ -23,7 +23,8 @@ class RandomPython(CustomTransform):
 
     The function gets a NumPy array `(height, width, channels)` of its own and a `numpy.random.Generator`, and returns an array of the
     same shape and dtype, which is checked at every call. Whatever it draws has to come from that generator, whose seed follows from
-    the spec's seed, the epoch and the image: then every epoch draws anew, and a resumed run draws what it would have drawn.
+    the spec's seed, the epoch and the image: then every epoch draws anew, and a resumed run draws what it would have drawn. What a
+    seed gives is NumPy's to say, and may change between its versions.
 
     As every random step it runs on the training split alone. Nothing is known of the values of floats that it returns, so put it
     before `rescale` and `normalize`, where images are bytes. `allow_code` and the rest are as for `python`.

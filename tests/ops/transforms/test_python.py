@@ -186,6 +186,9 @@ def test_a_function_that_fails_can_be_skipped(failing: Callable[..., Any]) -> No
     images = np.concatenate([b[0] for b in batches(pipe.train)])
     assert len(images) == 8 * pipe.steps("train")
     assert images[:, 0, 0, 0].max() <= 128
+    limited = r"of 32 records are damaged, .*; cannot process \S+ \(step `python`, \S+\): `my_pkg\.filters:refuses` raised ValueError"
+    with pytest.raises(DataError, match=limited):
+        list(failing(errors={"decode": {"skip": {"max_fraction": 0.01}}}).train)
 
 
 def test_the_end_of_an_iteration_in_a_function_ends_no_dataset(failing: Callable[..., Any]) -> None:
