@@ -12,6 +12,7 @@ CALLS = GOOD.replace("  - random_flip\n", "  - python: {function: my_pkg.filters
 LEARNS = CALLS.replace("batch:", "  - standardize: {statistics: featurewise}\nbatch:")
 RUNS = {
     "preview": ["preview", "calls.pipegen.yaml", "--rows", "1", "--draws", "1", "-o", "sheet.png"],
+    "export": ["export", "calls.pipegen.yaml", "out", "--examples", "1"],
     "bench": ["bench", "calls.pipegen.yaml", "--steps", "1"],
     "fit": ["fit", "calls.pipegen.yaml"],
     "validate": ["validate", "calls.pipegen.yaml", "--data=1"],
