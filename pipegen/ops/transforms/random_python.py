@@ -54,13 +54,20 @@ class RandomPython(CustomTransform):
     def num_draws(self) -> int:
         return _SEEDS + (self.probability < 1)
 
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The `seed` of the generator, `numpy.random.SeedSequence(seed)` for `PCG64`; and whether the function is `called`."""
+        import tensorflow as tf
+
+        seed = {"seed": tf.cast(u[..., :_SEEDS] * 2.0**32, tf.int64)}
+        return seed if self.probability == 1 else {**seed, "called": u[..., _SEEDS] < self.probability}
+
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
         from pipegen.ops.lowering.calling import Declared, call
 
         def called() -> tf.Tensor:
-            words = tf.cast(u[:_SEEDS] * 2.0**32, tf.int64)
-            return call(self.callee, Declared(self.function, image.dtype.name), image, words)
+            return call(self.callee, Declared(self.function, image.dtype.name), image, drawn["seed"])
 
-        return called() if self.probability == 1 else tf.cond(u[_SEEDS] < self.probability, called, lambda: tf.identity(image))
+        drawn = self.drawn(u)
+        return called() if self.probability == 1 else tf.cond(drawn["called"], called, lambda: tf.identity(image))
