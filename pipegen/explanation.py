@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting import learning_steps
 from pipegen.plan.recipe import recipe, runs_on
@@ -41,6 +42,7 @@ def explain_text(
         parts.append(render_plan(done.plan))
         parts.append(_stand_ins(spec, split))
         parts.append(_learned(spec, split))
+        parts.append(_called(spec, split))
         parts.append("passes\n" + _passes(done) + "\n")
         if given is not None:
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split])))
@@ -69,6 +71,13 @@ def _learned(spec: PipelineSpec, split: str) -> str:
             found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
             lines.append(f"  `{step.op}` of `{feature}` has {found}, {step.fitted.origin}\n")
     return "".join(lines)
+
+
+def _called(spec: PipelineSpec, split: str) -> str:
+    steps = [step for step in spec.transforms if isinstance(step, CustomTransform) and runs_on(step, split)]
+    return "".join(
+        f"  `{step.op}` calls `{step.function}`, which is Python: all cores together call it as often as one would\n" for step in steps
+    )
 
 
 def _passes(done: Compiled) -> str:

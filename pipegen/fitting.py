@@ -11,6 +11,7 @@ from pipegen.compilation import Spec, optimise, plans_with_data
 from pipegen.ops.arguments.fitted import Fitted, Statistics
 from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.recipe import step_path
+from pipegen.plan.stages import is_lasting
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Learned:
         examples: How many examples they come from.
         file: Where they are kept, or `None` where they cannot be.
         measured: Whether that was done now, rather than found there.
+        passing: Whether they may not be kept, since they depend on Python code that can change unnoticed.
     """
 
     step: int
@@ -45,11 +47,14 @@ class Learned:
     examples: int
     file: Path | None
     measured: bool
+    passing: bool = False
 
     @property
     def origin(self) -> str:
         """Where the numbers come from, in words."""
         kept = f", kept in {self.file}" if self.file is not None else ""
+        if self.passing:
+            kept = ", and not kept: a Python function without a `version` comes before"
         return f"measured on {self.examples:,} examples of split train{kept}" if self.measured else f"read from {self.file}"
 
 
@@ -97,7 +102,9 @@ def _learn(
     """What one step takes from one feature; the steps before it have their numbers."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
-    key, folder, kind = statistics_key(model, plan, manifest), statistics_folder(spec.model.runtime), step.kind_of_numbers()
+    key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
+    lasting = all(map(is_lasting, plan.stages()))
+    folder = statistics_folder(spec.model.runtime) if lasting else None
     count = manifest.num_examples("train")
     file = statistics_file(folder, key, kind) if folder is not None else None
     kept = read_statistics(folder, key, kind) if folder is not None and not again else None
@@ -115,7 +122,7 @@ def _learn(
     log.info("`%s` was fitted on %s examples of split train", step.op, f"{count:,}")
     for doubt in numbers.doubts(step.op, feature):
         log.warning("%s", doubt)
-    return Learned(index, feature, numbers, count, file, measured=True)
+    return Learned(index, feature, numbers, count, file, measured=True, passing=not lasting)
 
 
 def _measure(

@@ -15,11 +15,12 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import circumstances, explain_text
 from pipegen.fitting import fit
+from pipegen.functions import Allowed, with_functions
 from pipegen.state import make_state, position_from
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import keras
     import numpy as np
@@ -43,6 +44,7 @@ def build(
     params: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
+    allow_code: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Pipeline:
     """Compile a spec into a running pipeline.
@@ -52,6 +54,7 @@ def build(
         params: Values for declared params: `{"size": 192}`.
         runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
         data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
+        allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
         progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
 
     Returns:
@@ -61,22 +64,23 @@ def build(
         SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
     """
     loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
+    loaded = with_functions(loaded, Allowed.of(allow_code))
     manifest = collect_data(loaded, progress, data)
     loaded, _ = fit(loaded, manifest, progress)
     for warning in loaded.warnings:
         if warning.severity is Severity.WARNING:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
-    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), data)
+    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), partial(build, data=data, allow_code=tuple(allow_code)))
 
 
 class Pipeline:
     """A compiled spec on its data. Made by `pipegen.build`."""
 
-    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], data: Mapping[str, object] | None = None) -> None:
+    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline] = build) -> None:
         from pipegen.backend.engine import Engine
 
         self.spec = spec
-        self._data = data
+        self._rebuild = rebuild
         self._manifest = manifest
         self._plans = plans
         self._compiled = self._compile()
@@ -134,8 +138,8 @@ class Pipeline:
         return iter(self._plans)
 
     def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Spec]]:
-        """A copy, or a pickle read elsewhere, is built anew from the spec, and the arrays that it had, at the start of training."""
-        return partial(build, data=self._data), (self.spec,)
+        """A copy, or a pickle read elsewhere, is built from the spec, the arrays and the permissions that it had, and starts anew."""
+        return self._rebuild, (self.spec,)
 
     def __contains__(self, split: object) -> bool:
         return split in self._plans

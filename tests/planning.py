@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.plan.check import Checked, check
 from pipegen.spec.load import load
@@ -31,7 +33,18 @@ def load_spec(text: str | dict[str, Any] = "", **sections: Any) -> PipelineSpec:
     own = (yaml.safe_load(text) or {}) if isinstance(text, str) else text
     loaded = load({**DEFAULTS, **own, **sections}, env={})
     assert loaded.spec is not None, [d.message for d in loaded.diagnostics.items]
-    return loaded.spec
+    return with_code(loaded.spec)
+
+
+def with_code(spec: PipelineSpec) -> PipelineSpec:
+    """The spec with the Python functions that it names, all of which are allowed here."""
+    steps = (s.with_callee(callee_of(s)) if isinstance(s, CustomTransform) else s for s in spec.transforms)
+    return spec.model_copy(update={"transforms": tuple(steps)})
+
+
+def callee_of(step: CustomTransform) -> Any:
+    """The function that a step names."""
+    return getattr(import_module(step.module), step.name)
 
 
 def checked(text: str | dict[str, Any] = "", *, classes: int | None = None, **sections: Any) -> Checked:
@@ -39,7 +52,7 @@ def checked(text: str | dict[str, Any] = "", *, classes: int | None = None, **se
     own = (yaml.safe_load(text) or {}) if isinstance(text, str) else text
     loaded = load({**DEFAULTS, **own, **sections}, env={})
     assert loaded.spec is not None, [d.message for d in loaded.diagnostics.items]
-    return check(loaded.spec, loaded.locate.label, classes=classes)
+    return check(with_code(loaded.spec), loaded.locate.label, classes=classes)
 
 
 def built(text: str | dict[str, Any] = "", *, split: str = "train", classes: int | None = None, **sections: Any) -> Plan:

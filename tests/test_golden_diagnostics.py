@@ -25,8 +25,8 @@ GOLDEN = Path(__file__).parent / "golden" / "diagnostics"
 CORPUS = sorted(GOLDEN.rglob("*.md"))
 DATA = {c for c in CODES if c.startswith("PG4") and c != "PG412"}
 """Codes of the data, which need files: the pages of the catalogue show those."""
-ELSEWHERE = {"PG001", "PG003", "PG005", "PG204", *DATA}
-"""Codes that no readable text can show."""
+ELSEWHERE = {"PG001", "PG003", "PG005", "PG204", "PG240", "PG241", *DATA}
+"""Codes that no readable text can show: the last two are of who builds it."""
 
 
 def _id(path: Path) -> str:

@@ -13,12 +13,14 @@ from pipegen.backend.guard import NO_STAND_IN
 from pipegen.backend.lower import apply_element
 from pipegen.backend.mixing import widened
 from pipegen.errors import DataError
+from pipegen.ops.lowering.calling import CallFailed
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
+    from pipegen.backend.guard import Quarantine
     from pipegen.backend.lower import Features
     from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Path
@@ -44,15 +46,36 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
     """
     quarantine = executor.job.quarantine
     if quarantine is not None and quarantine.failure is not None:
-        return quarantine.failure
+        return _too_many(executor, quarantine, at, where)
     if at is None:
         named = re.search(r"\[pipegen: (.*)\]", str(error))
-        return DataError(named[1]) if named is not None else error
+        return DataError(_more_of(executor, named[1], where)) if named is not None else error
     for record, epoch_of_pass in records_of(executor, *at):
         problem = find_problem(executor, record, epoch_of_pass, where)
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
+
+
+def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | None, where: Where) -> DataError:
+    """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
+    failure = DataError(str(quarantine.failure))
+    epoch = at[0] if at is not None else 0
+    for record in quarantine.damaged:
+        problem = find_problem(executor, record, epoch, where)
+        if problem is not None:
+            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.job.advice}')}")
+    return failure
+
+
+def _more_of(executor: Executor, said: str, where: Where) -> str:
+    """What is wrong with the record that a guard has named, where it is wrong in the first epoch too: the guard says no more than that
+    it could not be read or decoded, and a user's function may have failed."""
+    job = executor.job
+    told = (f"cannot read or decode {path}{job.place}; {job.advice}" for path in job.records.paths)
+    record = next((r for r, text in enumerate(told) if text == said), None)
+    problem = find_problem(executor, record, 0, where) if record is not None else None
+    return problem or said
 
 
 def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
@@ -120,5 +143,6 @@ def reason(error: Exception) -> str:
     text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
     text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
     text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
+    text = text.removeprefix(f"{CallFailed.__name__}: ")
     line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
     return line.strip("[]'\" ").removeprefix("b'").rstrip(".")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
 
 
 def bench(
@@ -20,6 +20,7 @@ def bench(
         float, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")
     ] = 50,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Measure images a second, and what a model would wait.
@@ -32,6 +33,7 @@ def bench(
       pipegen bench flowers.pipegen.yaml
       pipegen bench flowers.pipegen.yaml --model-ms 120 --steps 200
     """
+    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     start_tensorflow()
@@ -39,7 +41,7 @@ def bench(
     from pipegen.pipeline import build
 
     with progress("listing") as listed:
-        pipe = build(loaded, progress=listed)
+        pipe = build(loaded, progress=listed, allow_code=allowed.modules)
     with progress("batches", steps) as tick:
         figures = measure(pipe, chosen, steps, tick)
     if output_format == "json":

@@ -14,6 +14,7 @@ from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
+from pipegen.functions import NOTHING, Allowed, with_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +41,12 @@ class DataRequest:
     Attributes:
         sample: How many files of each split to decode; `None` for all.
         write_exclude: Where to write the keys of the unreadable ones.
+        allowed: The modules whose functions the spec may call.
     """
 
     sample: int | None
     write_exclude: str | None
+    allowed: Allowed = NOTHING
 
 
 def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagnostic], str]:
@@ -67,7 +70,8 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
     # Empty files were found by their size; decoding them names each one.
     seen = [d for d in seen if d.code != "PG406"]
     try:
-        damaged, decoded = _decode(Spec(model, loaded, inspection.plans, inspection.diagnostics), manifest, request.sample)
+        spec = with_functions(Spec(model, loaded, inspection.plans, inspection.diagnostics), request.allowed)
+        damaged, decoded = _decode(spec, manifest, request.sample)
     except SpecError as error:
         return _merge(inspection, [*seen, *error.diagnostics]), about
     seen += _findings(model, loaded.locate.label, damaged)

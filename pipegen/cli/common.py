@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
     from pipegen.compilation import Inspection, Spec
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.functions import Allowed
 
 STDIN = "<stdin>"
 _READ = 2**20 + 1
 """Bytes taken from standard input: one more than a spec may have, so that the loader sees that it is too large."""
 
 SpecFile = Annotated[str, typer.Argument(metavar="SPEC", help="The spec, such as flowers.pipegen.yaml; `-` reads standard input.")]
+AllowCode = Annotated[
+    list[str],
+    typer.Option("--allow-code", metavar="MODULE", help="Let the spec call functions of this Python module or package; may be repeated."),
+]
 Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Give a param of the spec a value; may be repeated.")]
 
 
@@ -40,6 +45,24 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as size=192", param_hint="'--set'")
         values[name.strip()] = value
     return values
+
+
+def allowed_code(modules: Iterable[str]) -> Allowed:
+    """The modules whose functions a spec may call. They may also lie in the working directory, as for `python -m`: it comes last among
+    the places where modules are looked for.
+
+    Raises:
+        BadParameter: For what is no module's name.
+    """
+    from pipegen.functions import Allowed
+
+    try:
+        allowed = Allowed.of(list(modules))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--allow-code'") from None
+    if allowed.modules and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return allowed
 
 
 def examine(file: str, sets: Iterable[str]) -> Inspection:

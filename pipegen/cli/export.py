@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def export(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Take a folder that is not empty, and replace files of the same names.")
     ] = False,
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Write augmented examples as files, and what was drawn.
@@ -42,6 +43,7 @@ def export(
       pipegen export flowers.pipegen.yaml augmented/ --examples 10 --draws 5
       pipegen export flowers.pipegen.yaml epoch7/ --whole-epoch --epoch 7 --format jpeg --quality 90
     """
+    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     if all(t.decoded_kind != "image" for _, t in loaded.plans[chosen].read.items()):
@@ -51,7 +53,7 @@ def export(
     from pipegen.pipeline import build
 
     with progress("listing") as listed:
-        pipe = build(loaded, progress=listed)
+        pipe = build(loaded, progress=listed, allow_code=allowed.modules)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
     with progress("writing", count * draws) as written:
         try:

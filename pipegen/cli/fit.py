@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
 
 if TYPE_CHECKING:
     from pipegen.compilation import Spec
@@ -18,6 +18,7 @@ def fit(
     spec: SpecFile,
     again: Annotated[bool, typer.Option("--again", help="Measure also what is kept from an earlier time.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the numbers.")] = "text",
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Find what steps take from the training split, and keep it.
@@ -33,11 +34,14 @@ def fit(
     """
     from pipegen.compilation import collect_data, plans_with_data
     from pipegen.fitting import fit as fit_spec
+    from pipegen.functions import with_functions
     from pipegen.plan.fitting import learning_steps
 
+    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     learned: tuple[Learned, ...] = ()
     if learning_steps(loaded.model):
+        loaded = with_functions(loaded, allowed)
         with progress("listing") as listed:
             manifest = collect_data(loaded, listed)
         start_tensorflow()

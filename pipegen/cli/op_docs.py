@@ -11,6 +11,7 @@ from pipegen.cli.common import bold
 from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform, PointwiseTransform, Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
@@ -36,6 +37,7 @@ _FAMILIES = {
     PointwiseTransform: "pointwise",
     FittedTransform: "statistics",
     Policy: "policy",
+    CustomTransform: "custom",
 }
 _COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
 """Arguments that many steps share; they stand last on a page."""

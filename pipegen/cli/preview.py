@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
 
 
@@ -22,6 +22,7 @@ def preview(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")
     ] = None,
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Write a contact sheet: originals beside augmented draws.
@@ -36,6 +37,7 @@ def preview(
     """
     if output is not None:
         _check_output(output)
+    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     if all(t.decoded_kind != "image" for _, t in loaded.plans[chosen].read.items()):
@@ -45,7 +47,7 @@ def preview(
     from pipegen.pipeline import build
 
     with progress("listing") as listed:
-        pipe = build(loaded, progress=listed)
+        pipe = build(loaded, progress=listed, allow_code=allowed.modules)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, Sets, examine, print_findings, say
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, print_findings, say
 from pipegen.cli.failures import code_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def validate(
     output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what has a certain fix, say what changed, and look again.")] = False,
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Check specs; read no data unless asked.
@@ -70,7 +71,7 @@ def validate(
     from pipegen.cli.files import spec_files
 
     names = spec_files(files or [])
-    request = _data_request(data, write_exclude, names)
+    request = _data_request(data, write_exclude, names, allow_code)
     report = Report()
     for name in names:
         if fix:
@@ -88,8 +89,11 @@ def validate(
     raise typer.Exit(code_of(list(report.findings), strict=strict))
 
 
-def _data_request(data: str | None, write_exclude: str | None, names: list[str]) -> DataRequest | None:
+def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
+    allowed = allowed_code(allow_code)
     if data is None:
+        if allow_code:
+            raise typer.BadParameter("it needs `--data`; nothing is called without", param_hint="'--allow-code'")
         if write_exclude is not None:
             raise typer.BadParameter("it needs `--data` or `--data=all`, which finds the unreadable files", param_hint="'--write-exclude'")
         return None
@@ -98,12 +102,12 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str])
     from pipegen.cli.checking import SAMPLE, DataRequest
 
     if data == "all":
-        return DataRequest(None, write_exclude)
+        return DataRequest(None, write_exclude, allowed)
     if data == "sample":
-        return DataRequest(SAMPLE, write_exclude)
+        return DataRequest(SAMPLE, write_exclude, allowed)
     if not data.isascii() or not data.isdigit() or int(data) < 1:
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
-    return DataRequest(int(data), write_exclude)
+    return DataRequest(int(data), write_exclude, allowed)
 
 
 def _print(report: Report, output_format: Format) -> None:

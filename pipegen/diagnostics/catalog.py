@@ -89,6 +89,9 @@ _TABLE = (
     Code("PG229", "decode-contradicts-feature", _E, "`decode` and the feature say different things of the same files"),
     Code("PG230", "nothing-to-fit-on", _E, "A step takes its numbers from a training split that there is not"),
     Code("PG231", "whitening-size", _E, "Images have no fixed size, or too many values, to be whitened"),
+    # Code: what a spec names and a caller has to allow.
+    Code("PG240", "code-not-allowed", _E, "A step calls a Python function of a module that nobody has allowed"),
+    Code("PG241", "unusable-function", _E, "A Python function is not there, or cannot be called as the step does"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -134,6 +137,7 @@ _TABLE = (
     Code("PG512", "pad-with-plain-metrics", _I, "Padded batches change metrics that ignore weights"),
     Code("PG513", "groups-cut-in-two", _I, "Batches begin inside the groups that are mixed"),
     Code("PG518", "cache-in-vain", _W, "A cache is asked for, and the training split has nothing to keep"),
+    Code("PG520", "runs-python", _I, "A step calls a Python function, which has to be allowed and works on one image at a time"),
 )
 
 _LONGEST_WORD = 400

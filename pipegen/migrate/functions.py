@@ -1,8 +1,9 @@
-"""`preprocessing_function` as a step: a Keras application's own, or a function that only scales."""
+"""`preprocessing_function` as a step: a Keras application's own, a function that only scales, or one of an imported module."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, get_args
 
 from pipegen.migrate.evaluate import is_keras
@@ -12,6 +13,12 @@ from pipegen.migrate.values import Dotted, Local, Unknown, Value
 if TYPE_CHECKING:
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.steps import Step
+
+
+def permission(value: Value) -> str:
+    """The argument of `build` that permits a `preprocessing_function` where it is imported from a module; else nothing."""
+    called = python_function(value) if preset_of(value) is None else ""
+    return f', allow_code=["{re.split("[.:]", called)[0]}"]' if called else ""
 
 
 def function_step(value: Value, line: int, findings: Findings) -> Step | None:
@@ -30,11 +37,30 @@ def function_step(value: Value, line: int, findings: Findings) -> Step | None:
             return Step(
                 f"rescale: {{scale: {number(scale)}, offset: {number(offset)}}}" if offset else f"rescale: {{scale: {number(scale)}}}"
             )
+    called = python_function(value)
+    if called:
+        name = called.replace(":", ".")
+        message = f"`{name}` is called by a `python` step: it gives float32 of the same shape, and the same for the same image"
+        help_ = "a function that draws random numbers takes a generator as well: `random_python`, see `pipegen ops random_python`"
+        findings.add("PG621", line, message, help_)
+        return Step(f"python: {{function: {called}}}")
     name = value.name if isinstance(value, Dotted) else getattr(getattr(value, "node", None), "name", "")
     what = f"`{name}`" if name else value.reason if isinstance(value, Unknown) and value.reason else "a function of this file"
-    message = f"`preprocessing_function` is {what}, which a spec cannot call yet"
-    findings.add("PG630", line, message, "write it as steps (`pipegen ops` lists them), or put it into the model")
+    message = f"`preprocessing_function` is {what}, which a spec cannot call"
+    help_ = "write it as steps (`pipegen ops` lists them); or move it into a module of its own and import it, for a `python` step"
+    findings.add("PG630", line, message, help_)
     return None
+
+
+def python_function(value: Value | None) -> str:
+    """`module:function` for a function that the script imports, or one that only calls such a function; else empty."""
+    if isinstance(value, Local) and isinstance(value.node, ast.FunctionDef):
+        value = _only_calls(value)
+    if not isinstance(value, Dotted) or is_keras(value.name) or value.name.startswith(("tensorflow.", "tf.", ".")):
+        return ""  # a function of TensorFlow's works on tensors, and its modules are none to import
+    module, _, name = value.name.rpartition(".")
+    # What begins with a capital is a class, and a function in it cannot be imported.
+    return f"{module}:{name}" if module and not any(part[:1].isupper() for part in value.name.split(".")) else ""
 
 
 def preset_of(value: Value) -> str | None:

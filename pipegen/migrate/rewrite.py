@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import COMPREHENSIONS
+from pipegen.migrate.functions import permission
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.scopes import end, flattened, start
@@ -88,14 +89,14 @@ class Rewriter:
             problem = "whether the labels are class indices or one-hot rows is not known"
         if problem or home is None:
             split = self._split_name(group, group.split_of(group.first))
-            line = f'pipe = pipegen.build("{file}"{_hint(group)})'
+            line = f'pipe = pipegen.build("{file}"{_hint(group)}{_allowed(group)})'
             help_ = f"write `{line}`, and `{_access('pipe', split)}` for the iterator"
             if "together" in problem:
                 help_ = f"write `{line}`, and `{_access('pipe', split)}` for both" if group.mask is not None else _FEATURES
             self.findings.add("PG615", first.line, f"this code is not edited: {problem}", help_)
             return
         pipe = self._new_name()
-        self.edits.before(home, f'{pipe} = pipegen.build("{file}"{self._params(group, home, left_out)}{data})')
+        self.edits.before(home, f'{pipe} = pipegen.build("{file}"{self._params(group, home, left_out)}{data}{_allowed(group)})')
         self.done += flows
         for split, flow in group.parts.items():
             bare = flow in left_out
@@ -385,6 +386,12 @@ def _batch(pipe: str, split: str) -> str:
 
 def _access(pipe: str, split: str) -> str:
     return f"{pipe}.{split}" if split in _PROPERTIES else f'{pipe}["{split}"]'
+
+
+def _allowed(group: Group) -> str:
+    generator = group.first.generator
+    argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
+    return permission(argument.value) if argument is not None else ""
 
 
 def _hint(group: Group) -> str:

@@ -67,6 +67,8 @@ class Steps:
         """The steps on values, which run on every split."""
         self.found = []
         function = self._function()
+        if function is not None and function.text.startswith("python:"):
+            self.found.append(Step("cast: {dtype: float32}", "what Keras gave the function"))
         rescale = self._number("rescale")
         if function is not None and rescale:
             self.found.append(

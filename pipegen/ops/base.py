@@ -25,6 +25,7 @@ from pipegen.ops.model import Model as Model
 from pipegen.ops.parts import Part as Part
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
+from pipegen.ops.traits import PICTURES as PICTURES
 from pipegen.ops.traits import Example as Example
 from pipegen.ops.traits import Family as Family
 from pipegen.ops.traits import Traits as Traits
@@ -95,6 +96,10 @@ class Transform(Model):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         """Legal but unwise settings on an input of type `x`, as values."""
         return ()
+
+    def lasting(self) -> bool:
+        """Whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""
+        return True
 
     def num_draws(self) -> int:
         """How many uniform numbers in [0, 1) one example needs.
@@ -199,10 +204,6 @@ class ElementTransform(Transform):
             The image, of the dtype that `infer` says.
         """
         raise NotImplementedError
-
-
-PICTURES = frozenset({"image", "mask"})
-"""The kinds that a step has a rule for which moves pixels and leaves what they say."""
 
 
 class CropTransform(Transform):

@@ -27,6 +27,8 @@ class Family(str, Enum):
     """A per-channel scale, offset and order, and a dtype."""
     POLICY = "policy"
     """A choice among steps of other families, which do its work."""
+    CUSTOM = "custom"
+    """A function of one example that a user wrote in Python: nothing is known of it but what its step declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +84,5 @@ ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
 """An RGB image as `decode` gives it: any size."""
 IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
 """An RGB image of 224 by 224 pixels."""
+PICTURES = frozenset({"image", "mask"})
+"""The kinds that a step has a rule for which moves pixels and leaves what they say."""

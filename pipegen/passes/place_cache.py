@@ -1,9 +1,10 @@
 """decode, resize, [random steps] → decode, resize, Cache, [random steps].
 
-A cache stands before the first random step, or before the batch if that comes first, where examples have a fixed shape. What
-is cached equals what is not, bit for bit. What the spec asks for is done where it can be. `auto` caches in memory what saves time and fits:
-the whole split in half of the RAM budget. It never writes to a disk: a copy of the data on a disk outlives the run, takes
-room that others count on, and may lie where the data itself must not, so that is for the spec to say.
+A cache stands before the first random step, or before the batch if that comes first, where examples have a fixed shape; on a disk
+also before the first step whose code may be other code when another process reads it. What is cached equals what is not, bit for bit.
+What the spec asks for is done where it can be. `auto` caches in memory what saves time and fits: the whole split in half of the RAM
+budget. It never writes to a disk: a copy of the data on a disk outlives the run, takes room that others count on, and may lie where
+the data itself must not, so that is for the spec to say.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+    from pipegen.plan.nodes import Node, Plan
     from pipegen.types import ElementType
 
 _WORTH = 2.0
@@ -33,13 +34,13 @@ def place_cache(plan: Plan, context: PassContext, note: Callable[[str], None]) -
     wanted = context.runtime.cache
     if wanted == "none":
         return plan
-    at = cache_point(plan)
+    disk = isinstance(wanted, DiskCache)
+    at = cache_point(plan, disk=disk)
     problem = _obstacle(plan, at, context)
     if problem is not None:
         note(f"no cache: {problem}")
         return plan
     out = plan.nodes[at - 1].out
-    disk = isinstance(wanted, DiskCache)
     if wanted == "auto":
         said, chosen = _choose(plan, at, context)
         note(said)
@@ -50,9 +51,14 @@ def place_cache(plan: Plan, context: PassContext, note: Callable[[str], None]) -
     return plan.with_nodes([*plan.nodes[:at], Cache(out, disk), *plan.nodes[at:]])
 
 
-def cache_point(plan: Plan) -> int:
-    """The number of the first node that a cache has to stand before: the first random one, or the batch."""
-    return next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch) or (isinstance(n, Element) and any(map(s.is_random, n.stages))))
+def cache_point(plan: Plan, *, disk: bool) -> int:
+    """The number of the first node that a cache has to stand before: the first random one, or the batch; of a cache on a disk also
+    the first whose results are not known to be the same in another process."""
+
+    def stops(stage: s.Stage) -> bool:
+        return s.is_random(stage) or (disk and not s.is_lasting(stage))
+
+    return next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch) or (isinstance(n, Element) and any(map(stops, n.stages))))
 
 
 def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
@@ -78,10 +84,16 @@ def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
     if not any(isinstance(n, Element) for n in plan.nodes[:at]) and not early:
         return "nothing is computed before the batch"
     if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not t.indexed):
-        return f"{'a random step comes before' if early else 'no step makes sure that'} examples have a fixed shape"
+        return f"{_first(plan.nodes[at]) if early else 'no step makes sure that'} examples have a fixed shape"
     if context.replaces_damaged:
         return "`errors: skip` replaces records, which a cache would freeze"
     return None
+
+
+def _first(node: Node) -> str:
+    """What a node that a cache cannot stand behind is, in words."""
+    drawn = isinstance(node, Element) and any(map(s.is_random, node.stages))
+    return f"{'a random step' if drawn else 'a Python function without a `version`'} comes before"
 
 
 def cached_bytes(out: ElementType) -> int:

@@ -10,6 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.plan.build import Builder
+from pipegen.plan.custom import check_functions
 from pipegen.plan.fitting import check_fitting
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.outputs import names
@@ -52,6 +53,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
     diagnostics.extend(lint_recipe(spec, locate, possible[0]))
+    diagnostics.extend(check_functions(spec, locate, possible[0]))
     return Checked(plans, diagnostics)
 
 

@@ -326,3 +326,8 @@ def starts_kernel(stage: Stage) -> bool:
 def is_random(stage: Stage) -> bool:
     """Whether the stage reads the example's draws."""
     return any(r.is_random for r in refs(stage))
+
+
+def is_lasting(stage: Stage) -> bool:
+    """Whether what the stage gives may be kept on a disk, for other processes."""
+    return all(r.step.lasting() for r in refs(stage))

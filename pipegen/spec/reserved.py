@@ -36,7 +36,6 @@ SOURCE_KEYS = frozenset({"features", "of", "bits"})
 STEPS = frozenset(
     {
         "mosaic",
-        "python",
     }
 )
 

@@ -15,6 +15,7 @@ from pipegen.data.collect import collect
 from pipegen.diagnostics.catalog import CODES, page
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
+from pipegen.functions import Allowed, with_functions
 from pipegen.plan.build import Builder
 from pipegen.types import ElementType, FeatureType
 
@@ -92,6 +93,7 @@ def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
     if collected.manifest is None:
         return result
     try:
+        spec = with_functions(spec, Allowed(("my_pkg",) if code == "PG241" else ()))
         plans_with_data(spec, collected.manifest)
         plans = {}
         for split, plan in found.plans.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
+from planning import callee_of
 
 from pipegen.ops.arguments.fitted import Fitted
 from pipegen.ops.base import (
@@ -23,6 +24,7 @@ from pipegen.ops.base import (
 )
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
@@ -45,6 +47,7 @@ EXPECTED = {
     "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
     "standardize", "whiten",
+    "python", "random_python",
 }  # fmt: skip
 
 OPS = sorted(transforms().items())
@@ -149,6 +152,8 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
     import tensorflow as tf
 
     step = step.at(tf.constant(0))
+    if isinstance(step, CustomTransform):
+        step = step.with_callee(callee_of(step))
     if isinstance(step, FittedTransform):
         (part,) = step.parts()
         return run(part.step, x, rng)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
+from planning import callee_of
 
 from pipegen.ops.base import ColourTransform, CropTransform, Family, PointwiseTransform, Transform
 from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
@@ -72,6 +74,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"top_left": [0.45, 0.4], "fill": {"constant": 3}}, {"bottom_right": [-0.3, 0.8], "fill": "wrap", "interpolation": "bicubic"},
         {"top_right": [0, 0]},
     ],
+    "python": [
+        {"function": "my_pkg.filters:trim", "shape": [22, 30, 3], "range": [-5, 256]}, {"function": "my_pkg.filters:blur", "version": 3},
+    ],
+    "random_python": [{"function": "my_pkg.weather:rain", "probability": 0.5}, {"function": "my_pkg.weather:rain", "probability": 0}],
     "posterization": [{"bits": 1}, {"bits": 8}],
     "random_affine": [
         {"degrees": 180, "x": 0.5, "shear_x": 60, "factor": [0.1, 4]}, {"shear_y": 80, "interpolation": "nearest", "fill": "wrap"},
@@ -152,6 +158,8 @@ def arguments(op: type[Transform]) -> list[dict[str, Any]]:
         for key in ("size", "shorter_side"):
             if key in given:
                 given[key] = [16, 20] if isinstance(given[key], list) else 18
+        if "shape" in given:
+            given["shape"] = [24, 32, 1] if given["shape"][2] == 1 else given["shape"]
         out.append(given)
     return out + VARIANTS.get(op.op, [])
 
@@ -193,6 +201,8 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
 
 def uses_of(step: Transform) -> tuple[s.StepRef, ...]:
     """A step that stands alone as a plan uses it; a policy as its parts."""
+    if isinstance(step, CustomTransform):
+        step = step.with_callee(callee_of(step))
     return recipe(PipelineSpec.model_construct(transforms=(step.model_copy(update={"when": "all"}),)), "train").steps
 
 

@@ -70,6 +70,9 @@ CASES: dict[str, str] = {
     "channels first, one-hot, bytes": "{transforms: [{resize: {size: [24, 30]}}, {random_rotation: {degrees: 20}}, "
     "{random_brightness: {factor: 0.5}}], "
     "output: {channels: first, dtype: uint8, encode: {label: one_hot}}}",
+    "Python functions": "{transforms: [{resize: {size: 24}}, {python: {function: my_pkg.filters:denoise}}, "
+    "{random_python: {function: my_pkg.weather:rain, probability: 0.5}}, random_flip, {random_python: {function: my_pkg.weather:rain}}, "
+    "{rescale: {to: [0, 1]}}, {python: {function: my_pkg.filters:luminance, shape: [24, 24, 1], range: [0, 1]}}]}",
     "half floats": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {rescale: {to: [0, 1]}}], "
     "output: {dtype: float16}}",
 }

@@ -16,7 +16,7 @@ from pipegen.spec.reserved import SOURCES, STEPS
         ("tests: {1: 2}", 1),
         ("stages: []", 1),
         ("runtime: {service: grpc://x, cache: none}", 1),
-        ("transforms: [{python: {function: 'my_pkg.mod:fn'}}, mosaic]", 2),
+        ("transforms: [{mosaic: {size: 8}}, mosaic]", 2),
     ],
 )
 def test_reserved_syntax(body: str, n: int) -> None:

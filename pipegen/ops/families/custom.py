@@ -1,0 +1,95 @@
+"""Steps that call a function which the user has written in Python: named in the spec, and found only when the caller allows it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import PrivateAttr, field_validator
+
+from pipegen.errors import InternalError
+from pipegen.ops.base import ElementTransform, Family, Traits
+from pipegen.types import BYTE_RANGE, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from pipegen.types import FeatureType
+
+_NAME = r"[^\W\d]\w*"
+_FUNCTION = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
+_WEIGHT = 4.0
+"""A guess: NumPy passes over the pixels a few times, and copies them in and out."""
+
+
+class CustomTransform(ElementTransform):
+    """A step that calls a Python function on one image at a time.
+
+    Class attributes:
+        call: How the function is called, in words.
+        num_arguments: How many values it is given.
+    """
+
+    call: ClassVar[str] = "fn(image)"
+    num_arguments: ClassVar[int] = 1
+
+    function: str
+    """The function, as `module:function`. The module is imported as any other is, when a pipeline is built and not before, and only
+    for a caller who allows it: `allow_code=["my_pkg"]` in Python, `--allow-code my_pkg` on the command line."""
+    moves_pixels: bool = True
+    """Whether the function may move pixels, as a crop or a flip does. Where a mask or another picture lives on the image this has to be
+    `false`, since the function does not see that."""
+
+    _callee: Any = PrivateAttr(default=None)
+
+    @field_validator("function")
+    @classmethod
+    def _function(cls, value: str) -> str:
+        if _FUNCTION.fullmatch(value) is None:
+            raise ValueError("`function` is written `module:function`, such as `my_pkg.filters:denoise`")
+        return value
+
+    @property
+    def module(self) -> str:
+        """The module that the function is looked up in."""
+        return self.function.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The function's name in that module."""
+        return self.function.partition(":")[2]
+
+    @property
+    def callee(self) -> Callable[..., Any]:
+        """The function itself.
+
+        Raises:
+            InternalError: Before it was found.
+        """
+        if self._callee is None:
+            raise InternalError(f"`{self.function}` is to be called, and was never looked up")
+        found: Callable[..., Any] = self._callee
+        return found
+
+    def with_callee(self, callee: Callable[..., Any] | None) -> Self:
+        """The same step with its function; with `None`, as the spec says it."""
+        step = self.model_copy()
+        step._callee = callee
+        return step
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Without the function: whoever reads a pickle has to allow it anew."""
+        return super(CustomTransform, self.with_callee(None)).__getstate__()
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.CUSTOM, random=self.random, weight=_WEIGHT)
+
+    def lasting(self) -> bool:
+        return False
+
+
+def full_range(dtype: str) -> Interval | None:
+    """Every value that whole numbers of a dtype have; `None` for floats."""
+    return {"uint8": BYTE_RANGE, "uint16": Interval(0.0, 65535.0)}.get(dtype)

@@ -1,0 +1,94 @@
+"""Call a Python function on each image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Range, check_range
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, require_image
+from pipegen.ops.families.custom import CustomTransform, full_range
+from pipegen.types import FeatureType, Interval
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+Side = Annotated[int, Field(ge=1, le=32767)] | None
+
+
+class Python(CustomTransform):
+    """Calls a Python function on each image: `fn(image)`, one image at a time.
+
+    The function gets a NumPy array `(height, width, channels)` of its own and returns one. Its dtype and its shape are those of the
+    image that it gets, unless the step declares others; both are checked at every call, and so is `range`. It has to give the same
+    for the same image; what draws random numbers is a `random_python` step.
+
+    A spec runs no code by itself. Whoever builds the pipeline allows the function's package: `pipegen.build(spec,
+    allow_code=["my_pkg"])`, or `--allow-code my_pkg` on the command line; that covers the modules below it. A function of a
+    module that is not allowed is an error, and the module is not imported. `pipegen validate` never imports it.
+
+    A function that fails on an image is treated as an image that cannot be decoded: the error names the file, and `errors: {decode:
+    {skip: …}}` takes the next good record in its place. Python works on one image at a time, however many threads there are, so a
+    step of pipegen's own is quicker wherever there is one. A batch that is worked on another machine, as in a tf.data service, cannot
+    call it.
+
+    The spec names the function and knows nothing of its code. So nothing that comes after this step is kept on a disk: a cache there
+    stands before it, and statistics are measured at each build. With a `version` they are kept, until you write another one.
+    """
+
+    op = "python"
+    examples = (
+        Example("python: {function: my_pkg.filters:denoise}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example(
+            "python: {function: my_pkg.filters:luminance, dtype: float32, shape: [224, 224, 1], range: [0, 1]}",
+            IMAGE_224,
+            "float32[224×224×1] in [0, 1]",
+        ),
+        Example("python: {function: my_pkg.filters:trim, shape: [null, null, 3], version: 2}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    dtype: Literal["uint8", "uint16", "float16", "bfloat16", "float32"] | None = None
+    """The dtype of what the function returns; by default that of the image that it gets."""
+    shape: tuple[Side, Side, Side] | None = None
+    """What the function returns, as `[height, width, channels]` in pixels, with `null` for a side that varies; by default the shape of
+    the image that it gets."""
+    range: Range | None = None
+    """The least and the greatest value that the function may return. Steps such as `rescale: {to}` need to know it; without it nothing
+    is known of floats."""
+    version: Annotated[int, Field(ge=1)] | None = None
+    """Stands for the function's code, in the hash of the spec too: with it, what was computed may be kept on a disk. Write another
+    number whenever the function gives something else."""
+
+    @field_validator("range")
+    @classmethod
+    def _range(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None:
+            check_range(value, "range")
+        return value
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """What the step declares."""
+        require_image(self, x)
+        dtype = self.dtype or x.dtype
+        bounds = full_range(dtype)
+        interval = Interval(*self.range) if self.range is not None else bounds
+        if bounds is not None and interval is not None and not bounds.contains(interval):
+            raise OpError("PG105", f"the range {interval} holds values that {dtype} has not: it has those in {bounds}", field="range")
+        sides = zip(self.shape or x.shape, x.shape[:2], strict=False)
+        if not self.moves_pixels and any(None not in (a, b) and a != b for a, b in sides):
+            raise OpError("PG105", "`moves_pixels: false` keeps height and width, and `shape` gives others", field="shape")
+        if self.shape is None:
+            return x.with_(dtype=dtype, interval=interval)
+        return x.with_(dtype=dtype, interval=interval, shape=self.shape, uniform=False)
+
+    def lasting(self) -> bool:
+        return self.version is not None
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.calling import Declared, call
+
+        interval = Interval(*self.range) if self.range is not None else None
+        declared = Declared(self.function, self.dtype or image.dtype.name, self.shape, interval, not self.moves_pixels)
+        return call(self.callee, declared, image)

@@ -1,0 +1,1 @@
+"""A user's package, whose functions the specs of tests call."""
