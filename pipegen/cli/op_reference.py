@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.op_docs import all_ops, argument_names, default_of, family
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.spec.expect import describe_argument, field_type
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def reference() -> str:
 
 def section(op: type[Transform] | type[Source]) -> str:
     """All about one op."""
-    is_step = issubclass(op, Transform)
+    drawn = issubclass(op, Transform) and not issubclass(op, CustomTransform)
     kind = f"step, {family(op)}{', random' if op.random else ''}" if issubclass(op, Transform) else "source"
     lines = [f"## {op.op}", "", f"*{kind}*", "", inspect.cleandoc(op.__doc__ or ""), "", *_arguments(op), ""]
     examples = getattr(op, "examples", ())
@@ -38,7 +39,7 @@ def section(op: type[Transform] | type[Source]) -> str:
         lines += ["| example | given | then |", "|---|---|---|"]
         lines += [f"| `- {' '.join(e.yaml.split())}` | {e.given} | {e.then} |" for e in examples]
         lines.append("")
-    if is_step:
+    if drawn:
         lines += [f"![{op.op}](pictures/{op.op}.jpg)", ""]
     return "\n".join(lines)
 

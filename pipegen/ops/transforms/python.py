@@ -59,7 +59,7 @@ class Python(CustomTransform):
     is known of floats."""
     version: Annotated[int, Field(ge=1)] | None = None
     """Stands for the function's code, in the hash of the spec too: with it, what was computed may be kept on a disk. Write another
-    number whenever the function gives something else."""
+    number whenever the function gives another kind of image."""
 
     @field_validator("range")
     @classmethod
