@@ -80,7 +80,7 @@ def with_functions(spec: Spec, allowed: Allowed) -> Spec:
     findings: list[Diagnostic] = []
     steps = list(spec.model.transforms)
     for index, step in enumerate(steps):
-        if not isinstance(step, CustomTransform):
+        if not isinstance(step, CustomTransform) or step.has_been_handed:
             continue
         try:
             steps[index] = step.with_callee(_found(step, allowed))

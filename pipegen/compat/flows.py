@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import Arguments
 from pipegen.compat.frames import read_frame
+from pipegen.compat.functions import handing
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.specs import (
     UNLABELLED,
@@ -163,7 +164,7 @@ class Flows(Arguments):
         _check(self, subset)
         height, width = target_size
         check_fitted(self)
-        spec = self.to_spec(
+        spec = handing(self).to_spec(
             directory,
             target_size=(int(height), int(width)),
             color_mode=color_mode,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pipegen
 from pipegen.backend.derived import DerivedDataset
+from pipegen.compat.functions import with_function
 from pipegen.compat.saving import Saving
 from pipegen.compat.specs import UNLABELLED
 from pipegen.compat.whitening import with_matrix
@@ -181,7 +182,7 @@ class NumpyArrayIterator(BatchIterator):
 
         self.x, self.x_misc = images, misc
         self.y, self.sample_weight = beside.get("y"), beside.get("sample_weight")
-        pipe = pipegen.build(with_matrix(generator, spec), data={"image": images, "row": np.arange(len(images))})
+        pipe = pipegen.build(with_function(generator, with_matrix(generator, spec)), data={"image": images, "row": np.arange(len(images))})
         super().__init__(generator, pipe, "train", **settings)
 
     def _beside(self) -> list[Array]:
@@ -232,7 +233,7 @@ class DirectoryIterator(BatchIterator):
 
         for name, value in settings.items():
             setattr(self, name, value)
-        pipe = pipegen.build(with_matrix(generator, spec))
+        pipe = pipegen.build(with_function(generator, with_matrix(generator, spec)))
         super().__init__(generator, pipe, split, **common)
         self.filenames = [os.path.relpath(path, self.directory) for path in pipe.files(split)]
         labels = pipe.labels(split)
@@ -289,7 +290,9 @@ class DataFrameIterator(BatchIterator):
         self._targets = frame.targets
         if frame.class_indices is not None:
             self.class_indices, self.num_classes, self.classes = frame.class_indices, len(frame.class_indices), frame.classes
-        pipe = pipegen.build(with_matrix(generator, spec), data={"file": frame.files, "row": list(range(len(frame.files)))})
+        pipe = pipegen.build(
+            with_function(generator, with_matrix(generator, spec)), data={"file": frame.files, "row": list(range(len(frame.files)))}
+        )
         super().__init__(generator, pipe, "train", **common)
 
     @property

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.functions import handing
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
 
@@ -94,6 +95,7 @@ def rows_spec(
         validates: Whether the rows are neither augmented nor shuffled.
     """
     height, width, channels = shape
+    generator = handing(generator)
     steps = fixed_steps(generator, channels) if validates else image_steps(generator, (height, width), channels)
     row = {"kind": "label", "classes": count}
     found = {source: {"features": {"image": image, "row": row}}}

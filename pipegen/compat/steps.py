@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.draws import is_choice
+from pipegen.compat.functions import function_steps
 from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.ops.arguments.presets import PRESETS
 
 if TYPE_CHECKING:
     from pipegen.compat.arguments import Arguments
 
 _FILLS = {"nearest": "nearest", "reflect": "reflect", "grid-mirror": "reflect", "wrap": "wrap", "grid-wrap": "wrap"}
 _INTERPOLATION = {0: "nearest", 1: "bilinear"}
-_APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
 _EPSILON = 1e-6
 
 
@@ -65,7 +63,7 @@ def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) 
     """What is done to every image after that, in Keras' order; for `measured` see `image_steps`."""
     steps: list[Any] = []
     if generator.preprocessing_function is not None:
-        steps.append({"normalize": {"preset": _preset(generator.preprocessing_function)}})
+        steps += function_steps(generator.preprocessing_function)
     if generator.rescale:
         steps.append({"rescale": {"scale": float(generator.rescale)}})
     if generator.samplewise_center:  # which the deviation implies
@@ -173,18 +171,6 @@ def _factors(given: Any) -> list[float]:
     if low < 0:
         raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "write a range from 0 on; 1 changes nothing")
     return [low, high]
-
-
-def _preset(function: Any) -> str:
-    """The preset of a `preprocess_input` of Keras."""
-    found = _APPLICATION.search(getattr(function, "__module__", None) or "")
-    if found is not None and getattr(function, "__name__", "") == "preprocess_input":
-        preset = {"imagenet_utils": "caffe"}.get(found[1], found[1])
-        if preset in PRESETS:
-            return preset
-    name = getattr(function, "__name__", function)
-    why = f"{name!r} is Python, and only the `preprocess_input` of a model in keras.applications has a name"
-    raise UnsupportedArgument("preprocessing_function", why, "map it over the flow's `.dataset`, or let the model begin with it")
 
 
 def _epsilon(given: Any) -> float:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, SpecError
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
 from pipegen.plan.build import Builder
@@ -43,8 +44,11 @@ def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
 
 
 def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
-    """A spec with the numbers that were handed to the same steps of an earlier reading of it."""
+    """A spec with the numbers and functions that were handed to the same steps of an earlier reading of it."""
     steps = list(spec.transforms)
+    for index, (step, called) in enumerate(zip(steps, earlier.transforms, strict=False)):
+        if isinstance(called, CustomTransform) and called.has_been_handed and called.meaning() == step.meaning():
+            steps[index] = called
     for (index, step), (before, known) in zip(learning_steps(spec), learning_steps(earlier), strict=False):
         if known.fitted is not None and known.fitted.given and (before, known.with_numbers(None)) == (index, step):
             steps[index] = known

@@ -321,3 +321,35 @@ def test_a_specs_steps_compose_keras_matrix() -> None:
     assert matrix is not None
     to_centre = np.array([[1, 0, 29.5], [0, 1, 19.5], [0, 0, 1]])
     np.testing.assert_allclose(ours, to_centre @ matrix @ np.linalg.inv(to_centre), atol=1e-9)
+
+
+def test_any_function_is_called_with_each_image(tmp_path: Path) -> None:
+    x = np.random.default_rng(3).integers(0, 256, (4, 8, 8, 3)).astype("float32")
+    seen: list[Any] = []
+
+    def shifted(image: Any) -> Any:
+        seen.append((image.dtype.name, image.shape))
+        return (image - 10) * 2
+
+    images, _ = next(ImageDataGenerator(preprocessing_function=shifted, rescale=0.5).flow(x, np.arange(4), shuffle=False))
+    np.testing.assert_allclose(images, x - 10)
+    assert set(seen) == {("float32", (8, 8, 3))}
+    rows = np.arange(3)[:, None, None]
+    first = ImageDataGenerator(preprocessing_function=lambda image: image + rows, data_format="channels_first")
+    moved = np.moveaxis(x, -1, 1)
+    np.testing.assert_allclose(next(first.flow(moved, shuffle=False)), moved + rows)
+    for i, image in enumerate(x.astype("uint8")):
+        (tmp_path / "ab"[i % 2]).mkdir(exist_ok=True)
+        Image.fromarray(image).save(tmp_path / "ab"[i % 2] / f"{i}.png")
+    flow = ImageDataGenerator(preprocessing_function=lambda image: image * 0 + np.random.rand()).flow_from_directory(
+        tmp_path, target_size=(8, 8), batch_size=4, shuffle=False, class_mode=None
+    )
+    assert len(np.unique(next(flow))) == 4
+    assert next(flow).max() != next(flow).max(), "what it gives is not cached: it may draw"
+
+
+def test_a_spec_names_a_function_of_a_module() -> None:
+    steps = ImageDataGenerator(preprocessing_function=np.sqrt).to_spec()["transforms"]
+    assert steps == [{"cast": {"dtype": "float32"}}, {"python": {"function": "numpy:sqrt"}}]
+    with pytest.raises(UnsupportedArgument, match="<lambda>' cannot be imported from one"):
+        ImageDataGenerator(preprocessing_function=lambda image: image).to_spec()

@@ -43,6 +43,7 @@ class CustomTransform(ElementTransform):
     `false`, since the function does not see that."""
 
     _callee: Any = PrivateAttr(default=None)
+    _handed: bool = PrivateAttr(default=False)
 
     @field_validator("function")
     @classmethod
@@ -76,8 +77,19 @@ class CustomTransform(ElementTransform):
     def with_callee(self, callee: Callable[..., Any] | None) -> Self:
         """The same step with its function; with `None`, as the spec says it."""
         step = self.model_copy()
-        step._callee = callee
+        step._callee, step._handed = callee, False
         return step
+
+    def handed(self, callee: Callable[..., Any]) -> Self:
+        """The same step with a function that the caller hands over, which need not be allowed by its name."""
+        step = self.with_callee(callee)
+        step._handed = True
+        return step
+
+    @property
+    def has_been_handed(self) -> bool:
+        """Whether the caller has handed its function over."""
+        return self._handed
 
     def __getstate__(self) -> dict[Any, Any]:
         """Without the function: whoever reads a pickle has to allow it anew."""

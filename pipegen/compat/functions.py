@@ -1,0 +1,109 @@
+"""A generator's `preprocessing_function` in a spec: a preset where it has a name in one, else a step that calls it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pipegen
+from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.ops.arguments.presets import PRESETS
+from pipegen.ops.families.custom import CustomTransform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+
+    from pipegen.compat.arguments import Arguments
+
+    Array = np.ndarray[Any, Any]
+
+_G = TypeVar("_G", bound="Arguments")
+_APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_HANDED = "flow:preprocessing_function"
+"""Stands in a flow's spec for a function that no other program could find."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A function that is handed to a pipeline of this process, whatever it is called."""
+
+    function: Callable[[Array], Array]
+
+    def __call__(self, image: Array) -> Array:
+        return self.function(image)
+
+
+def preset_of(function: Any) -> str | None:
+    """The preset that a `preprocess_input` of Keras is."""
+    found = _APPLICATION.search(getattr(function, "__module__", None) or "")
+    if found is None or getattr(function, "__name__", "") != "preprocess_input":
+        return None
+    preset = {"imagenet_utils": "caffe"}.get(found[1], found[1])
+    return preset if preset in PRESETS else None
+
+
+def function_steps(function: Any) -> list[Any]:
+    """The steps for a `preprocessing_function`.
+
+    Raises:
+        UnsupportedArgument: For one that a spec cannot name: a lambda, a function inside another one or of the program itself.
+    """
+    preset = preset_of(function)
+    if preset is not None:
+        return [{"normalize": {"preset": preset}}]
+    name = _HANDED if isinstance(function, Handed) else _importable(function)
+    if name is None:
+        called = getattr(function, "__qualname__", None) or repr(function)
+        why = f"a spec names a function by its module, and {called!r} cannot be imported from one"
+        raise UnsupportedArgument("preprocessing_function", why, "move it to a module of its own; flows take any function")
+    return [{"cast": {"dtype": "float32"}}, {"python": {"function": name}}]
+
+
+def handing(generator: _G) -> _G:
+    """The generator as a flow's spec is written from it: with a function that need not be found by its name."""
+    function = generator.preprocessing_function
+    if function is None or preset_of(function) is not None:
+        return generator
+    copied = copy(generator)
+    copied.preprocessing_function = Handed(function)
+    return copied
+
+
+def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) -> Mapping[str, Any] | pipegen.Spec:
+    """A flow's spec with the generator's own function; the same spec where it calls none.
+
+    What it gives is not cached: a drop-in cannot know whether it draws random numbers of its own.
+    """
+    function = generator.preprocessing_function
+    if function is None or preset_of(function) is not None:
+        return spec
+    loaded = pipegen.load(spec, runtime={"cache": "none"})
+    steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
+    return replace(loaded, model=loaded.model.model_copy(update={"transforms": steps}))
+
+
+def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The function as the pipeline calls it: with the channels last, and giving float32."""
+    import numpy as np
+
+    first = generator.data_format == "channels_first"
+
+    def called(image: Array) -> Array:
+        given = np.asarray(function(np.moveaxis(image, -1, 0) if first else image))
+        return (np.moveaxis(given, 0, -1) if first else given).astype(np.float32)
+
+    return called
+
+
+def _importable(function: Any) -> str | None:
+    """`module:function`, where that leads back to the function."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not module or not name or module == "__main__" or _NAME.fullmatch(module) is None or _NAME.fullmatch(name) is None or "." in name:
+        return None
+    return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is function else None
