@@ -103,7 +103,9 @@ class Engine:
         skip = self.spec.errors.skip
         if skip is None or split != "train":
             return None
-        return Quarantine(self.manifest.files(split), skip.max_fraction, skip.report)
+        columns = [self.manifest.files(split), *self.manifest.beside(split).values()]
+        names = tuple(" or ".join(files) for files in zip(*columns, strict=True))  # which of them it is, nobody has looked
+        return Quarantine(names, skip.max_fraction, skip.report)
 
     def _check_last_batch(self, split: str, shard: tuple[int, int]) -> None:
         """Every host must get something of the last batch, or it would take fewer steps than the others."""

@@ -94,9 +94,12 @@ def _units(model: keras.Model, output: Output, record: ElementType) -> list[str]
                 found += [f"output `{name}`: {m}" for m in _units_of(output, output.y[name], record, units)]
         return found
     shape = getattr(model, "output_shape", None)
-    if not isinstance(shape, tuple) or not shape or not isinstance(shape[-1], int) or not isinstance(output.y, str):
+    if not isinstance(shape, tuple) or not shape or not isinstance(output.y, str):
         return []
-    return _units_of(output, output.y, record, shape[-1])
+    target = record.get(output.y)
+    first = output.channels == "first" and target is not None and target.decoded_kind == "mask"
+    units = shape[1] if first and len(shape) == 4 else shape[-1]
+    return _units_of(output, output.y, record, units) if isinstance(units, int) else []
 
 
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:

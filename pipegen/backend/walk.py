@@ -230,7 +230,9 @@ class Run:
 
         self.missing = compute
         if self.together:
-            self.chain.append(lambda f: fill_all(cache, f, compute, self.threads))
+            # Batches are filled side by side; where there are fewer of them than threads, each takes more of these.
+            at_once = -(-self.threads // max(1, min(self.threads, x.steps)))
+            self.chain.append(lambda f: fill_all(cache, f, compute, at_once))
             return ds
         parallel = any(isinstance(n, Element) and n.parallel for n in nodes)
         return plain_map(ds, fill, self.threads if parallel else None)

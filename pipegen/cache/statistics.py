@@ -43,10 +43,10 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
         manifest: The data.
     """
     keys = hashlib.sha256()
-    files = manifest.files("train") if manifest.listing.rows is None else ("",) * manifest.num_examples("train")
-    for key, file in sorted(zip(manifest.keys("train"), files, strict=True)):
+    columns = [manifest.files("train"), *manifest.beside("train").values()] if manifest.listing.rows is None else []
+    for key, *files in sorted(zip(manifest.keys("train"), *columns, strict=True)):
         # Names and sizes alone would take another data set of the same names for this one.
-        keys.update(encode(key) + b"\x00%d\n" % (file_stamp(file) if file else 0))
+        keys.update(encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n")
     covered = {
         "pipegen": pipegen.__version__,
         "tensorflow": tensorflow_version(),

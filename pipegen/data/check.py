@@ -157,7 +157,8 @@ def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """What takes paths, where records are rows that have none."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
-        yield make("PG302", f"`{spec.source.op}` has rows and no folders", locate(("splits", "method")), help=help_)
+        what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"
+        yield make("PG302", f"`{spec.source.op}` has {what}", locate(("splits", "method")), help=help_)
     if not spec.source.has_rows():
         return
     if isinstance(spec.splits.group, PathGroup):

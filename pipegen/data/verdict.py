@@ -100,7 +100,12 @@ def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diag
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     """Files of 0 bytes, which would stop the first epoch that reads them; training may be told to skip them."""
     strict = (records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None)
-    empty = sorted(manifest.listing.keys[i] for records in strict for i in records if manifest.listing.sizes[i] == 0)
+    listing, further = manifest.listing, manifest.listing.beside.values()
+    empty = []
+    for i in sorted(i for records in strict for i in records):
+        own = listing.sizes[i] - sum(files.sizes[i] for files in further)
+        empty += [listing.keys[i]] * (own == 0) + [files.keys[i] for files in further if files.sizes[i] == 0]
+    empty.sort()
     if not empty:
         return []
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"

@@ -47,6 +47,7 @@ class Traits:
         decodes: Whether it turns stored bytes into pixels.
         decodes_windows: Whether it can decode a window alone.
         resizes: Whether it interpolates to another size.
+        stretches: Whether what it shows is the whole image, however large that is.
         starts_kernel: Whether what computes its input has to be done with before it starts, because it reads a pixel
             more than once or at another place than it writes.
         weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
@@ -61,6 +62,7 @@ class Traits:
     decodes: bool = False
     decodes_windows: bool = False
     resizes: bool = False
+    stretches: bool = False
     starts_kernel: bool = False
     weight: float = 1.0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
@@ -48,12 +48,14 @@ class Builder:
     """Builds the plan of one split. Findings are collected; after an error no more is said about a feature's values, nor about the
     feature at all where the error leaves its shape in doubt."""
 
-    def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType) -> None:
+    def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType, record: ElementType | None = None) -> None:
         self.spec = spec
         self.split = split
         self.locate = locate
         self.type = source_type
         """What is known of each feature so far."""
+        self.followed = followers.followed(record or source_type)
+        """The images that something lives on, whether it is here or, in a plan of some features, left out."""
         self.edge = source_type
         """The type of the edge behind the last node."""
         self.nodes: list[Node] = []
@@ -106,7 +108,8 @@ class Builder:
 
     def _with_decode(self, steps: tuple[StepRef, ...]) -> tuple[StepRef, ...]:
         """The steps with the one in front that decodes files, where the spec does not write it."""
-        if all(t.kind != "encoded" for _, t in self.type.items()) or (steps and isinstance(steps[0].step, DecodeTransform)):
+        leading = [ref.step.feature for ref in takewhile(lambda ref: isinstance(ref.step, DecodeTransform), steps)]
+        if None in leading or all(t.kind != "encoded" or name in leading for name, t in self.type.items()):
             return steps
         from pipegen.ops.registry import default_decoder
 
@@ -117,16 +120,28 @@ class Builder:
         found: dict[str, list[Diagnostic]] = {}
         for feature in followers.in_order(self.type):
             anchor = followers.anchor(self.type, feature)
-            mine = [followers.own_draws(ref, numbers.get(anchor, 0), width, anchor) for ref, features in acts if feature in features]
-            decodes = next((self._decoding(ref, anchor) for ref in mine if isinstance(ref.step, DecodeTransform)), None)
+            together = {name for name, _ in self.type.items() if followers.anchor(self.type, name) == anchor}
+            near = [
+                (followers.own_draws(ref, numbers.get(anchor, 0), width, anchor), feature in features)
+                for ref, features in acts
+                if together & set(features)
+            ]
+            mine = [ref for ref, own in near if own]
+            decoding = (ref for ref, features in acts if isinstance(ref.step, DecodeTransform) and anchor in features)
+            decodes = next((self._decoding(ref, anchor) for ref in decoding), None)
             if feature != anchor and decodes is not None and self.type[anchor].kind == "encoded":
                 self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])))
             known = len(self.findings)
-            for ref, following in zip_longest(mine, mine[1:]):
+            done = 0
+            for ref, acting in near:
+                if not acting:
+                    self._close()  # what divides the segments of an image divides those of what lives on it
+                    continue
+                done += 1
                 if isinstance(ref.step, UnknownStep):
                     self.vague.add(feature)
                 else:
-                    self._step(self._decoding(ref, feature), feature, following)
+                    self._step(self._decoding(ref, feature), feature, mine[done] if done < len(mine) else None)
             self._close()
             found[feature] = self.findings[known:]
         # What is wrong with a step on an image and on what lives on it is said once.
@@ -148,8 +163,14 @@ class Builder:
                 help_ = meant_feature(step.feature, self.type)
                 self._report(ref, OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=help_))
                 return ()
+            left = followers.left_behind(step, self.type)
+            if left is not None:
+                message = f"`{step.op}` moves `{step.feature}` alone, and `{left}` belongs to it"
+                self._report(ref, OpError("PG203", message, help="leave `feature` out: a mask moves with its image"))
             return (step.feature,)
         found = followers.acted_on(step, self.type)
+        if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
+            found = tuple(name for name in found if name not in {t.feature for t in self.spec.transforms if isinstance(t, DecodeTransform)})
         if not found:
             kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
             message = f"`{step.op}` works on features of kind {kinds}, and there is none"
@@ -219,12 +240,12 @@ class Builder:
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
-        """How small a file may be decoded. What else lives on the image has to go the same way: what is of any size after the next
-        step follows from the size before, and would differ by a pixel."""
+        """How small a file may be decoded. What else lives on the image has to go the same way: where the frame that the next step
+        shows follows from the size before, it would differ by a pixel."""
         if following is None or feature in self.like:
             return None
-        alone = all(anchor != feature for anchor, _ in self.like.values())
-        return following.step.needed_size() if alone or following.step.infer(y).is_static else None
+        traits = following.step.traits(y)
+        return following.step.needed_size() if feature not in self.followed or traits.crops or traits.stretches else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""

@@ -85,7 +85,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
     if not isinstance(step, FittedTransform):
         raise InternalError(f"`{step.op}` learns nothing")
     measures = step.measuring(feature)
-    before = tuple(s for s in spec.transforms[:index] if s.feature in (None, feature))
+    before = tuple(s for s in spec.transforms[:index] if feature in ((s.feature,) if s.feature else followers.acted_on(s, record)))
     changes = {
         "transforms": (*before, measures),
         "output": spec.output.model_copy(
@@ -99,7 +99,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
     measuring = spec.model_copy(update=changes)
     others = [s for s in spec.split_names() if s != "train"]
     split = "validation" if "validation" in others else next(iter(others), "evaluation")
-    builder = Builder(measuring, split, locate, ElementType(tuple((name, t) for name, t in record.items() if name == feature)))
+    builder = Builder(measuring, split, locate, ElementType(tuple((name, t) for name, t in record.items() if name == feature)), record)
     plan = builder.build()
     if plan is None:
         raise SpecError(builder.findings)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.ops.base import PICTURES
+from pipegen.ops.base import PICTURES, GeometricTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Transform
@@ -25,6 +26,25 @@ def anchors(type_: ElementType) -> tuple[str, ...]:
     return tuple(name for name, t in type_.items() if t.pictured and anchor(type_, name) == name)
 
 
+def followed(type_: ElementType) -> frozenset[str]:
+    """The features that others live on."""
+    return frozenset(anchor(type_, name) for name, _ in type_.items() if anchor(type_, name) != name)
+
+
+def left_behind(step: Transform, type_: ElementType) -> str | None:
+    """A feature that a step narrowed to one feature would leave behind: it lives on the same image, and the step moves pixels at
+    random, or by a matrix."""
+    if (
+        step.feature is None
+        or step.feature not in type_
+        or not step.kinds >= PICTURES
+        or not (step.random or isinstance(step, GeometricTransform))
+    ):
+        return None
+    home = anchor(type_, step.feature)
+    return next((name for name, _ in type_.items() if name != step.feature and anchor(type_, name) == home), None)
+
+
 def in_order(type_: ElementType) -> tuple[str, ...]:
     """Every feature, those that live on another one first: its file is still at hand then."""
     return tuple(sorted((name for name, _ in type_.items()), key=lambda name: anchor(type_, name) == name))
@@ -37,7 +57,7 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
     """
     if isinstance(step, DecodeTransform):
         return tuple(name for name, t in type_.items() if t.pictured)
-    moves = step.kinds >= PICTURES
+    moves = step.kinds >= PICTURES or isinstance(step, MixingTransform)
     return tuple(name for name, t in type_.items() if t.decoded_kind in step.kinds and (moves or anchor(type_, name) == name))
 
 

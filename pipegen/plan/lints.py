@@ -86,7 +86,8 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagn
     resized: StepRef | None = None
     steps = _with_decoder(spec, split) if type_.kind == "encoded" else recipe(spec, split).steps
     found.extend(lint_cache(spec, locate, type_, steps))
-    for ref in steps:
+    name = next(name for name, t in record.items() if t is type_)
+    for ref in (ref for ref in steps if ref.step.feature in (None, name)):
         traits = ref.step.traits(type_)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and gives nothing"

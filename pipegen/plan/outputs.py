@@ -140,8 +140,12 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
     problem: tuple[str, str] | None = None
     if encoding == "multi_hot":
         problem = f"`multi_hot` is for several labels, and `{name}` has one class for each pixel", "use `one_hot`"
-    elif encoding == "binary" and x.classes not in (None, 2):
-        problem = f"`binary` needs two classes, and `{name}` has {x.classes}", "use `int` or `one_hot`"
+    elif encoding == "binary" and x.classes is None:
+        help_ = f"give `{name}` its `values`, such as `{{0: 0, 255: 1}}`"
+        problem = f"`binary` needs two classes, and how many `{name}` has is not said", help_
+    elif encoding == "binary" and (x.classes != 2 or x.ignore > 1):
+        has = f"`{name}` has {x.classes}" if x.classes != 2 else f"`ignore` of `{name}` is a third one"
+        problem = f"`binary` needs two classes, and {has}", "use `int` or `one_hot`"
     elif encoding == "one_hot" and x.classes is None:
         problem = f"`one_hot` needs to know how many classes `{name}` has", f"give the feature `{name}` its `classes`, such as `classes: 2`"
     if problem is not None:

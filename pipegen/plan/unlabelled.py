@@ -29,7 +29,7 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     """
     split = next((s for s in spec.split_names() if s != "train"), "predict")
     record = record or spec.source.infer()
-    images = ElementType(tuple((name, t) for name, t in record.items() if t.decoded_kind == "image" and t.of is None))
+    images = ElementType(tuple((name, t) for name, t in record.items() if t.decoded_kind == "image" and t.of is None)[:1])
     beside = [f"`{name}`" for name in names(spec.output.x) if name in record and name not in images]
     if beside:
         message = f"`predict_on` is given images alone, and the model takes {' and '.join(beside)} as well"
@@ -41,7 +41,7 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     steps = tuple(step for step in spec.transforms if step.feature in (None, *(name for name, _ in images.items())))
     changes = {"output": output, "batch": batch, "shuffle": "none", "runtime": runtime, "transforms": steps}
     unlabelled = spec.model_copy(update=changes)
-    builder = Builder(unlabelled, split, locate, images)
+    builder = Builder(unlabelled, split, locate, images, record)
     plan = builder.build()
     if plan is None:
         raise SpecError(builder.findings)

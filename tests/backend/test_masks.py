@@ -27,6 +27,7 @@ STEPS: list[Any] = [
     {"random_resized_crop": {"size": 24, "method": "nearest", "area": [0.5, 1]}},
     {"random_flip": NEAREST},
     {"random_rotation": {"degrees": 40, **NEAREST}},
+    {"random_brightness": {"factor": [1, 1]}},
     {"random_perspective": {"x": 0.1, "y": 0.1, "probability": 0.5, **NEAREST}},
     {"random_elastic": {"alpha": 20, "sigma": 4, **NEAREST}},
 ]

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from planning import checked
+import pytest
+from planning import checked, load_spec
+from pydantic import ValidationError
 
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.errors import SpecError
+from pipegen.ops.sources.by_split import BySplit
+from pipegen.ops.sources.files import Files
 from pipegen.plan import stages as s
+from pipegen.plan.fitting import fitting_plan
+from pipegen.plan.unlabelled import unlabelled_plan
+from pipegen.spec.spec_hash import spec_hash
 
 FEATURES: dict[str, Any] = {
     "image": {"kind": "image", "path": "a"},
@@ -112,3 +121,130 @@ def test_masks_as_targets() -> None:
     assert output(mask="one_hot").plans["train"].out["mask"].shape == (3, 16, 16)
     assert [d.message for d in output(mask="binary").diagnostics] == ["`binary` needs two classes, and `mask` has 3"]
     assert [d.code for d in output(mask="multi_hot").diagnostics] == ["PG218"]
+
+
+@pytest.mark.parametrize("between", [
+    {"random_brightness": {"factor": 0.2}},
+    "invert",
+    {"random_gaussian_noise": {"std": 3}},
+    {"normalize": {"preset": "torch"}},
+    {"random_brightness": {"factor": 0.2, "feature": "depth"}},
+    {"rand_augment": {}},
+])  # fmt: skip
+def test_what_divides_the_segments_of_an_image_divides_those_of_its_mask(between: Any) -> None:
+    """Two resamplings of the image are two of the mask: one of both together would show other pixels at the edges."""
+    features = {name: FEATURES[name] for name in ("image", "mask", "depth")}
+    steps = [{"resize": {"size": 24}}, {"random_rotation": {"degrees": 60}}, between, {"random_translation": {"x": 0.4, "y": 0.4}}]
+    found = plans(features, steps)
+    assert len(segments(found, "image")) >= 2
+    assert segments(found, "mask") == segments(found, "depth") == segments(found, "image")
+
+
+def segments(found: Any, feature: str) -> list[list[str]]:
+    """The steps of each resampling."""
+    runs: list[list[str]] = [[]]
+    for stage in stages(found):
+        if stage.feature == feature and isinstance(stage, s.Compose):
+            runs[-1].append(stage.ref.id)
+        elif stage.feature == feature and isinstance(stage, s.Resample):
+            runs.append([])
+    return runs[:-1]
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        ({"random_flip": {"feature": "image"}}, "`random_flip` moves `image` alone, and `mask` belongs to it"),
+        ({"random_rotation": {"degrees": 9, "feature": "mask"}}, "`random_rotation` moves `mask` alone, and `image` belongs to it"),
+        ({"rotation": {"degrees": 9, "feature": "image"}}, "`rotation` moves `image` alone, and `mask` belongs to it"),
+        ({"random_elastic": {"alpha": 9, "sigma": 4, "feature": "image"}}, "`random_elastic` moves `image` alone"),
+        ({"resize": {"size": 16, "feature": "mask"}}, None),
+        ({"random_flip": {"feature": "other"}}, None),
+    ],
+)
+def test_nothing_is_left_behind(step: Any, says: str | None) -> None:
+    found = plans(steps=[{"resize": {"size": 16}}, step])
+    told = [d.message for d in found.diagnostics if d.code == "PG203"]
+    assert told == [] if says is None else (len(told) == 1 and says in told[0])
+
+
+def test_the_frame_of_a_crop_does_not_follow_from_a_scaled_size() -> None:
+    for mode, needed in (("stretch", (32, 32)), ("crop", None), ("pad", None)):
+        found = plans(steps=[{"resize": {"size": 32, "mode": mode}}])
+        assert {st.feature: st.needed for st in stages(found) if isinstance(st, s.Decode)}["image"] == needed
+        alone = plans({"image": FEATURES["image"]}, steps=[{"resize": {"size": 32, "mode": mode}}])
+        assert {st.feature: st.needed for st in stages(alone) if isinstance(st, s.Decode)}["image"] == (32, 32)
+
+
+def nowhere(*_: Any, **__: Any) -> Label:
+    return Label(None)
+
+
+def test_predictions_decode_as_evaluation_does_and_take_one_image() -> None:
+    spec = load_spec(source={"files": {"features": FEATURES}}, transforms=[{"resize": {"size": 32, "mode": "crop"}}], output={"x": "image"})
+    plan = unlabelled_plan(spec, nowhere)
+    assert [(st.feature, st.needed) for st in plan.stages() if isinstance(st, s.Decode)] == [("image", None)]
+    two = spec.model_copy(update={"output": spec.output.model_copy(update={"x": ["image", "other"]})})
+    with pytest.raises(SpecError, match="the model takes `other` as well"):
+        unlabelled_plan(two, nowhere)
+
+
+def test_statistics_of_a_follower_are_of_what_reaches_it() -> None:
+    steps = [{"resize": {"size": 8}}, {"rescale": {"to": [0, 1]}}, {"standardize": {"statistics": "featurewise", "feature": "depth"}}]
+    spec = load_spec(source={"files": {"features": FEATURES}}, transforms=steps, output={"x": ["image", "depth"]})
+    _, plan = fitting_plan(spec, 2, "depth", nowhere, spec.source.infer())
+    assert not any(ref.step.op == "rescale" for st in plan.stages() for ref in s.refs(st))
+
+
+def test_the_order_of_images_is_part_of_the_meaning() -> None:
+    def hashed(*names: str) -> str:
+        features = {name: FEATURES["image"] | {"path": name} for name in names}
+        return spec_hash(load_spec(source={"files": {"features": features}}, output={"x": list(names)}))
+
+    assert hashed("a", "b") != hashed("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("mask", "says"),
+    [
+        ({"classes": 300}, "a mask has at most 256"),
+        ({"classes": 2, "values": {0: 0, 7: 5}}, "gives the class index 5, and there are 2 `classes`"),
+    ],
+)
+def test_class_indices_that_cannot_be(mask: Any, says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        Files(features={"image": FEATURES["image"], "mask": {"kind": "mask", "path": "m", **mask}})
+
+
+def test_splits_say_the_same_of_a_mask() -> None:
+    def parts(**mask: Any) -> Any:
+        own = {"image": FEATURES["image"], "mask": {"kind": "mask", "path": "m", "values": {0: 0, 7: 1}}}
+        return {"train": {"files": {"features": own}}, "validation": {"files": {"features": own | {"mask": own["mask"] | mask}}}}
+
+    assert BySplit.from_yaml(parts()).decoders()["mask"].values == ((0, 0), (7, 1))
+    for wrong, says in (({"values": {0: 1, 7: 0}}, "has other `values`"), ({"ignore": 9}, "is something else")):
+        with pytest.raises(ValidationError, match=says):
+            BySplit.from_yaml(parts(**wrong))
+
+
+def test_a_written_decode_of_one_feature_leaves_the_others_to_the_default() -> None:
+    found = plans(steps=[{"decode": {"feature": "other", "channels": 1}}, {"resize": {"size": 16}}])
+    assert {name: t.channels for name, t in found.plans["train"].out.items()} == {"image": 3, "mask": 1, "depth": 3, "other": 1}
+
+
+def test_binary_masks_have_two_classes() -> None:
+    def told(**mask: Any) -> list[str]:
+        features = {"image": FEATURES["image"], "mask": {"kind": "mask", "path": "m", **mask}}
+        out = {"x": "image", "y": "mask", "encode": {"mask": "binary"}}
+        found = checked(source={"files": {"features": features}}, transforms=[{"resize": {"size": 16}}], output=out)
+        return sorted({d.message for d in found.diagnostics if d.code == "PG218"})
+
+    assert told(values={0: 0, 255: 1}) == []
+    assert told() == ["`binary` needs two classes, and how many `mask` has is not said"]
+    assert told(classes=2, ignore=255) == ["`binary` needs two classes, and `ignore` of `mask` is a third one"]
+
+
+def test_mixing_takes_along_what_lives_on_an_image() -> None:
+    features = {name: FEATURES[name] for name in ("image", "depth")}
+    found = plans(features, [{"resize": {"size": 16}}, {"mixup": {"alpha": 0.2}}])
+    assert [st.feature for st in stages(found) if isinstance(st, s.Mix)] == ["image", "depth"]

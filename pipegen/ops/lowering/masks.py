@@ -81,10 +81,14 @@ def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
     import io
 
     import numpy as np
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     contents = given if isinstance(given, bytes) else given.item()
-    with Image.open(io.BytesIO(contents)) as image:
+    try:
+        opened = Image.open(io.BytesIO(contents))
+    except UnidentifiedImageError:
+        raise ValueError("it is no image that can be read, or is damaged") from None
+    with opened as image:
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
             found = f"{len(image.getbands())} channels ({image.mode})"
             raise ValueError(f"a mask has one value a pixel, as gray or as a palette's index, and this file has {found}")

@@ -95,6 +95,10 @@ class BySplit(Source):
                 raise ValueError(
                     f"`{odd_one}` of `{split}` is something else than `{odd_one}` of `{first}`; every split must have the same features"
                 )
+            known = parts[first].decoders()
+            apart = next((name for name, decoder in source.decoders().items() if decoder != known.get(name)), None)
+            if apart is not None:
+                raise ValueError(f"`{apart}` of `{split}` has other `values` or `classes` than in `{first}`; write the same for both")
         return parts
 
     @property
@@ -174,6 +178,8 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
         and a.several_labels == b.several_labels
         and len(a.shape) == len(b.shape)
         and (a.file_channels, a.file_bits) == (b.file_channels, b.file_bits)
+        and (a.decoded_kind, a.of, a.ignore) == (b.decoded_kind, b.of, b.ignore)
+        and (a.decoded_kind != "mask" or a.classes == b.classes)
     )
 
 

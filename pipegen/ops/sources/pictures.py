@@ -85,8 +85,22 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
             raise ValueError(f"`{name}` lives `of: {feature.of}`, which {what}")
         if kinds[name] == "mask" and feature.of is None and len(images) > 1:
             raise ValueError(f"`{name}` needs `of`: it can live on {' or '.join(f'`{image}`' for image in images)}")
+        _check_classes(name, feature, kinds[name])
         found[name] = feature.of if feature.of is not None or kinds[name] == "image" else next(iter(images), None)
     return found
+
+
+def _check_classes(name: str, feature: Picture, kind: str | None) -> None:
+    given = getattr(feature, "classes", None)
+    if kind != "mask" or given is None:
+        return
+    classes = given if isinstance(given, int) else len(given)
+    if classes > LARGEST + 1:
+        raise ValueError(f"`{name}` has {classes} classes, and a mask has at most {LARGEST + 1}, since a pixel of it is a byte")
+    values = getattr(feature, "values", None) or {}
+    beyond = next((index for index in values.values() if index >= classes and index != feature.ignore), None)
+    if beyond is not None:
+        raise ValueError(f"`values` of `{name}` gives the class index {beyond}, and there are {classes} `classes`, counted from 0")
 
 
 def encoded(kind: str, of: str | None, feature: StoredPicture, classes: int | None) -> FeatureType:

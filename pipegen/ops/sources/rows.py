@@ -58,6 +58,8 @@ class Rows:
             y = other.type[name]
             if (x.dtype, x.shape) != (y.dtype, y.shape):
                 return f"`{name}` is {y.with_(interval=None)} here and {x.with_(interval=None)} there"
+            if x.kind == "mask" and (x.classes, x.ignore) != (y.classes, y.ignore):
+                return f"`{name}` has other `classes` or another `ignore` here than there"
         return None
 
 

@@ -85,7 +85,8 @@ class Resize(ElementTransform):
         return self
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, resizes=True, weight=_ANTIALIAS_WEIGHT if self.antialias else 1.0)
+        stretches = self.size is not None and self.mode == "stretch"
+        return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=_ANTIALIAS_WEIGHT if self.antialias else 1.0)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
