@@ -139,6 +139,11 @@ class FeatureType:
         return self.becomes if self.kind == "encoded" else self.kind
 
     @property
+    def holds_classes(self) -> bool:
+        """Whether it holds class indices, of an example or of each pixel, or will once it is decoded."""
+        return self.decoded_kind in ("label", "mask")
+
+    @property
     def several_labels(self) -> bool:
         """Whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
         return self.kind == "label" and self.dtype == "uint8"

@@ -23,8 +23,6 @@ _FITS = {
     "tensor": "mean_squared_error",
 }
 """The loss for each encoding of a label or a mask, and for numbers."""
-_CLASSES = ("label", "mask")
-"""The kinds that hold class indices."""
 
 
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
@@ -106,7 +104,7 @@ def _units_of(output: Output, feature: str, record: ElementType, units: int) -> 
     target = record.get(feature)
     if target is None or target.decoded_kind == "image":
         return []
-    if target.decoded_kind not in _CLASSES:
+    if not target.holds_classes:
         wanted = target.shape[-1] if target.shape else 1
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
     encoding, classes = encoding_of(output, feature, target), target.classes
@@ -133,7 +131,7 @@ def _loss_of(loss: Any, output: Output, feature: str, record: ElementType) -> li
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
     if target is None or target.decoded_kind == "image":
         return []
-    if target.decoded_kind not in _CLASSES:
+    if not target.holds_classes:
         wrong = name in (*_SPARSE, *_ONE_HOT)
         return [f"the loss `{name}` is for classes, and `{feature}` holds numbers; {_FITS['tensor']} fits them"] if wrong else []
     encoding = encoding_of(output, feature, target)
@@ -150,7 +148,7 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
 
     def fits(feature: str) -> str:
         target = record.get(feature)
-        if target is None or target.decoded_kind not in _CLASSES:
+        if target is None or not target.holds_classes:
             return _FITS["tensor"]
         return _FITS[encoding_of(output, feature, target)]
 

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType, FeatureType
 
 
-_CLASSES = ("label", "mask")
-"""The kinds that hold class indices."""
-
-
 @dataclass
 class OutputPlan:
     """The stages that produce the output, and what is wrong with it."""
@@ -68,8 +64,8 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             _feature(plan, name, type_[name], split, spec, locate)
     _weight(plan, out.sample_weight, type_, poisoned, locate)
     for name in out.encode:
-        if name not in wanted or (name in type_ and type_[name].decoded_kind not in _CLASSES):
-            near = closest(name, [f for f in wanted if f in type_ and type_[f].decoded_kind in _CLASSES])
+        if name not in wanted or (name in type_ and not type_[name].holds_classes):
+            near = closest(name, [f for f in wanted if f in type_ and type_[f].holds_classes])
             message = f"`{name}` is no label of the output, so it cannot be encoded"
             help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
             plan.findings.append(make("PG218", message, locate(("output", "encode", name), key=True), help=help_))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.lowering.sizes import PNG
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-_PNG = b"\x89PNG\r\n\x1a\n"
 _DEPTH_AT, _COLOUR_AT = 24, 25
 """The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
 Specification, 11.2.2)."""
@@ -37,7 +38,7 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
     """
     import tensorflow as tf
 
-    gray = tf.strings.substr(contents, 0, len(_PNG)) == _PNG
+    gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
     header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
     depth, colour = (tf.cast(header[at], tf.int32) for at in (_DEPTH_AT, _COLOUR_AT))
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_PNG = b"\x89PNG\r\n\x1a\n"
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How a PNG starts."""
 _PNG_SIDES = 16
 """Where a PNG has its width and its height, four bytes each, the highest first."""
 
@@ -40,5 +41,5 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
     def other() -> tf.Tensor:
         return tf.shape(decode_other(contents, 3, exif=exif) if bits == 8 else decode_deep(contents, 3, exif=exif))[:2]
 
-    starts = [tf.strings.substr(contents, 0, len(_PNG)) == _PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
+    starts = [tf.strings.substr(contents, 0, len(PNG)) == PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
     return tf.case([(starts[0], png), (starts[1], jpeg)], default=other)
