@@ -165,7 +165,8 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         return image.astype(x.dtype)
     u = tf.constant(rng.random(step.num_draws()))
     if isinstance(step, DecodeTransform):
-        png = tf.io.encode_png(rng.integers(0, 256, (20, 30, 3), dtype=np.uint8))
+        wide = step.infer(x).dtype == "uint16"
+        png = tf.io.encode_png(rng.integers(0, 256, (20, 30, 3)).astype(np.uint16 if wide else np.uint8))
         return step.apply(png, u).numpy()
     image = image_of(x, rng)
     height, width, channels = image.shape

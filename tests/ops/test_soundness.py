@@ -272,7 +272,8 @@ def test_inference_is_sound(op: type[Transform], given: dict[str, Any]) -> None:
     types = inputs_for(step)
     assert types, "no input suits it"
     for x, y in types:
-        out = lower(step, x, y, *pairs(encoded() if x.kind == "encoded" else images(x)[: 4 if x.is_static else 1], draws(step)))
+        files = x.kind == "encoded"
+        out = lower(step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
         assert out.dtype.name == y.dtype
         assert len(out.shape) == len(y.shape) + 1
         assert all(d is None or d == n for d, n in zip(y.shape, out.shape[1:], strict=True)), f"{out.shape} is no {y}"
@@ -286,7 +287,7 @@ def inside(values: Array, y: FeatureType) -> None:
     E1 (1e-6 of the interval's width) is for what sums many float32 values, such as a mean over an area.
     """
     assert y.interval is not None
-    epsilon = {"uint8": 0.0, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[y.dtype]
+    epsilon = {"uint8": 0.0, "uint16": 0.0, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[y.dtype]
     slack = epsilon * max(abs(y.interval.low), abs(y.interval.high), y.interval.width)
     if y.dtype == "float32":
         slack = max(slack, 1e-6 * y.interval.width)
@@ -295,11 +296,14 @@ def inside(values: Array, y: FeatureType) -> None:
 
 
 @cache
-def encoded() -> tuple[bytes, ...]:
-    """Files of several formats."""
+def encoded(dtype: str) -> tuple[bytes, ...]:
+    """Files of several formats whose values have this dtype."""
     import tensorflow as tf
 
     image = images(INPUTS[0])[0]
+    if dtype == "uint16":
+        wide = tf.cast(image, tf.uint16) * 257
+        return tf.io.encode_png(wide).numpy(), tf.io.encode_png(wide[..., :1]).numpy()
     return tf.io.encode_jpeg(image).numpy(), tf.io.encode_png(image).numpy(), tf.io.encode_png(image[..., :1]).numpy()
 
 
