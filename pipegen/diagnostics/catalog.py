@@ -257,11 +257,11 @@ def page(code: str) -> Page:
     return parse_page(known.code, resource.read_text(encoding="utf-8"))
 
 
-def parse_page(code: str, text: str) -> Page:
-    """Parse the Markdown of a page.
+def page_sections(code: str, text: str, wanted: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """The name in the title of a page, and its sections.
 
     Raises:
-        ValueError: If the page has not the form that the module's docstring describes.
+        ValueError: For another title, or other sections than those that are wanted.
     """
     title, _, body = text.partition("\n")
     head = re.fullmatch(rf"# {code} ([a-z0-9-]+)", title.strip())
@@ -269,15 +269,25 @@ def parse_page(code: str, text: str) -> Page:
         raise ValueError(f"the page of {code} must start with `# {code} NAME`, not {title!r}")
     parts = _SECTION.split(body)
     sections = dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
-    if list(sections) != ["What it finds", "Why", "Bad", "Good"]:
+    if tuple(sections) != wanted:
         raise ValueError(f"the page of {code} has the sections {list(sections)}")
+    return head[1], sections
+
+
+def parse_page(code: str, text: str) -> Page:
+    """Parse the Markdown of a page.
+
+    Raises:
+        ValueError: If the page has not the form that the module's docstring describes.
+    """
+    name, sections = page_sections(code, text, ("What it finds", "Why", "Bad", "Good"))
     bad, good = ({m[1]: m[2] for m in _FENCE.finditer(sections[s] + "\n")} for s in ("Bad", "Good"))
     kinds = [k for k in ("yaml", "bytes", "absent") if k in bad]
     if len(kinds) != 1 or "yaml" not in good:
         raise ValueError(f"the page of {code} needs one spec under `## Bad` and one under `## Good`")
     return Page(
         code=code,
-        name=head[1],
+        name=name,
         what=sections["What it finds"].strip(),
         why=sections["Why"].strip(),
         bad="" if kinds == ["absent"] else bad[kinds[0]].rstrip("\n") if kinds == ["bytes"] else bad["yaml"],

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pipegen.diagnostics.catalog import page_sections
 from pipegen.migrate.findings import RULES
 
-_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 _FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
 
 
@@ -60,20 +60,13 @@ def parse_migration_page(code: str, text: str) -> MigrationPage:
     Raises:
         ValueError: If the page has not the form that the module's docstring describes.
     """
-    title, _, body = text.partition("\n")
-    head = re.fullmatch(rf"# {code} ([a-z0-9-]+)", title.strip())
-    if head is None:
-        raise ValueError(f"the page of {code} must start with `# {code} NAME`, not {title!r}")
-    parts = _SECTION.split(body)
-    sections = dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
-    if list(sections) != ["What it finds", "Why", "Before", "After"]:
-        raise ValueError(f"the page of {code} has the sections {list(sections)}")
+    name, sections = page_sections(code, text, ("What it finds", "Why", "Before", "After"))
     before, after = (_FENCE.findall(sections[s] + "\n") for s in ("Before", "After"))
     if len(before) != 1 or len(after) != 1 or before[0][0] != after[0][0]:
         raise ValueError(f"the page of {code} needs one block of code under `## Before` and one of the same kind under `## After`")
     return MigrationPage(
         code=code,
-        name=head[1],
+        name=name,
         what=sections["What it finds"].strip(),
         why=sections["Why"].strip(),
         before=before[0][1],
