@@ -242,10 +242,11 @@ class Builder:
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
         """How small a file may be decoded. What else lives on the image has to go the same way: where the frame that the next step
         shows follows from the size before, it would differ by a pixel."""
-        if following is None or feature in self.like:
+        needed = None if following is None or feature in self.like else following.step.needed_size()
+        if following is None or needed is None:
             return None
         traits = following.step.traits(y)
-        return following.step.needed_size() if feature not in self.followed or traits.crops or traits.stretches else None
+        return needed if feature not in self.followed or traits.crops or traits.stretches else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
