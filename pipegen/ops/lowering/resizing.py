@@ -44,9 +44,9 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
         return _sized(tf.gather(tf.gather(image, rows, axis=0), columns, axis=1), image, height, width)
     size = tf.stack([tf.cast(height, tf.int32), tf.cast(width, tf.int32)])
     if method == "bilinear" and not antialias:
-        return _sized(to_dtype(_bilinear(image, size), image.dtype, clips=False), image, height, width)
+        return _sized(to_dtype(_bilinear(image, size), image.dtype), image, height, width)
     x = tf.image.resize(image, size, method=method, antialias=antialias and method in BLURS_WITH_ANTIALIAS)
-    return _sized(to_dtype(x, image.dtype, clips=method in OVERSHOOTS), image, height, width)
+    return _sized(to_dtype(x, image.dtype), image, height, width)
 
 
 def _bilinear(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
@@ -65,14 +65,16 @@ def _bilinear(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return tf.cond(few, lambda: of(tf.cast(image, tf.float32)), lambda: of(image))
 
 
-def to_dtype(x: tf.Tensor, dtype: tf.DType, *, clips: bool) -> tf.Tensor:
-    """Float32 values as `dtype`; integers round half to even, and clip to their range if `clips`."""
+def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Float32 values as `dtype`; integers round half to even, and clip to their range."""
     import tensorflow as tf
 
     if dtype.is_floating:
         return tf.cast(x, dtype)
-    rounded = tf.round(x)
-    return tf.saturate_cast(rounded, dtype) if clips else tf.cast(rounded, dtype)
+    if dtype == tf.uint8:  # clipped, rounded and converted in one pass over the memory
+        quantized = tf.raw_ops.QuantizeV2(input=x, min_range=0.0, max_range=255.0, T=tf.quint8, mode="SCALED", round_mode="HALF_TO_EVEN")
+        return tf.bitcast(quantized.output, tf.uint8)
+    return tf.saturate_cast(tf.round(x), dtype)
 
 
 def nearest_indices(size: tf.Tensor, count: Side) -> tf.Tensor:

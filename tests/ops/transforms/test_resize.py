@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, ConstantFill
-from pipegen.ops.lowering.resizing import cover_size, fit_size, shorter_side_size
+from pipegen.ops.lowering.resizing import cover_size, fit_size, shorter_side_size, to_dtype
 from pipegen.ops.transforms.resize import Resize
 from pipegen.types import FeatureType, Interval
 
@@ -113,6 +113,18 @@ def test_whole_numbers_round_half_to_even_and_clip() -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.tf
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_every_level_and_what_lies_beside_it_is_rounded_as_numpy_rounds(dtype: str) -> None:
+    import tensorflow as tf
+
+    most = np.iinfo(dtype).max
+    halves = np.arange(-3, most + 3, 0.5, dtype=np.float32)
+    x = np.concatenate([halves, np.nextafter(halves, np.float32(-1e6)), np.nextafter(halves, np.float32(1e6)), np.float32([-1e9, 1e9])])
+    expected = np.clip(np.rint(x), 0, most).astype(dtype)
+    np.testing.assert_array_equal(to_dtype(tf.constant(x), tf.as_dtype(dtype)), expected)
+
+
 def test_floats_stay_floats() -> None:
     image = np.random.default_rng(3).random((6, 8, 3), np.float32)
     y = apply(Resize(size=(3, 4)), image)
