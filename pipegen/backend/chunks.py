@@ -9,11 +9,16 @@ import tensorflow as tf
 
 from pipegen.backend.lower import Features, survey, surveyed
 from pipegen.plan.nodes import Element, Read
+from pipegen.types import ElementType
 
 Run: TypeAlias = Callable[[Read | Element, Features, Mapping[str, tf.Tensor]], None]
 
 _REAL = "@real"
 """Whether a row is an example, or stands in for one to fill the last chunk."""
+
+_BY_REFERENCE = 1 << 14
+"""Bytes of an example's feature from which on it goes to its batch as it is. Stacking it within the chunk first would cost a second
+copy, and fresh pages for it."""
 
 
 def size(batch: int, most: int) -> int:
@@ -40,6 +45,9 @@ def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: i
         nodes: The nodes to run: Read, then Element.
         run: Runs a node on one example, in place, with its rows of the surveys by feature.
         chunk: Examples in a chunk.
+
+    Returns:
+        The features `(chunk, ...)`; of large ones a list of tensors, which `joined` stacks.
     """
     given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
@@ -60,13 +68,48 @@ def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: i
 
     one = tf.function(rest, autograph=False)
     results = [one(example, own) for example, own in zip(examples, found, strict=True)]
-    return features | {name: tf.stack([result[name] for result in results]) for name, _ in out.items()}
+    return features | {name: _together([result[name] for result in results]) for name, _ in out.items()}
 
 
-def joined(features: Features, batch: int, *, full: bool) -> Features:
-    """Chunks `(k, chunk, ...)` as the batch that they were cut from."""
-    rows = {name: tf.reshape(value, [batch if full else -1, *value.shape[2:]]) for name, value in features.items()}
+def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
+    """Chunks `(k, chunk, ...)` as the batch that they were cut from.
+
+    Args:
+        features: What `each` gives of k chunks.
+        of: The type of one example.
+        batch: Examples in a full batch.
+        chunk: Examples in a chunk.
+        full: Whether every batch is.
+    """
+    count = tf.shape(features["@record"])[0]
+    rows = {}
+    for name, value in features.items():
+        if value.dtype == tf.variant:
+            spec = tf.TensorSpec(of[name].shape, tf.as_dtype(of[name].dtype))
+            # In a batch that is not full the last chunk stands in for those that are not there.
+            lists = [value[i if full else tf.minimum(i, count - 1)] for i in range(batch // chunk)]
+            rows[name] = tf.stack([one for some in lists for one in _apart(some, spec, chunk)])
+        else:
+            rows[name] = tf.reshape(value, [batch if full else -1, *value.shape[2:]])
     if full:
         return rows
     n = tf.reduce_sum(tf.cast(rows.pop(_REAL), tf.int32))
     return {name: value[:n] for name, value in rows.items()}
+
+
+def _together(values: list[tf.Tensor]) -> tf.Tensor:
+    """Tensors of one type stacked, or, where they are large, as a list that holds them: a scalar of dtype `variant`."""
+    one = values[0]
+    if not one.shape.is_fully_defined() or one.shape.num_elements() * one.dtype.size < _BY_REFERENCE:
+        return tf.stack(values)
+    held = tf.raw_ops.EmptyTensorList(element_shape=one.shape.as_list(), max_num_elements=-1, element_dtype=one.dtype)
+    for value in values:
+        held = tf.raw_ops.TensorListPushBack(input_handle=held, tensor=value)
+    return held
+
+
+def _apart(held: tf.Tensor, spec: tf.TensorSpec, count: int) -> list[tf.Tensor]:
+    """The tensors that a list holds, not copied."""
+    shape = spec.shape.as_list()
+    found = [tf.raw_ops.TensorListGetItem(input_handle=held, index=i, element_shape=shape, element_dtype=spec.dtype) for i in range(count)]
+    return [tf.ensure_shape(one, spec.shape) for one in found]

@@ -249,9 +249,9 @@ class Run:
         """Stack, and gather from the cache where there is one."""
         size = self.x.wide or self.size
         if self.chunk > 1:
-            return plain_map(
-                ds.batch(size // self.chunk, drop_remainder=self.all_full), lambda f: chunks.joined(f, size, full=self.all_full)
-            )
+            of = self.entry
+            chunked = ds.batch(size // self.chunk, drop_remainder=self.all_full)
+            return plain_map(chunked, lambda f: chunks.joined(f, of, size, self.chunk, full=self.all_full))
         ds = ds.batch(size, drop_remainder=self.all_full)
         return plain_map(ds, lambda f: self._gather(f, node.out), self.threads) if self.gathers else ds
 

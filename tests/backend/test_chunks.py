@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipegen.types import ElementType, FeatureType
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,16 +27,23 @@ def test_the_size_divides_the_batch(batch: int, most: int) -> None:
     assert not [n for n in range(size + 1, min(batch, most) + 1) if batch % n == 0]
 
 
-@pytest.mark.parametrize(("rows", "full"), [(6, True), (6, False), (5, False), (1, False), (0, False)])
-def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool) -> None:
+@pytest.mark.parametrize("by_reference", [False, True])
+@pytest.mark.parametrize(("rows", "full"), [(6, True), (6, False), (5, False), (2, False)])
+def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool, by_reference: bool, monkeypatch: Any) -> None:
+    """Two chunks of 3; or one, which an example fills up."""
     import tensorflow as tf
 
     from pipegen.backend import chunks
 
-    given = {"@record": tf.range(rows), "@draws": tf.reshape(tf.range(2.0 * rows), [rows, 2])}
+    monkeypatch.setattr(chunks, "_BY_REFERENCE", 1 if by_reference else 1 << 20)
+    images = np.arange(rows * 8, dtype=np.uint8).reshape(rows, 2, 4, 1)
+    given = {"@record": tf.range(rows), "@draws": tf.reshape(tf.range(2.0 * rows), [rows, 2]), "image": tf.constant(images)}
     cut = chunks.cut(given, 3, full=full)
     assert cut["@draws"].shape.as_list() == [-(-rows // 3), 3, 2]
-    joined = chunks.joined(cut, 6, full=full)
+    cut["image"] = tf.stack([chunks._together(tf.unstack(chunk)) for chunk in tf.unstack(cut["image"])])
+    assert (cut["image"].dtype == tf.variant) is by_reference
+    of = ElementType((("image", FeatureType("image", "uint8", (2, 4, 1))),))
+    joined = chunks.joined(cut, of, 6, 3, full=full)
     assert set(joined) == set(given)
     for name, value in given.items():
         np.testing.assert_array_equal(joined[name], value)
@@ -42,11 +51,13 @@ def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool) -> No
 
 @pytest.mark.parametrize(("transforms", "batch"), [
     ([{"random_resized_crop": {"size": 24}}], {"size": 8, "remainder": "keep"}),
+    ([{"random_resized_crop": {"size": 80}}], {"size": 16, "remainder": "keep"}),
     ([{"resize": {"size": 24}}], {"size": 7, "remainder": "pad"}),
     ([{"random_crop": {"size": 24}}, {"random_gaussian_noise": {"std": 9}}], {"size": 11, "remainder": "drop"}),
 ])  # fmt: skip
 def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transforms: list[Any], batch: Any, monkeypatch: Any) -> None:
-    """Photographs (one is a PNG) in batches of 8 and 7 (chunks of as many) and of 11 (which no chunk divides)."""
+    """Photographs (one is a PNG) in batches of 8 and 7 (chunks of as many), of 16 (two chunks, of images that are large enough to go by
+    reference) and of 11 (which no chunk divides)."""
     from pipegen.backend import chunks
     from pipegen.passes import chunk_elements
 
@@ -55,7 +66,7 @@ def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transform
     monkeypatch.setattr(chunks, "cut", lambda f, chunk, cut=chunks.cut, **full: sizes.append(chunk) or cut(f, chunk, **full))
     monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
     together = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
-    assert set(sizes) == ({batch["size"]} if batch["size"] <= 8 else set())
+    assert set(sizes) == {7: {7}, 8: {8}, 11: set(), 16: {8}}[batch["size"]]
     assert len(together) == len(alone)
     for a, b in zip(together, alone, strict=True):
         for got, expected in zip(a, b, strict=True):
