@@ -107,6 +107,16 @@ def test_importing_pipegen_imports_none_of_them(tmp_path: Path) -> None:
     assert result.stdout.strip() == "[]", result.stderr
 
 
+def test_importing_the_drop_in_class_imports_none_of_them(tmp_path: Path) -> None:
+    names = ("tensorflow", "keras", "numpy", "PIL", "scipy")
+    code = f"""\
+import sys
+from pipegen import compat
+print([n for n in {names!r} if n in sys.modules], dir(compat) == sorted(compat.__all__), "DirectoryIterator" in dir(compat))
+"""
+    assert run(code, cwd=tmp_path).stdout.strip() == "[] True True"
+
+
 def test_loading_a_spec_in_python_imports_none_of_them(tmp_path: Path) -> None:
     (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
     code = f"""\

@@ -21,16 +21,23 @@ of it. So its draws depend on the seed, the epoch and the image alone, and not o
 what `to_spec` lists. The `validation` subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and
 `flow.pipeline` the pipeline, with its `preview`, `class_weights`, `explain` and `state`.
 
-What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: whitening and featurewise
-statistics that were not fitted, Python functions other than the `preprocess_input` of `keras.applications`, shifts by whole numbers or
-lists, splines above order 1 and `color_mode="rgba"`.
+The iterators are classes of Keras' names and signatures, for `isinstance` and to be made and derived from: `NumpyArrayIterator(x, y,
+generator)`, `DirectoryIterator`, `DataFrameIterator`, and `Iterator`, their common base.
+
+Flows take any `preprocessing_function`, `zca_whitening` and featurewise statistics once they were fitted, files as `grayscale`, `rgb` or
+`rgba`, and `save_to_dir`. What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile:
+a flow of a generator that was to be fitted and was not, shifts by whole numbers or lists, splines above order 1, the filters `hamming` and
+`box`, and in `to_spec` a function that no module holds. Methods of a subclass that a compiled flow would pass over are refused likewise.
 
 `fit` knows how long an epoch is, so leave `steps_per_epoch` out; with a smaller number Keras 3 cuts every other epoch short.
 
-Neither TensorFlow nor NumPy is imported before something is called. The geometric functions need SciPy: `pip install 'pipegen[compat]'`.
+Neither TensorFlow nor NumPy is imported before something is called, or an iterator's class is. The geometric functions need SciPy:
+`pip install 'pipegen[compat]'`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift, random_brightness, random_channel_shift
 from pipegen.compat.generator import ImageDataGenerator
@@ -38,8 +45,18 @@ from pipegen.compat.geometry import apply_affine_transform, random_rotation, ran
 from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img
 from pipegen.compat.refusals import UnsupportedArgument
 
+if TYPE_CHECKING:
+    from pipegen.compat.dataframe_iterator import DataFrameIterator
+    from pipegen.compat.directory_iterator import DirectoryIterator
+    from pipegen.compat.iterator import Iterator
+    from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
+
 __all__ = [
+    "DataFrameIterator",
+    "DirectoryIterator",
     "ImageDataGenerator",
+    "Iterator",
+    "NumpyArrayIterator",
     "UnsupportedArgument",
     "apply_affine_transform",
     "apply_brightness_shift",
@@ -55,3 +72,25 @@ __all__ = [
     "random_zoom",
     "save_img",
 ]
+
+_ITERATORS = {
+    "DataFrameIterator": "dataframe_iterator",
+    "DirectoryIterator": "directory_iterator",
+    "Iterator": "iterator",
+    "NumpyArrayIterator": "numpy_array_iterator",
+}
+"""The modules that import TensorFlow."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ITERATORS:
+        raise AttributeError(f"module 'pipegen.compat' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"pipegen.compat.{_ITERATORS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

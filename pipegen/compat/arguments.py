@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.compat.defaults import floatx, image_data_format
 from pipegen.compat.geometry import Geometry, check_geometry
+from pipegen.compat.remarks import warn
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+_A = TypeVar("_A", bound="Arguments")
 
 
 class Arguments:
@@ -74,22 +77,33 @@ class Arguments:
         self.vertical_flip = vertical_flip
         self.rescale = rescale
         self.preprocessing_function = preprocessing_function
-        self.data_format = image_data_format(data_format)
+        self._face(image_data_format(data_format))
         self.interpolation_order = interpolation_order
         self.dtype = floatx(dtype)
         if validation_split and not 0 < validation_split < 1:
             raise ValueError(f"`validation_split` lies between 0 and 1, got {validation_split!r}")
         self._validation_split = validation_split
-        self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if self.data_format == "channels_first" else (3, 1, 2)
         self.mean = self.std = self.zca_whitening_matrix = None
         self._imply()
+
+    def _face(self, data_format: str) -> None:
+        """Set where the axes of a batch stand."""
+        self.data_format = data_format
+        self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if data_format == "channels_first" else (3, 1, 2)
+
+    def _asked(self: _A, data_format: str | None, dtype: Any) -> _A:
+        """The same, for an iterator that asks for a format or a dtype of its own."""
+        asked = copy(self)
+        asked._face(self.data_format if data_format is None else image_data_format(data_format))
+        asked.dtype = self.dtype if dtype is None else dtype
+        return asked
 
     def _imply(self) -> None:
         """Switch on what other arguments need, and off what they take the place of, with a warning for each."""
         scaled = self.featurewise_std_normalization
         if self.zca_whitening and scaled:
             self.featurewise_std_normalization = False
-            warnings.warn("`zca_whitening` takes the place of `featurewise_std_normalization`, which is off now", stacklevel=3)
+            warn("`zca_whitening` takes the place of `featurewise_std_normalization`, which is off now")
         for cause, needed in (
             ("zca_whitening", "featurewise_center"),
             ("featurewise_std_normalization", "featurewise_center"),
@@ -97,7 +111,7 @@ class Arguments:
         ):
             if getattr(self, cause) and not getattr(self, needed):
                 setattr(self, needed, True)
-                warnings.warn(f"`{cause}` needs `{needed}`, which is on now", stacklevel=3)
+                warn(f"`{cause}` needs `{needed}`, which is on now")
 
 
 def _zoom(given: Any) -> list[float]:
@@ -112,3 +126,8 @@ def _brightness(given: Any) -> Any:
     if given is not None and (not isinstance(given, (tuple, list)) or len(given) != 2):
         raise ValueError(f"`brightness_range` is a pair of factors, got {given!r}")
     return given
+
+
+def name_of(dtype: Any) -> str:
+    """The name of a dtype: of NumPy, of TensorFlow or in words."""
+    return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))

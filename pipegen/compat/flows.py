@@ -1,37 +1,21 @@
-"""The flows: from a generator and a flow's arguments to a pipeline, and to an iterator over it."""
+"""The flows, which are iterators made with a generator's own format and dtype, and the spec that they stand for."""
 
 from __future__ import annotations
 
-import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import Arguments
-from pipegen.compat.frames import read_frame
-from pipegen.compat.functions import handing
-from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.compat.specs import (
-    UNLABELLED,
-    array_dtype,
-    channels_of,
-    reading_steps,
-    rows_spec,
-    sections,
-    source_of,
-    split_section,
-    targets,
-    write_spec,
-)
-from pipegen.compat.steps import augments, check_fitted, image_steps
+from pipegen.compat.frames import without_old_words
+from pipegen.compat.specs import UNLABELLED, channels_of, reading_steps, sections, source_of, split_section, targets, write_spec
+from pipegen.compat.steps import image_steps
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
-    import numpy as np
-
-    from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.dataframe_iterator import DataFrameIterator
+    from pipegen.compat.directory_iterator import DirectoryIterator
+    from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
 
 
 class Flows(Arguments):
@@ -76,39 +60,21 @@ class Flows(Arguments):
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For images that pipegen cannot read, with what is wrong.
         """
-        import numpy as np
+        from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
 
-        from pipegen.compat.iterators import NumpyArrayIterator
-
-        _check(self, subset)
-        images, misc = _images(x)
-        beside = {"y": y, "sample_weight": sample_weight}
-        arrays = {name: np.asarray(value) for name, value in beside.items() if value is not None}
-        if sample_weight is not None and y is None:
-            raise ValueError("`sample_weight` weighs the loss, which needs targets: give `y`")
-        for name, value in [*arrays.items(), *(("x", m) for m in misc)]:
-            if len(value) != len(images):
-                raise ValueError(f"`{name}` has {len(value)} rows, and there are {len(images)} images")
-        rows = slice(None)
-        if subset is not None:
-            cut = int(len(images) * self._validation_split)
-            rows = slice(cut) if subset == "validation" else slice(cut, None)
-            if y is not None and not misc and not ignore_class_split:
-                _same_targets(arrays["y"], cut)
-        kept = _as_last(images[rows], self.data_format)
-        if not len(kept):
-            raise ValueError(f"there are no images in the subset {subset!r} of {len(images)}")
-        batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": _seed(seed)}
         return NumpyArrayIterator(
+            x,
+            y,
             self,
-            rows_spec(self, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation"),
-            kept,
-            {name: value[rows] for name, value in arrays.items()},
-            [value[rows] for value in misc],
+            batch_size=batch_size,
             shuffle=shuffle,
+            sample_weight=sample_weight,
             seed=seed,
+            save_to_dir=save_to_dir,
+            save_prefix=save_prefix,
+            save_format=save_format,
             subset=subset,
-            saves=(save_to_dir, save_prefix, save_format),
+            ignore_class_split=ignore_class_split,
         )
 
     def flow_from_directory(
@@ -134,7 +100,7 @@ class Flows(Arguments):
         Args:
             directory: A folder with a sub-folder for each class.
             target_size: (height, width) that images are resized to.
-            color_mode: `rgb` or `grayscale`.
+            color_mode: `rgb`, `rgba` or `grayscale`.
             classes: The class folders in the order of their indices; `["."]` for images without classes, which are neither augmented nor
                 shuffled.
             class_mode: `categorical` (one-hot), `binary` (two classes), `sparse`, `input` for the augmented image itself, or `None` for
@@ -159,41 +125,26 @@ class Flows(Arguments):
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For a folder that pipegen cannot read, with what is wrong.
         """
-        from pipegen.compat.iterators import DirectoryIterator
+        from pipegen.compat.directory_iterator import DirectoryIterator
 
-        _check(self, subset)
-        height, width = target_size
-        check_fitted(self)
-        spec = handing(self).to_spec(
+        return DirectoryIterator(
             directory,
-            target_size=(int(height), int(width)),
+            self,
+            target_size=target_size,
             color_mode=color_mode,
             classes=classes,
             class_mode=class_mode,
             batch_size=batch_size,
             shuffle=shuffle,
-            seed=_seed(seed),
+            seed=seed,
+            save_to_dir=save_to_dir,
+            save_prefix=save_prefix,
+            save_format=save_format,
             follow_links=follow_links,
+            subset=subset,
             interpolation=interpolation,
             keep_aspect_ratio=keep_aspect_ratio,
         )
-        unlabelled = classes is not None and list(classes) == UNLABELLED
-        if subset is None:
-            spec.pop("splits", None)
-        elif unlabelled:
-            raise UnsupportedArgument("subset", "images without classes are for prediction, all of them", "leave it out")
-        settings = {
-            "directory": directory,
-            "target_size": (height, width),
-            "color_mode": color_mode,
-            "class_mode": class_mode,
-            "interpolation": interpolation,
-            "keep_aspect_ratio": keep_aspect_ratio,
-            "follow_links": follow_links,
-        }
-        split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
-        saves = (save_to_dir, save_prefix, save_format)
-        return DirectoryIterator(self, spec, split, settings, shuffle=shuffle, seed=seed, subset=subset, saves=saves)
 
     def flow_from_dataframe(
         self,
@@ -215,6 +166,11 @@ class Flows(Arguments):
         subset: str | None = None,
         interpolation: str = "nearest",
         validate_filenames: bool = True,
+        *,
+        keep_aspect_ratio: bool = False,
+        has_ext: bool | None = None,
+        sort: bool | None = None,
+        drop_duplicates: bool | None = None,
     ) -> DataFrameIterator:
         """Batches of augmented images from files that a table names.
 
@@ -225,10 +181,10 @@ class Flows(Arguments):
             y_col: The column of targets; for `raw` one or a list, for `multi_output` a list.
             weight_col: The column of weights.
             target_size: (height, width) that images are resized to.
-            color_mode: `rgb` or `grayscale`.
+            color_mode: `rgb`, `rgba` or `grayscale`.
             classes: The classes in the order of their indices; rows of others are left out. By default all, sorted.
             class_mode: `categorical` (one-hot, multi-hot for lists), `binary` (two classes), `sparse`, `raw` (the cells as they are),
-                `multi_output` (a list of them), `input` for the augmented image itself, or `None`.
+                `multi_output` (a list of them), `input` for the augmented image itself, or `None`. `other` is an old word for `raw`.
             batch_size: Images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
             seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
@@ -238,6 +194,10 @@ class Flows(Arguments):
             subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
             interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
             validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning.
+            keep_aspect_ratio: Cut out the largest centred part of the target's proportions first. Keras passes over it here.
+            has_ext: Without effect, as in Keras, and with a warning: the table has whole names.
+            sort: Likewise: rows stand in the table's order.
+            drop_duplicates: Likewise: rows are kept as they are.
 
         Returns:
             An iterator without an end that gives `x`, `(x, y)` or `(x, y, weight)` as NumPy arrays. `model.fit` takes it, and its
@@ -245,38 +205,37 @@ class Flows(Arguments):
 
         Raises:
             ValueError: For an unknown word, or a table of which no row is left.
-            TypeError: For cells of another type than the class mode takes, and for a keyword that Keras passes over in silence.
+            TypeError: For cells of another type than the class mode takes, and for any other keyword, which Keras passes over in silence.
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For files that pipegen cannot read, with what is wrong.
         """
-        from pipegen.compat.iterators import DataFrameIterator
+        from pipegen.compat.dataframe_iterator import DataFrameIterator
 
-        _check(self, subset)
-        if weight_col is not None and class_mode is None:
-            raise ValueError("`weight_col` weighs the loss, which needs targets: give a `class_mode`")
-        checks = {"validate_filenames": validate_filenames}
-        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, array_dtype(self.dtype), **checks)
-        if subset is not None:
-            cut = int(len(frame.files) * self._validation_split)
-            frame = frame.rows(range(cut) if subset == "validation" else range(cut, len(frame.files)))
-        if not frame.files:
-            raise ValueError("no row of the table is left")
-        image: dict[str, Any] = {"kind": "image", "column": "file"}
-        if directory is not None:
-            image["root"] = os.path.abspath(directory)
-        size, channels = (int(target_size[0]), int(target_size[1])), channels_of(color_mode)
-        reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio=False)
-        batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": _seed(seed)}
-        spec = rows_spec(self, "dataframe", image, len(frame.files), (*size, channels), batches, reading, validates=subset == "validation")
-        settings = {
-            "directory": directory,
-            "target_size": (size[0], size[1]),
-            "color_mode": color_mode,
-            "class_mode": class_mode,
-            "interpolation": interpolation,
-        }
-        saves = (save_to_dir, save_prefix, save_format)
-        return DataFrameIterator(self, spec, frame, settings, shuffle=shuffle, seed=seed, subset=subset, saves=saves)
+        class_mode = without_old_words(class_mode, has_ext=has_ext, sort=sort, drop_duplicates=drop_duplicates)
+        return DataFrameIterator(
+            dataframe,
+            directory,
+            self,
+            x_col=x_col,
+            y_col=y_col,
+            weight_col=weight_col,
+            target_size=target_size,
+            color_mode=color_mode,
+            classes=classes,
+            class_mode=class_mode,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed,
+            data_format=None,
+            save_to_dir=save_to_dir,
+            save_prefix=save_prefix,
+            save_format=save_format,
+            subset=subset,
+            interpolation=interpolation,
+            keep_aspect_ratio=keep_aspect_ratio,
+            dtype=None,
+            validate_filenames=validate_filenames,
+        )
 
     def to_spec(
         self,
@@ -309,7 +268,7 @@ class Flows(Arguments):
                 and without a `validation_split` that is `data={"train": {"image": x}}`.
             target_size: (height, width); (256, 256) by default for a folder. For arrays it says how large they are, which shifts by
                 pixels need.
-            color_mode: `rgb` or `grayscale`.
+            color_mode: `rgb`, `rgba` or `grayscale`.
             classes: The class folders in the order of their indices; `["."]` for images without classes.
             class_mode: `categorical`, `binary`, `sparse`, `input` or `None`.
             batch_size: Images in a batch; the last one may be smaller.
@@ -341,56 +300,3 @@ class Flows(Arguments):
         if write is not None:
             write_spec(spec, write)
         return spec
-
-
-def _check(generator: Arguments, subset: str | None) -> None:
-    """What both flows ask of their arguments, and of the generator."""
-    if subset not in (None, "training", "validation"):
-        raise ValueError(f"`subset` is 'training', 'validation' or None, got {subset!r}")
-    if subset is not None and not generator._validation_split:
-        raise ValueError(f"`subset={subset!r}` needs a `validation_split` of the generator")
-    if subset == "validation" and augments(generator):
-        warnings.warn("the validation subset is not augmented here; Keras augments it", stacklevel=3)
-
-
-def _images(x: Any) -> tuple[Array, list[Array]]:
-    """The images, and the arrays that go along."""
-    import numpy as np
-
-    misc: list[Array] = []
-    if isinstance(x, (tuple, list)):
-        if len(x) != 2:
-            message = f"`x` is an array, or a pair of the images and what goes along, got {len(x)} things"
-            raise ValueError(f"{message}; stack a list of images with `np.stack`")
-        misc = [np.asarray(m) for m in (x[1] if isinstance(x[1], list) else [x[1]])]
-        x = x[0]
-    images = np.asarray(x)
-    if images.ndim != 4:
-        raise ValueError(f"images are an array of 4 dimensions, got the shape {images.shape}")
-    return images, misc
-
-
-def _as_last(images: Array, data_format: str) -> Array:
-    """The images with their channels last, of a dtype that pipegen reads; a view where that is possible."""
-    import numpy as np
-
-    if data_format == "channels_first":
-        images = np.moveaxis(images, 1, -1)
-    if images.dtype.kind not in "biu" or images.dtype in (np.uint8, np.uint16):
-        return images
-    bytes_do = images.size > 0 and images.min() >= 0 and images.max() <= 255
-    return images.astype(np.uint8 if bytes_do else np.float32)
-
-
-def _same_targets(y: Array, cut: int) -> None:
-    import numpy as np
-
-    if not np.array_equal(np.unique(y[:cut]), np.unique(y[cut:])):
-        message = "the training and the validation subset hold different targets, since the first rows are validation"
-        raise ValueError(f"{message}; shuffle the arrays first, or pass `ignore_class_split=True`")
-
-
-def _seed(given: int | None) -> int:
-    import numpy as np
-
-    return int(given) if given is not None else int(np.random.randint(2**31 - 1))

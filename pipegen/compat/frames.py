@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from pipegen.compat.remarks import warn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)
 _OF_CLASSES = ("binary", "categorical", "sparse")
+_OLD = {
+    "has_ext": "the table has the whole names of files",
+    "sort": "rows stand in the order of the table",
+    "drop_duplicates": "rows are kept as they are, so drop them from the table",
+}
+"""Keywords of earlier days, and what holds in their place."""
 _EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
@@ -92,6 +99,22 @@ def read_frame(
     return frame if len(kept) == len(files) else frame.rows(kept)
 
 
+def without_old_words(class_mode: str | None, **given: bool | None) -> str | None:
+    """The class mode in today's word; a warning for it, and for each keyword that has had no effect since keras-preprocessing 1.1.
+
+    Args:
+        class_mode: As it was given.
+        **given: `has_ext`, `sort` and `drop_duplicates`, `None` where they were not.
+    """
+    for name, value in given.items():
+        if value is not None:
+            warn(f"`{name}` has no effect, as in Keras: {_OLD[name]}", DeprecationWarning)
+    if class_mode == "other":
+        warn("`class_mode='other'` is an old word for 'raw'", DeprecationWarning)
+        return "raw"
+    return class_mode
+
+
 def _cells(columns: Any) -> Array:
     """The cells of a column, or of several; cells that are arrays or lists, all of one shape, as one array.
 
@@ -116,7 +139,7 @@ def _there(files: Sequence[str], directory: Any) -> list[int]:
     if len(kept) < len(files):
         first = next(f for i, f in enumerate(files) if i not in set(kept))
         message = f"{len(files) - len(kept)} of {len(files)} rows name no image file that is there, such as {first!r}, and are left out"
-        warnings.warn(message, stacklevel=4)
+        warn(message)
     return kept
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift
 from pipegen.compat.draws import draw, stream
 from pipegen.compat.flows import Flows
 from pipegen.compat.geometry import apply_affine_transform, flip_axis
+from pipegen.compat.remarks import warn
 from pipegen.compat.statistics import moments, whitening
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ImageDataGenerator(Flows):
         data_format: `channels_last` or `channels_first`; Keras' setting by default.
         validation_split: The share of the data that `subset="validation"` takes.
         interpolation_order: The order of the spline, 0 to 5.
-        dtype: Of the arrays; Keras' `floatx` by default.
+        dtype: Of the arrays; Keras' `floatx` by default. Flows compute `float64` as float32, and hand it over as float64.
         geometry: `documented`, or `keras3` for what Keras 2.9 to 3 really do: the two shifts swapped, the centre of an image that is not
             square beside it, and brightness through 8-bit numbers.
 
@@ -154,7 +154,7 @@ class ImageDataGenerator(Flows):
         if not getattr(self, argument):
             return None
         if found is None:
-            warnings.warn(f"`{argument}` has no effect before `fit` has seen data", stacklevel=3)
+            warn(f"`{argument}` has no effect before `fit` has seen data")
         return found
 
     # Statistics
@@ -181,11 +181,11 @@ class ImageDataGenerator(Flows):
             raise ValueError(f"`fit` takes images as an array of 4 dimensions, got the shape {images.shape}")
         channels = images.shape[self.channel_axis]
         if channels not in (1, 3, 4):
-            warnings.warn(f"with `{self.data_format}`, {images.shape} are images of {channels} channels, not of 1, 3 or 4", stacklevel=2)
+            warn(f"with `{self.data_format}`, {images.shape} are images of {channels} channels, not of 1, 3 or 4")
         if not self.featurewise_center:  # the other two switch it on
             return
         if self.preprocessing_function or self.samplewise_center:
-            warnings.warn("`fit` takes statistics without `preprocessing_function` and without the samplewise arguments", stacklevel=2)
+            warn("`fit` takes statistics without `preprocessing_function` and without the samplewise arguments")
         rng = stream(seed)
 
         seen = self._seen(images, rounds if augment else 0, rng)

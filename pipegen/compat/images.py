@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.defaults import floatx, image_data_format
+from pipegen.compat.remarks import warn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +90,8 @@ def load_img(
     target_size: tuple[int, int] | None = None,
     interpolation: str = "nearest",
     keep_aspect_ratio: bool = False,
+    *,
+    grayscale: bool | None = None,
 ) -> Image.Image:
     """Read an image file with Pillow.
 
@@ -99,16 +101,19 @@ def load_img(
         target_size: `(height, width)` to resize to; as stored by default.
         interpolation: One of `RESAMPLING`.
         keep_aspect_ratio: Cut out the largest centred part of the target's proportions first, instead of distorting the picture.
+        grayscale: Keras 2's word for `color_mode="grayscale"`, with a warning.
 
     Returns:
         A Pillow image. The EXIF orientation is not applied.
 
     Raises:
-        ValueError: For an unknown colour mode or filter.
+        ValueError: For an unknown colour mode or filter, or when `grayscale` contradicts the colour mode.
         TypeError: When `path` is no path.
     """
     from PIL import Image
 
+    if grayscale is not None:
+        color_mode = _without_grayscale(grayscale, color_mode)
     if color_mode not in ("grayscale", "rgb", "rgba"):
         raise ValueError(f"`color_mode` is 'grayscale', 'rgb' or 'rgba', got {color_mode!r}")
     if not isinstance(path, (str, bytes, os.PathLike, io.BytesIO)):
@@ -120,6 +125,14 @@ def load_img(
     elif img.mode not in _KEPT_GRAY:
         img = img.convert("L")
     return img if target_size is None else _resized(img, target_size, interpolation, keep_aspect_ratio)
+
+
+def _without_grayscale(grayscale: bool, color_mode: str) -> str:
+    """The colour mode that Keras 2's keyword stands for."""
+    if color_mode == "rgba" if grayscale else color_mode == "grayscale":
+        raise ValueError(f"`grayscale={grayscale}` contradicts `color_mode={color_mode!r}`; leave `grayscale` out")
+    warn('`grayscale` is a keyword of Keras 2; write `color_mode="grayscale"` or "rgb"', DeprecationWarning)
+    return "grayscale" if grayscale else color_mode
 
 
 def _resized(img: Image.Image, target_size: tuple[int, int], interpolation: str, keep_aspect_ratio: bool) -> Image.Image:
@@ -155,6 +168,6 @@ def save_img(path: Any, x: Any, data_format: str | None = None, file_format: str
     form = "jpeg" if file_format and file_format.lower() in ("jpg", "jpeg") else file_format
     img = array_to_img(x, data_format=data_format, scale=scale)
     if img.mode == "RGBA" and form == "jpeg":
-        warnings.warn("JPEG holds no alpha channel; the image is written as RGB", stacklevel=2)
+        warn("JPEG holds no alpha channel; the image is written as RGB")
         img = img.convert("RGB")
     img.save(path, format=form or None, **kwargs)

@@ -6,7 +6,7 @@ from pipegen.errors import PipegenError
 
 
 class UnsupportedArgument(PipegenError, NotImplementedError):
-    """An argument of `ImageDataGenerator`, or of one of its methods, that no spec can express.
+    """An argument of `ImageDataGenerator` or of one of its methods that no spec can express, or a method that a subclass overrides in vain.
 
     Attributes:
         argument: Its name.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.arguments import name_of
 from pipegen.compat.functions import handing
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
@@ -51,9 +52,9 @@ def sections(
 ) -> dict[str, Any]:
     """A spec without splits and targets."""
     output: dict[str, Any] = {"x": "image"}
-    dtype = str(getattr(generator.dtype, "__name__", generator.dtype))
+    dtype = name_of(generator.dtype)
     if dtype not in _DTYPES:
-        raise UnsupportedArgument("dtype", f"batches of images are {', '.join(_DTYPES)}, not {dtype}", "cast the batches afterwards")
+        raise UnsupportedArgument("dtype", f"batches of a spec are {', '.join(_DTYPES)}, not {dtype}", "cast them afterwards")
     if dtype != "float32":
         output["dtype"] = dtype
     if generator.data_format == "channels_first":
@@ -107,7 +108,7 @@ def rows_spec(
 
 def array_dtype(dtype: Any) -> Any:
     """The dtype of targets: that of images, as far as NumPy has it."""
-    return "float32" if str(getattr(dtype, "__name__", dtype)) == "bfloat16" else dtype
+    return "float32" if name_of(dtype) == "bfloat16" else name_of(dtype)
 
 
 def split_section(fraction: float) -> dict[str, Any]:

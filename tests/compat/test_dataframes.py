@@ -129,7 +129,7 @@ def test_augmented_rows_keep_their_targets(folder: Path, table: Any) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"class_mode": "other"}, ValueError, "class_mode"),
+    ({"class_mode": "others"}, ValueError, "class_mode"),
     ({"class_mode": "binary", "classes": ["a"]}, ValueError, "two classes"),
     ({"class_mode": "sparse", "y_col": "many"}, TypeError, "'many' holds text"),
     ({"class_mode": "categorical", "y_col": "height"}, TypeError, "'height' holds text, or lists"),
@@ -160,3 +160,17 @@ def test_targets_may_be_arrays(folder: Path, table: Any) -> None:
 def test_what_is_refused(folder: Path, table: Any, arguments: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         ImageDataGenerator().flow_from_dataframe(table, folder, **arguments)
+
+
+def test_old_words_warn(folder: Path, table: Any) -> None:
+    """Keywords that have had no effect for years, and a class mode's old name."""
+    asked = {"y_col": "height", **ASKED}
+    for old in ("has_ext", "sort", "drop_duplicates"):
+        with pytest.warns(DeprecationWarning, match=f"`{old}` has no effect") as caught:
+            flow = ImageDataGenerator().flow_from_dataframe(table, folder, class_mode="raw", **{old: False}, **asked)
+        assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="'raw'"):
+        other = ImageDataGenerator().flow_from_dataframe(table, folder, class_mode="other", **asked)
+    for a, b in zip(next(flow), next(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert other.class_mode == "raw"

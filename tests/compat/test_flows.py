@@ -259,8 +259,9 @@ def test_arguments_that_do_not_fit_together() -> None:
     for arguments, message in (
         ({"x": X[0]}, "4 dimensions"),
         ({"x": list(X)}, "np.stack"),
-        ({"x": X, "y": Y[:3]}, "`y` has 3 rows"),
-        ({"x": (X, Y[:2])}, "`x` has 2 rows"),
+        ({"x": X, "y": Y[:3]}, r"^`x` \(images tensor\) and `y` \(labels\) .* 13 images, and `y` has 3 rows"),
+        ({"x": (X, Y[:2])}, "^All of the arrays in `x` .* 13 images, and an array that goes along has 2 rows"),
+        ({"x": X, "y": Y, "sample_weight": WEIGHTS[:4]}, r"^`x` \(images tensor\) and `sample_weight` .* has 4 rows"),
         ({"x": X, "sample_weight": WEIGHTS}, "give `y`"),
         ({"x": X, "subset": "train"}, "'training'"),
         ({"x": X, "subset": "training"}, "validation_split"),
@@ -268,8 +269,10 @@ def test_arguments_that_do_not_fit_together() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             generator.flow(**arguments)
-    with pytest.raises(ValueError, match="different targets"):
-        split.flow(X, np.arange(13), subset="training")
+    message = "^Training and validation subsets have different number of classes after the split.*ignore_class_split"
+    for x in (X, (X, Y)):
+        with pytest.raises(ValueError, match=message):
+            split.flow(x, np.arange(13), subset="training")
 
 
 def test_images_are_saved(folder: Path, tmp_path: Path) -> None:

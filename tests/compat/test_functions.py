@@ -187,3 +187,15 @@ def test_importing_it_imports_no_array_library() -> None:
     assert found.stdout.strip() == "[]"
     beside = "import sys, pipegen; print('pipegen.compat' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", beside], capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
+def test_grayscale_is_the_word_of_keras_2(tmp_path: Path) -> None:
+    compat.save_img(tmp_path / "a.png", np.random.default_rng(2).integers(0, 256, (4, 5, 3)), scale=False)
+    for word, mode in ((True, "grayscale"), (False, "rgb")):
+        with pytest.warns(DeprecationWarning, match="Keras 2") as caught:
+            old = compat.load_img(tmp_path / "a.png", grayscale=word)
+        assert caught[0].filename == __file__
+        np.testing.assert_array_equal(np.asarray(old), np.asarray(compat.load_img(tmp_path / "a.png", color_mode=mode)))
+    for word, mode in ((True, "rgba"), (False, "grayscale")):
+        with pytest.raises(ValueError, match="contradicts"):
+            compat.load_img(tmp_path / "a.png", color_mode=mode, grayscale=word)

@@ -54,7 +54,7 @@ def arguments(name: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", [*SIGNATURES, "class modes", "iterators"])
+@pytest.mark.parametrize("name", [*SIGNATURES, "class modes", "iterators", "classes"])
 def test_every_row_is_whole(name: str) -> None:
     assert table(name)
     for row in table(name):
@@ -77,15 +77,17 @@ def test_every_class_mode_has_a_row() -> None:
 
 def members() -> set[str]:
     """What the iterators define that is not private, read from their source, since importing them imports TensorFlow."""
-    tree = ast.parse((Path(compat.__file__).parent / "iterators.py").read_text(encoding="utf-8"))
+    files = sorted(Path(compat.__file__).parent.glob("*iterator.py"))
+    assert len(files) == 4
     found = set()
-    for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+    for kind in (node for file in files for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)):
         for node in ast.walk(kind):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
                 found.add(node.attr if node.value.id == "self" else "_")
         found |= {node.name for node in kind.body if isinstance(node, ast.FunctionDef)}
         found |= {node.target.id for node in kind.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
-    return {name for name in found if not re.match(r"_[^_]|_$|__init__", name)}
+    of_datasets = {"cardinality", "element_spec"}
+    return {name for name in found if not re.match(r"_[^_]|_$|__init__", name)} - of_datasets
 
 
 def test_every_member_of_the_iterators_has_a_row() -> None:
@@ -94,8 +96,15 @@ def test_every_member_of_the_iterators_has_a_row() -> None:
     for old, _, ours, _ in table("iterators"):
         names = re.findall(r"\bit\.(\w+)", " ".join(spans(old) or spans(ours)[:1]))
         (missing if ours.startswith("not there") else there).update(names)
-    assert there - {"__len__"} == members()  # which the dataset brings along
+    assert there == members()
     assert not missing & members()
+
+
+def test_every_class_has_a_row() -> None:
+    rows = {old for old, *_ in table("classes")}
+    for name in dir(compat):
+        if name.endswith("Iterator"):
+            assert any(re.search(rf"\b{name}\(|, {name}\)", old) for old in rows), name
 
 
 @functools.cache
@@ -126,7 +135,7 @@ def snippets(cell: str) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in found if name not in ARGUMENTS_OF_STEPS]
 
 
-CELLS = sorted({row[1] for name in (*SIGNATURES, "class modes", "iterators") for row in table(name) if snippets(row[1])})
+CELLS = sorted({row[1] for name in (*SIGNATURES, "class modes", "iterators", "classes") for row in table(name) if snippets(row[1])})
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: spans(cell)[0][:40])

@@ -1,0 +1,160 @@
+"""The iterator over files that a table names. Importing this imports TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pipegen.compat.frames import Frame, read_frame
+from pipegen.compat.iterator import Iterator
+from pipegen.compat.specs import array_dtype, channels_of, reading_steps, rows_spec
+from pipegen.compat.subsets import rows_of, seed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import tensorflow as tf
+
+    from pipegen.compat.flows import Flows
+
+
+class DataFrameIterator(Iterator):
+    """Batches of files that a table names.
+
+    Args:
+        dataframe: A DataFrame of pandas, or a map from the names of columns to lists.
+        directory: The folder that paths are relative to; by default the working directory.
+        image_data_generator: What happens to the images; `None` for a generator without arguments.
+        x_col: The column of paths, as text.
+        y_col: The column of targets; for `raw` one or a list, for `multi_output` a list.
+        weight_col: The column of weights.
+        target_size: (height, width) that images are resized to.
+        color_mode: `rgb`, `rgba` or `grayscale`.
+        classes: The classes in the order of their indices; rows of others are left out. By default all, sorted.
+        class_mode: `categorical` (one-hot, multi-hot for lists), `binary` (two classes), `sparse`, `raw` (the cells as they are),
+            `multi_output` (a list of them), `input` for the augmented image itself, or `None`.
+        batch_size: Images in a batch; the last one may be smaller.
+        shuffle: A new order in every epoch.
+        seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
+        data_format: Where the channels of batches stand, whatever the generator says, as in Keras; `None` for the generator's.
+        save_to_dir: A folder for every image that is handed over.
+        save_prefix: What the names of those files begin with.
+        save_format: Their format.
+        subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
+        interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
+        keep_aspect_ratio: Cut out the largest centred part of the target's proportions first.
+        dtype: Of images and of encoded classes, whatever the generator says, as in Keras; `None` for the generator's.
+        validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning.
+
+    Attributes:
+        directory: The folder that paths are relative to, or `None`.
+        filenames: The files of the subset, as the table has them, in its order.
+        class_indices: The index of each class, by its name; only where there are classes, as are the next two.
+        num_classes: How many classes there are.
+        classes: The class index of each row, or the list of them.
+        sample_weight: The weights, or `None`.
+        class_mode: As it was given, as are `target_size`, `color_mode`, `interpolation` and `keep_aspect_ratio`.
+
+    Raises:
+        ValueError: For an unknown word, or a table of which no row is left.
+        TypeError: For cells of another type than the class mode takes.
+        UnsupportedArgument: For an argument that no spec expresses.
+        SpecError: For files that pipegen cannot read, with what is wrong.
+    """
+
+    _numbered = True
+
+    def __init__(
+        self,
+        dataframe: Any,
+        directory: str | os.PathLike[str] | None = None,
+        image_data_generator: Flows | None = None,
+        x_col: str = "filename",
+        y_col: Any = "class",
+        weight_col: str | None = None,
+        target_size: tuple[int, int] = (256, 256),
+        color_mode: str = "rgb",
+        classes: Sequence[str] | None = None,
+        class_mode: str | None = "categorical",
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: int | None = None,
+        data_format: str | None = "channels_last",
+        save_to_dir: str | None = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        subset: str | None = None,
+        interpolation: str = "nearest",
+        keep_aspect_ratio: bool = False,
+        dtype: Any = "float32",
+        validate_filenames: bool = True,
+    ) -> None:
+        asked = self._ask(image_data_generator, subset, data_format, dtype)
+        if weight_col is not None and class_mode is None:
+            raise ValueError("`weight_col` weighs the loss, which needs targets: give a `class_mode`")
+        self.directory = directory
+        self.target_size = size = (int(target_size[0]), int(target_size[1]))
+        self.color_mode = color_mode
+        self.class_mode = class_mode
+        self.interpolation = interpolation
+        self.keep_aspect_ratio = keep_aspect_ratio
+        checks = {"validate_filenames": validate_filenames}
+        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, array_dtype(self.dtype), **checks)
+        self._take(frame.rows(rows_of(asked, subset, len(frame.files))) if subset is not None else frame)
+        image: dict[str, Any] = {"kind": "image", "column": "file"}
+        if directory is not None:
+            image["root"] = os.path.abspath(directory)
+        count, shape = len(self.filenames), (*size, channels_of(color_mode))
+        reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio)
+        batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
+        spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
+        data = {"file": self.filenames, "row": list(range(count))}
+        self._walk_over(asked, spec, data=data, shuffle=shuffle, seed=seed, saves=(save_to_dir, save_prefix, save_format))
+
+    def _take(self, frame: Frame) -> None:
+        """Keep the rows.
+
+        Raises:
+            ValueError: When there are none.
+        """
+        if not frame.files:
+            raise ValueError("no row of the table is left")
+        self.filenames = frame.files
+        self.sample_weight = frame.weights
+        self._targets = frame.targets
+        if frame.class_indices is not None:
+            self.class_indices, self.num_classes, self.classes = frame.class_indices, len(frame.class_indices), frame.classes
+
+    @property
+    def labels(self) -> Any:
+        """The classes where there are any, else the targets."""
+        return self.classes if self.class_mode in ("binary", "categorical", "sparse") else self._y(self._targets)
+
+    @property
+    def filepaths(self) -> list[str]:
+        """The paths of the files of the subset."""
+        return [os.path.join(self.directory or "", name) for name in self.filenames]
+
+    def _y(self, targets: list[Any]) -> Any:
+        return targets if self.class_mode == "multi_output" else targets[0] if targets else None
+
+    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        import tensorflow as tf
+
+        weights = [] if self.sample_weight is None else [self.sample_weight]
+        tables = [tf.constant(a) for a in (*self._targets, *weights)]
+
+        def joined(images: tf.Tensor, rows: tf.Tensor) -> Any:
+            found = [tf.gather(t, rows) for t in tables]
+            y = self._y(found[: len(self._targets)])
+            y = tuple(y) if isinstance(y, list) else images if self.class_mode == "input" else y
+            return images if self.class_mode is None else (images, y, *found[len(self._targets) :])
+
+        return batches.map(joined)
+
+    def _arrays(self, batch: Any) -> Any:
+        images, rows = batch
+        if self.class_mode is None:
+            return images
+        y = images.copy() if self.class_mode == "input" else self._y([t[rows] for t in self._targets])
+        return (images, y) if self.sample_weight is None else (images, y, self.sample_weight[rows])

@@ -1,0 +1,146 @@
+"""The iterator over a folder. Importing this imports TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pipegen.compat.functions import handing
+from pipegen.compat.iterator import Iterator
+from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.compat.specs import UNLABELLED
+from pipegen.compat.steps import check_fitted
+from pipegen.compat.subsets import seed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from pipegen.compat.flows import Flows
+
+    Array = np.ndarray[Any, Any]
+
+
+class DirectoryIterator(Iterator):
+    """Batches from a folder.
+
+    Args:
+        directory: A folder with a sub-folder for each class.
+        image_data_generator: What happens to the images; `None` for a generator without arguments.
+        target_size: (height, width) that images are resized to.
+        color_mode: `rgb`, `rgba` or `grayscale`.
+        classes: The class folders in the order of their indices; `["."]` for images without classes, which are neither augmented nor
+            shuffled.
+        class_mode: `categorical` (one-hot), `binary` (two classes), `sparse`, `input` for the augmented image itself, or `None` for images
+            alone.
+        batch_size: Images in a batch; the last one may be smaller.
+        shuffle: A new order in every epoch.
+        seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
+        data_format: In place of the generator's.
+        save_to_dir: A folder for every image that is handed over.
+        save_prefix: What the names of those files begin with.
+        save_format: Their format.
+        follow_links: Whether linked folders are entered.
+        subset: `validation` is the first `validation_split` of the files of each class, neither augmented nor shuffled; `training` is the
+            rest.
+        interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
+        keep_aspect_ratio: Cut out the largest centred part of the target's proportions first.
+        dtype: In place of the generator's.
+
+    Attributes:
+        directory: The folder.
+        class_indices: The index of each class, by its name.
+        num_classes: How many classes there are.
+        classes: The class index of each file of the subset, int32, in the order of `filenames`.
+        filenames: The files of the subset, relative to the folder, in stored order: that of batches where nothing is shuffled.
+        filepaths: Their paths.
+        class_mode: As it was given, as are `target_size`, `color_mode`, `interpolation`, `keep_aspect_ratio` and `follow_links`.
+
+    Raises:
+        ValueError: For an unknown word.
+        UnsupportedArgument: For an argument that no spec expresses.
+        SpecError: For a folder that pipegen cannot read, with what is wrong.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        image_data_generator: Flows | None,
+        target_size: tuple[int, int] = (256, 256),
+        color_mode: str = "rgb",
+        classes: Sequence[str] | None = None,
+        class_mode: str | None = "categorical",
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: int | None = None,
+        data_format: str | None = None,
+        save_to_dir: str | None = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        follow_links: bool = False,
+        subset: str | None = None,
+        interpolation: str = "nearest",
+        keep_aspect_ratio: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        asked = self._ask(image_data_generator, subset, data_format, dtype)
+        check_fitted(asked)
+        self.directory = directory
+        height, width = target_size
+        self.target_size = (height, width)
+        self.color_mode = color_mode
+        self.class_mode = class_mode
+        self.interpolation = interpolation
+        self.keep_aspect_ratio = keep_aspect_ratio
+        self.follow_links = follow_links
+        spec = handing(asked).to_spec(
+            directory,
+            target_size=(int(height), int(width)),
+            color_mode=color_mode,
+            classes=classes,
+            class_mode=class_mode,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed_of(seed),
+            follow_links=follow_links,
+            interpolation=interpolation,
+            keep_aspect_ratio=keep_aspect_ratio,
+        )
+        unlabelled = classes is not None and list(classes) == UNLABELLED
+        if subset is None:
+            spec.pop("splits", None)
+        elif unlabelled:
+            raise UnsupportedArgument("subset", "images without classes are for prediction, all of them", "leave it out")
+        split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
+        self._walk_over(asked, spec, split, shuffle=shuffle, seed=seed, saves=(save_to_dir, save_prefix, save_format))
+        self._list()
+
+    def _list(self) -> None:
+        """Say which files and classes there are."""
+        import numpy as np
+
+        self.filenames = [os.path.relpath(path, self.directory) for path in self.pipeline.files(self._split)]
+        labels = self.pipeline.labels(self._split)
+        names = UNLABELLED if labels is None else self.pipeline.class_names
+        self.class_indices = {name: i for i, name in enumerate(names)}
+        self.num_classes = len(names)
+        self.classes: Array = np.zeros(self.n, np.int32) if labels is None else labels.astype(np.int32)
+
+    @property
+    def labels(self) -> Array:
+        """The same as `classes`."""
+        return self.classes
+
+    @property
+    def filepaths(self) -> list[str]:
+        """The paths of the files of the subset."""
+        return [os.path.join(self.directory, name) for name in self.filenames]
+
+    def _arrays(self, batch: Any) -> Any:
+        if self.class_mode is None:
+            return batch
+        images, y = batch
+        if self.class_mode == "input":
+            return images, y
+        return images, (y if self.class_mode == "categorical" else y.reshape(-1)).astype(images.dtype)

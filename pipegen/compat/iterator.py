@@ -1,0 +1,275 @@
+"""What the iterators have in common: they walk a pipeline, and behave as those of Keras. Importing this imports TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Walk
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pipegen
+from pipegen.backend.derived import Explains
+from pipegen.compat.arguments import name_of
+from pipegen.compat.functions import with_function
+from pipegen.compat.generator import ImageDataGenerator
+from pipegen.compat.overrides import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, overridden
+from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.compat.saving import Saving
+from pipegen.compat.subsets import check_subset
+from pipegen.compat.whitening import with_matrix
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    from pipegen.compat.flows import Flows
+
+    Array = np.ndarray[Any, Any]
+
+
+class Iterator(Explains):
+    """Batches of a pipeline as NumPy arrays, without an end: the common base, for `isinstance`.
+
+    It is a dataset by type, since Keras' `fit` takes no other iterable that knows its length and starts anew; `len` is the number of
+    batches in an epoch. `iter(it)`, a `for` loop and each epoch of `fit` begin with the first batch of the epoch that has not been handed
+    over to its end; `next(it)` goes on from batch to batch and from epoch to epoch, until `reset`.
+
+    A class derived from one of the three kinds may override `__next__`, `next` or `__getitem__`: loops and `fit` then hand over what it
+    gives. What would change how a batch is made, such as `_get_batches_of_transformed_samples`, is refused, since nothing would call it.
+
+    Attributes:
+        pipeline: The `pipegen.Pipeline` that it walks.
+        image_data_generator: The generator.
+        n: How many images there are.
+        samples: The same.
+        batch_size: Images in a batch.
+        shuffle: As it was given; the validation subset is never shuffled.
+        seed: As it was given.
+        batch_index: Which batch of the epoch `next` gives next.
+        total_batches_seen: How many batches `next` has given.
+        image_shape: The shape of an image.
+        data_format: Where its channels stand.
+        dtype: The dtype of images; `float64` is computed as float32.
+        subset: As it was given, as are `save_to_dir`, `save_prefix` and `save_format`.
+
+    Raises:
+        TypeError: When it is made by itself: there is nothing that it would walk.
+    """
+
+    _numbered = False
+    """Whether the pipeline gives images with their rows."""
+
+    def __init__(self, n: int, batch_size: int, shuffle: bool, seed: int | None, **options: Any) -> None:
+        raise TypeError(
+            f"{type(self).__name__}: `Iterator` is the common base of NumpyArrayIterator, DirectoryIterator and DataFrameIterator; make "
+            "one of these, or derive a class that makes batches of its own from `keras.utils.PyDataset`"
+        )
+
+    def _ask(self, generator: Flows | None, subset: str | None, data_format: str | None, dtype: Any) -> ImageDataGenerator:
+        """Keep what was asked for; the result is the generator with the format and the dtype that were.
+
+        Raises:
+            TypeError: For another class's generator.
+            ValueError: For an unknown word, or a subset without a `validation_split`.
+            UnsupportedArgument: For a subclass whose methods nothing would call.
+        """
+        generator = ImageDataGenerator() if generator is None else generator
+        if not isinstance(generator, ImageDataGenerator):
+            kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
+            raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
+        check_overrides(self, Iterator, OF_AN_ITERATOR, "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`")
+        remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
+        check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
+        check_subset(generator, subset)
+        asked = generator._asked(data_format, dtype)
+        self.image_data_generator, self.subset = generator, subset
+        self.data_format, self.dtype = asked.data_format, asked.dtype
+        self._widens = name_of(asked.dtype) == "float64"
+        if self._widens:
+            asked.dtype = "float32"  # of what is computed
+        return asked
+
+    def _walk_over(
+        self,
+        asked: ImageDataGenerator,
+        spec: Mapping[str, Any],
+        split: str = "train",
+        *,
+        data: Mapping[str, object] | None = None,
+        shuffle: bool,
+        seed: int | None,
+        saves: tuple[Any, str, str],
+    ) -> None:
+        """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`."""
+        self.pipeline = pipe = pipegen.build(with_function(asked, with_matrix(self.image_data_generator, spec)), data=data)
+        self.batch_size = pipe.spec.model.batch.size
+        self.n = self.samples = pipe.num_examples(split)
+        self.seed = seed
+        self.batch_index = self.total_batches_seen = 0
+        self._split = split
+        self._walk: Walk[Any] | None = None
+        self._ahead: tuple[int, int, Walk[Any]] | None = None
+        self._pass = pipe[split]
+        self._pipegen_translate = self._pass._pipegen_translate
+        self.save_to_dir, self.save_prefix, self.save_format = saves
+        self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
+        super().__init__(self._pass._pipegen_numbered._variant_tensor)
+        self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
+        self.image_shape = tuple(_first(self._pass.element_spec).shape[1:])
+
+    # The batches of the pipeline, and what becomes of them
+
+    @cached_property
+    def dataset(self) -> tf.data.Dataset:
+        """The same batches as a `tf.data.Dataset` of one epoch a pass, which is the quickest for `fit`. Made when it is asked for."""
+        return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
+
+    def _finished(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        return self._complete(batches.map(_widened) if self._widens else batches)
+
+    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """What `fit` gets, from what the pipeline gives."""
+        return batches
+
+    def _arrays(self, batch: Any) -> Any:
+        """What `next` gives, from what the pipeline gives as arrays."""
+        raise NotImplementedError
+
+    def _handed_over(self, batch: Any) -> Any:
+        arrays = _numpy(batch, wide=self._widens)
+        if self._saving is not None:
+            self._saving.write(*(arrays if self._numbered else [_first(arrays)]))
+        return self._arrays(arrays)
+
+    # As a dataset
+
+    @property
+    def _variant_tensor(self) -> tf.Tensor:
+        return self._compiled()._variant_tensor
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pass]
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._compiled()._pipegen_source()
+
+    def _compiled(self) -> tf.data.Dataset:
+        """What TensorFlow reads.
+
+        Raises:
+            UnsupportedArgument: For a subclass that gives batches of its own.
+        """
+        name = self._given_by()
+        if name is not None:
+            why = f"TensorFlow reads the compiled batches, and would pass over that of {type(self).__name__}"
+            raise UnsupportedArgument(name, why, "map `.dataset`, or hand over a generator that yields the batches")
+        return self.dataset
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of a batch of `dataset`."""
+        import tensorflow as tf
+
+        return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._pass.element_spec)).element_spec
+
+    def cardinality(self) -> tf.Tensor:
+        """Batches in an epoch, int64."""
+        return self._pass.cardinality()
+
+    # As an iterator
+
+    def __len__(self) -> int:
+        return len(self._pass)
+
+    def __iter__(self) -> Walk[Any]:
+        import tensorflow as tf
+
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return self._endless() if self._given_by() is None else self._overridden()
+
+    def _endless(self) -> Walk[Any]:
+        while True:
+            for batch in self._pass:
+                yield self._handed_over(batch)
+
+    def _given_by(self) -> str | None:
+        """The method of a subclass that gives its batches."""
+        return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), None)
+
+    def _overridden(self) -> Walk[Any]:
+        """What a subclass gives, from the start of the open epoch."""
+        self.reset()
+        while self._given_by() != "__getitem__":
+            yield next(self)
+        while True:
+            for i in range(len(self)):
+                batch = self[i]
+                if i == len(self) - 1:  # nobody may ask for more
+                    self.on_epoch_end()
+                yield batch
+
+    def __next__(self) -> Any:
+        return self.next()
+
+    def next(self) -> Any:
+        """The next batch; the same as `next(it)`."""
+        if self._walk is None:
+            self._walk = self._endless()
+        batch = next(self._walk)
+        self.batch_index = (self.batch_index + 1) % len(self)
+        self.total_batches_seen += 1
+        return batch
+
+    def __getitem__(self, index: int) -> Any:
+        """A batch of the current epoch. One after the other is quick; each jump starts anew.
+
+        Raises:
+            ValueError: For a batch that there is not.
+        """
+        if not 0 <= index < len(self):
+            raise ValueError(f"there is no batch {index}: an epoch has {len(self)}, counted from 0")
+        epoch = self._epoch()
+        if self._ahead is None or self._ahead[:2] != (epoch, index):
+            self._ahead = (epoch, index, iter(self.pipeline.dataset(self._split, epoch=epoch, step=index)))
+        walk = self._ahead[2]
+        batch = next(walk)
+        self._ahead = (epoch, index + 1, walk)
+        return self._handed_over(batch)
+
+    def _epoch(self) -> int:
+        """The epoch that stands open."""
+        return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" else 0
+
+    def reset(self) -> None:
+        """Let `next` begin the epoch that stands open again."""
+        self._walk = self._ahead = None
+        self.batch_index = 0
+
+    def on_epoch_end(self) -> None:
+        """Go to the next epoch: another order, other draws."""
+        if self._split == "train":
+            self.pipeline._seek(self._epoch() + 1, 0)
+        self.reset()
+
+
+def _widened(*parts: Any) -> Any:
+    """A batch with its floats in float64."""
+    import tensorflow as tf
+
+    wide = tuple(tf.cast(part, tf.float64) if part.dtype.is_floating else part for part in parts)
+    return wide if len(wide) > 1 else wide[0]
+
+
+def _numpy(batch: Any, *, wide: bool) -> Any:
+    """A batch as arrays; `wide` gives floats as float64."""
+    import tensorflow as tf
+
+    return tf.nest.map_structure(lambda t: t.numpy().astype("float64") if wide and t.dtype.is_floating else t.numpy(), batch)
+
+
+def _first(spec: Any) -> Any:
+    """The spec of the images in that of a batch."""
+    while isinstance(spec, (tuple, list)):
+        spec = spec[0]
+    return spec

@@ -1,0 +1,162 @@
+"""The iterator over arrays. Importing this imports TensorFlow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.compat.iterator import Iterator
+from pipegen.compat.specs import rows_spec
+from pipegen.compat.subsets import rows_of, seed_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    from pipegen.compat.flows import Flows
+
+    Array = np.ndarray[Any, Any]
+
+
+class NumpyArrayIterator(Iterator):
+    """Batches from arrays.
+
+    Args:
+        x: Images as an array of 4 dimensions; or a pair of such an array and another one, or a list of arrays, which go along untouched.
+        y: Targets, one for each image: any array, or `None`.
+        image_data_generator: What happens to the images; `None` for a generator without arguments.
+        batch_size: Images in a batch; the last one may be smaller.
+        shuffle: A new order in every epoch; off by default, other than in `ImageDataGenerator.flow`.
+        sample_weight: A weight for each image; needs `y`.
+        seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
+        data_format: In place of the generator's.
+        save_to_dir: A folder for every image that is handed over.
+        save_prefix: What the names of those files begin with.
+        save_format: Their format.
+        subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
+        ignore_class_split: Accept that the subsets hold different targets.
+        dtype: In place of the generator's.
+
+    Attributes:
+        x: The images of the subset, channels last.
+        y: Their targets, or `None`.
+        sample_weight: Their weights, or `None`.
+        x_misc: The arrays that go along.
+
+    Raises:
+        ValueError: For arrays that do not belong together, or an unknown subset.
+        UnsupportedArgument: For an argument that no spec expresses.
+        SpecError: For images that pipegen cannot read, with what is wrong.
+    """
+
+    _numbered = True
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        image_data_generator: Flows | None,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        sample_weight: Any = None,
+        seed: int | None = None,
+        data_format: str | None = None,
+        save_to_dir: str | None = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        subset: str | None = None,
+        ignore_class_split: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        import numpy as np
+
+        asked = self._ask(image_data_generator, subset, data_format, dtype)
+        images, misc = _images(x)
+        _check_rows(len(images), misc, y, sample_weight)
+        rows = rows_of(asked, subset, len(images))
+        if subset is not None and y is not None and not ignore_class_split:
+            _check_targets(np.asarray(y), rows)
+        part = slice(rows.start, rows.stop)
+        self.x = kept = _as_last(images[part], self.data_format)
+        if not len(kept):
+            raise ValueError(f"there are no images in the subset {subset!r} of {len(images)}")
+        self.x_misc = [array[part] for array in misc]
+        self.y = None if y is None else np.asarray(y)[part]
+        self.sample_weight = None if sample_weight is None else np.asarray(sample_weight)[part]
+        batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
+        spec = rows_spec(asked, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation")
+        data = {"image": kept, "row": np.arange(len(kept))}
+        self._walk_over(asked, spec, data=data, shuffle=shuffle, seed=seed, saves=(save_to_dir, save_prefix, save_format))
+
+    def _beside(self) -> list[Array]:
+        """The arrays whose rows join the images, those of `x` first."""
+        return [*self.x_misc, *(a for a in (self.y, self.sample_weight) if a is not None)]
+
+    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        import tensorflow as tf
+
+        tables = [tf.constant(a) for a in self._beside()]
+        return batches.map(lambda images, rows: self._packed(images, [tf.gather(t, rows) for t in tables]))
+
+    def _arrays(self, batch: Any) -> Any:
+        images, rows = batch
+        return self._packed(images, [a[rows] for a in self._beside()], listed=True)
+
+    def _packed(self, images: Any, found: list[Any], *, listed: bool = False) -> Any:
+        """`x`, `(x, y)` or `(x, y, sample_weight)`; several inputs as a list, for `tf.data`, which would stack that, as a tuple."""
+        count = len(self.x_misc)
+        inputs = [images, *found[:count]]
+        x: Any = images if count == 0 else inputs if listed else tuple(inputs)
+        return (x, *found[count:]) if len(found) > count else x
+
+
+def _images(x: Any) -> tuple[Array, list[Array]]:
+    """The images, and the arrays that go along."""
+    import numpy as np
+
+    misc: list[Array] = []
+    if isinstance(x, (tuple, list)):
+        if len(x) != 2:
+            message = f"`x` is an array, or a pair of the images and what goes along, got {len(x)} things"
+            raise ValueError(f"{message}; stack a list of images with `np.stack`")
+        misc = [np.asarray(m) for m in (x[1] if isinstance(x[1], list) else [x[1]])]
+        x = x[0]
+    images = np.asarray(x)
+    if images.ndim != 4:
+        raise ValueError(f"images are an array of 4 dimensions, got the shape {images.shape}")
+    return images, misc
+
+
+def _check_rows(count: int, misc: list[Array], y: Any, sample_weight: Any) -> None:
+    """Whether everything has a row for each image; the messages begin as those of Keras do, which programs look for."""
+    if sample_weight is not None and y is None:
+        raise ValueError("`sample_weight` weighs the loss, which needs targets: give `y`")
+    beside = [
+        *(("All of the arrays in `x`", "an array that goes along", array) for array in misc),
+        ("`x` (images tensor) and `y` (labels)", "`y`", y),
+        ("`x` (images tensor) and `sample_weight`", "`sample_weight`", sample_weight),
+    ]
+    for which, name, array in beside:
+        if array is not None and len(array) != count:
+            raise ValueError(f"{which} have one row for each image: there are {count} images, and {name} has {len(array)} rows")
+
+
+def _check_targets(y: Array, rows: range) -> None:
+    """Whether both subsets hold the same targets."""
+    import numpy as np
+
+    inside, outside = y[rows.start : rows.stop], np.concatenate([y[: rows.start], y[rows.stop :]])
+    if not np.array_equal(np.unique(inside), np.unique(outside)):
+        found = "Training and validation subsets have different number of classes after the split, or other ones"
+        raise ValueError(f"{found}: the first rows are validation; shuffle the arrays first, or pass `ignore_class_split=True`")
+
+
+def _as_last(images: Array, data_format: str) -> Array:
+    """The images with their channels last, of a dtype that pipegen reads; a view where that is possible."""
+    import numpy as np
+
+    if data_format == "channels_first":
+        images = np.moveaxis(images, 1, -1)
+    if images.dtype.kind not in "biu" or images.dtype in (np.uint8, np.uint16):
+        return images
+    bytes_do = images.size > 0 and images.min() >= 0 and images.max() <= 255
+    return images.astype(np.uint8 if bytes_do else np.float32)
