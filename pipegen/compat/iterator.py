@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pipegen
+from pipegen.backend.buffers import Buffers
 from pipegen.backend.derived import Explains
 from pipegen.compat.arguments import name_of
 from pipegen.compat.functions import with_function
@@ -19,12 +20,9 @@ from pipegen.compat.subsets import check_subset
 from pipegen.compat.whitening import with_matrix
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
     from pipegen.compat.flows import Flows
-
-    Array = np.ndarray[Any, Any]
 
 
 class Iterator(Explains):
@@ -109,6 +107,7 @@ class Iterator(Explains):
         self._split = split
         self._walk: Walk[Any] | None = None
         self._ahead: tuple[int, int, Walk[Any]] | None = None
+        self._buffers = Buffers()
         self._pass = pipe[split]
         self._pipegen_translate = self._pass._pipegen_translate
         self.save_to_dir, self.save_prefix, self.save_format = saves
@@ -136,7 +135,9 @@ class Iterator(Explains):
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:
-        arrays = _numpy(batch, wide=self._widens)
+        import tensorflow as tf
+
+        arrays = tf.nest.map_structure(lambda t: self._buffers.copy(t, "float64" if self._widens and t.dtype.is_floating else None), batch)
         if self._saving is not None:
             self._saving.write(*(arrays if self._numbered else [_first(arrays)]))
         return self._arrays(arrays)
@@ -259,13 +260,6 @@ def _widened(*parts: Any) -> Any:
 
     wide = tuple(tf.cast(part, tf.float64) if part.dtype.is_floating else part for part in parts)
     return wide if len(wide) > 1 else wide[0]
-
-
-def _numpy(batch: Any, *, wide: bool) -> Any:
-    """A batch as arrays; `wide` gives floats as float64."""
-    import tensorflow as tf
-
-    return tf.nest.map_structure(lambda t: t.numpy().astype("float64") if wide and t.dtype.is_floating else t.numpy(), batch)
 
 
 def _first(spec: Any) -> Any:
