@@ -45,11 +45,18 @@ def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
             of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
             found.update(["*"] if node.attr == "__dict__" else [] if of_self else [node.attr])
-        elif (isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and _is_names(node.value)) or (isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)):
-            found.add("*")
         elif isinstance(node, ast.Call):
             found.update(_set_by_call(node))
+        elif _lets_names_change(node):
+            found.add("*")
     return frozenset(found)
+
+
+def _lets_names_change(node: ast.AST) -> bool:
+    """Whether a node changes an object's own dict of attributes, or gives it a name by which other code may."""
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and _is_names(node.value)
+    return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)
 
 
 def _set_by_call(call: ast.Call) -> list[str]:

@@ -222,11 +222,12 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
     given = [plain(v) for v in values]
     if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
-        if all(isinstance(g, (str, int)) for g in given) and "{:" not in text and "!" not in text and "{0:" not in text:
-            try:
+        plainly = "{:" not in text and "!" not in text and "{0:" not in text
+        try:
+            if plainly and all(isinstance(g, (str, int)) for g in given):
                 return derived(text.format(*given), owner, *values)
-            except (ValueError, IndexError, KeyError, AttributeError):
-                pass
+        except (ValueError, IndexError, KeyError, AttributeError):
+            pass
     if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
         return derived(KnownPath(join(text, *given)), owner, *values)
     if isinstance(owner, Unknown) and owner.line:

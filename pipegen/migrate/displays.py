@@ -37,7 +37,7 @@ def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Di
     for flow in () if group.masks else group.parts.values():
         node = flow.frame.scope.node
         if isinstance(node, COMPREHENSIONS) and flow.frame.parent is not None and id(node) not in displays:
-            display = _display(found, cast("Comprehension", node), flow)
+            display = _display(found, node, flow)
             if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
                 displays[id(node)] = display
     return list(displays.values())

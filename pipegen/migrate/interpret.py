@@ -13,7 +13,6 @@ from pipegen.migrate.unrolling import makes_several, rounds
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, plain
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
-_INNER = (ast.Lambda, *COMPREHENSIONS)
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
 """Expressions that an iterator or a generator can be."""
 _MOST_FRAMES = 500
@@ -188,32 +187,34 @@ class _Walker:
             return
         if isinstance(node, ast.expr):
             self._expression(node, frame, above)
-        if isinstance(node, COMPREHENSIONS) or (isinstance(node, ast.For) and makes_several(node, self.calls)):
-            frames = rounds(self.values, node, frame)
-            if frames is not None:
-                self._unrolled(node, frame, frames, above)
-                return
-        inside = frame
-        if isinstance(node, _INNER):
-            inside = self.values.frame(node, frame, {})
+        if isinstance(node, COMPREHENSIONS):
+            self._comprehension(node, frame, (*above[-3:], node))
+            return
+        frames = rounds(self.values, node, frame) if isinstance(node, ast.For) and makes_several(node, self.calls) else None
+        if isinstance(node, ast.For) and frames is not None:
+            self._loop(node, frame, frames, (*above[-3:], node))
+            return
+        inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
         for child in ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
 
-    def _unrolled(self, node: Comprehension | ast.For, frame: Frame, frames: list[Frame], above: tuple[ast.AST, ...]) -> None:
-        """Walk through a comprehension or a loop once for each round."""
-        outer = (*above[-3:], node)
-        if isinstance(node, ast.For):
-            self.visit(node.iter, frame, outer)
-            for inner in frames:
-                for statement in node.body:
-                    self.visit(statement, inner, outer)
-            for statement in node.orelse:
-                self.visit(statement, frame, outer)
-            return
-        self.visit(node.generators[0].iter, frame, (*outer[-3:], node.generators[0]))
-        for inner in frames:
+    def _loop(self, node: ast.For, frame: Frame, frames: list[Frame], above: tuple[ast.AST, ...]) -> None:
+        """Walk through a loop once for each round."""
+        self.visit(node.iter, frame, above)
+        for statement, inner in (*((s, f) for f in frames for s in node.body), *((s, frame) for s in node.orelse)):
+            self.visit(statement, inner, above)
+
+    def _comprehension(self, node: Comprehension, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+        """Walk through a comprehension once for each round, or once where they are not known."""
+        first, *others = node.generators
+        self.visit(first.iter, frame, (*above[-3:], first))
+        frames = rounds(self.values, node, frame)
+        for inner in frames if frames is not None else [self.values.frame(node, frame, {})]:
             for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
-                self.visit(part, inner, outer)
+                self.visit(part, inner, above)
+            for generator in node.generators:
+                for part in (*generator.ifs, *([generator.iter] if generator in others else [])):
+                    self.visit(part, inner, (*above[-3:], generator))
 
     def _expression(self, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         if not isinstance(node, _OBJECTS) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):

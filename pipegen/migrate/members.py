@@ -93,9 +93,9 @@ def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) ->
     """What the constructor of an object assigns to an attribute, or its class."""
     definition = cast("ast.ClassDef", owner.of.node)
     found = evaluator.assignments(definition).get(name, [])
+    if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
+        return Unknown(f"`.{name}` is assigned by a class that `{definition.name}` is derived from", line)
     if not found:
-        if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
-            return Unknown(f"`.{name}` is assigned by a class that `{definition.name}` is derived from", line)
         value = of_class(evaluator, owner.of, name, line)
         return Unknown(f"`.{name}` is a method", line) if isinstance(value, Local) else value
     if len(found) > 1 or found[0].value is None or not _by_constructor(found[0]) or owner.made is None:
@@ -136,8 +136,9 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     home = found[0].method
     above = _classes_above(evaluator, Local(definition, cast("Frame", inner.parent)))
     bound = {b.id for d in above for b in ast.walk(d) if isinstance(b, ast.Name)}
-    inherited = name in bound or any(name in evaluator.assignments(d) for d in above)
-    if (inherited or name in inner.scope.bindings) and (not _by_constructor(found[0]) or frame.scope.node is home):
+    if any(name in evaluator.assignments(d) for d in above):
+        return Unknown(f"`self.{name}` is assigned by a class that `{definition.name}` is derived from, too", line)
+    if (name in bound or name in inner.scope.bindings) and (not _by_constructor(found[0]) or frame.scope.node is home):
         return Unknown(f"`self.{name}` has a value in the class, and another in `{home.name}`", line)
     own = frame if frame.scope.node is home else evaluator.frame(home, inner, {})
     return evaluator.value(found[0].value, own)

@@ -58,7 +58,7 @@ class Outside:
     def _option(self, name: str, line: int, fixed: bool) -> Value:
         self._scan()
         found = self._options.get(name, [])
-        if "*" in self._reset or name in self._reset:
+        if "*" in self._reset or name in self._reset or self.evaluator.is_assigned("default"):
             return Unknown(f"the default of `{name}` is set in a way that is not followed", line)
         return self._agreed([self._default(declared, name, fixed) for declared in found], name, line)
 
@@ -181,7 +181,8 @@ class Outside:
             named = plain(self.evaluator.value(given["dest"], frame))
             self._reset.update(() if isinstance(named, str) else ("*",))
             return named if isinstance(named, str) else "*"
-        first: str = next((n for n in names if n.startswith("--")), names[0])
+        texts = [n for n in names if isinstance(n, str)]
+        first = next((n for n in texts if n.startswith("--")), texts[0])
         return first.lstrip("-").replace("-", "_") if first.startswith("-") else first
 
 

@@ -33,7 +33,8 @@ def edit_pair(edits: UseEdits, zipped: Zipped) -> None:
                 edits.edit(use)
             elif use.kind == "len":
                 text.replace(use.node, split)
-    for pair_use in (u for u in edits.found.pair_uses if u.pair is zipped):
+    uses = [u for u in edits.found.pair_uses if u.pair is zipped]
+    for pair_use in sorted(uses, key=lambda u: u.kind == "model"):  # last, since their arguments take in what was edited
         _edit_use(edits, pair_use, split)
 
 
@@ -43,8 +44,12 @@ def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
     if use.kind == "model":
         call = next(c for c in edits.found.calls if c.node is use.outer)
         edit_model_call(edits.edits, call, edits.findings, {})
+    elif isinstance(whole, ast.GeneratorExp):
+        around = (n for n in ast.walk(edits.edits.tree) if isinstance(n, ast.Call) and whole in n.args)
+        shares = any(end(call.func) == start(whole) for call in around)  # its brackets are those of the call
+        edits.edits.replace(whole, f"({given})" if shares else given)
     elif whole is not None:
-        edits.edits.replace(whole, given if isinstance(whole, ast.GeneratorExp) else f"return {given}")
+        edits.edits.replace(whole, f"return {given}")
     else:
         message = "a loop over the pairs never ended by itself; over the dataset it is one pass"
         edits.findings.add("PG622", use.line, message)
@@ -109,11 +114,13 @@ def _is_taken_out(found: Collected, flow: Flow, zipped: Zipped) -> bool:
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     used = {id(u.node) for u in found.uses_of(flow)}
     scope = of_function(frame).scope.node
+    whole = found.evaluator.module.scope.node
+    same: list[ast.Name | ast.Attribute]
     if isinstance(target, ast.Name):
-        reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
+        same = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id]
     elif isinstance(target, ast.Attribute):
-        whole = found.evaluator.module.scope.node
-        reads = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr and isinstance(n.ctx, ast.Load)]
+        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
     else:
         return False
+    reads = [n for n in same if isinstance(n.ctx, ast.Load)]
     return all(id(n) in used for n in reads)

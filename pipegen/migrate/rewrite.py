@@ -113,7 +113,8 @@ class Rewriter:
         """A comprehension that makes iterators becomes what it makes, written out."""
         texts = [self._fresh(pipe, _split_name(group, group.split_of(flow)), flow) for flow in display.flows]
         if display.keys is not None:
-            text = "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {text}" for key, text in zip(display.keys, texts, strict=True)) + "}"
+            keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
+            text = "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
         else:
             text = f"[{', '.join(texts)}]"
         self.edits.replace(display.node, text)

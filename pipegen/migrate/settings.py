@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 def report_settings(group: Group, params: tuple[str, ...], findings: Findings) -> None:
     """Say of each argument that may be another at run time what its default is, and where the spec has it."""
-    told: set[tuple[str, tuple[str, ...]]] = set()
+    told: set[tuple[str, ...]] = set()
     things: dict[int, Flow | Generator] = {id(f): f for f in group.flows}
     things.update({id(f.generator): f.generator for f in group.flows if isinstance(f.generator, Generator)})
     for thing in things.values():
         for name, argument in thing.args.items():
             origins = origins_of(argument.value)
-            if not origins or (name, origins) in told:
-                continue
-            told.add((name, origins))
             here = params_of(group, thing, name, params) if isinstance(thing, Flow) else []
+            key = (name, *origins, *(here if name in ("directory", "dataframe") else ()))
+            if not origins or key in told:
+                continue
+            told.add(key)
             message = f"`{name}` is {_shown(argument.value)} unless {' or '.join(origins)} says otherwise"
             help_ = "the spec has this value: put another there where the code is run with another"
             if here:

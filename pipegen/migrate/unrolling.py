@@ -110,8 +110,8 @@ def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] 
         if not isinstance(owner, Map):
             return None
         pairs: Iterator[tuple[str, Value]] = iter(owner.items.items())
-        kinds = {"items": lambda k, v: Seq((Const(k), v)), "keys": lambda k, _: Const(k), "values": lambda _, v: v}
-        return [kinds[node.func.attr](key, value) for key, value in pairs]
+        kind = node.func.attr
+        return [Const(key) if kind == "keys" else value if kind == "values" else Seq((Const(key), value)) for key, value in pairs]
     name = getattr(evaluator.value(node.func, frame), "name", "")
     if name == "builtins.enumerate" and len(node.args) == 1:
         inner = _items(evaluator, node.args[0], frame)

@@ -1,4 +1,4 @@
-"""What the command line, flags and the environment may change: defaults are followed, said, and handed over; what is not sure is not known."""
+"""What the command line, flags and the environment may change is followed, said, and handed over; what is not sure is not known."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def codes(result: Migration) -> set[str]:
         f"{PARSER}p.add_argument('-s', dest='side', default=48)\nargs = p.parse_args()\nSIZE = args.side * 2",
         f"{PARSER}p.add_argument('size', nargs='?', type=int, default=96)\nSIZE = p.parse_args().size",
         f"{PARSER}p.add_argument('--sizes', nargs='+', default=[96, 32])\nSIZE = p.parse_args().sizes[0]",
-        f"{PARSER}g = p.add_argument_group('g')\ng.add_argument('--size', default=96)\nargs, rest = p.parse_known_args()\nSIZE = args.size",
+        f"{PARSER}g = p.add_argument_group('g')\ng.add_argument('--s', default=96)\nargs, rest = p.parse_known_args()\nSIZE = args.s",
         f"{PARSER}p.add_argument('--size', default=96)\nargs = vars(p.parse_args())\nSIZE = args['size']",
         f"{PARSER}p.add_argument('--size', default=96)\nargs = p.parse_args()\nprint(vars(args))\nSIZE = args.size",
         f"{PARSER}p.add_argument('--size', default=96)\ndef f(a):\n    return a.size\nSIZE = f(p.parse_args())",
-        "def parse():\n    p = argparse.ArgumentParser()\n    p.add_argument('--size', default=96)\n    return p.parse_args()\nSIZE = parse().size",
+        "def f():\n    p = argparse.ArgumentParser()\n    p.add_argument('-s', default=96)\n    return p.parse_args()\nSIZE = f().s",
         "SIZE = int(os.environ.get('SIZE', 96))",
         "os.environ['OTHER'] = '3'\nSIZE = int(os.getenv('SIZE', '96'))",
         "from absl import flags\nflags.DEFINE_integer('size', 96, 'side')\nFLAGS = flags.FLAGS\nSIZE = FLAGS.size",
@@ -72,7 +72,8 @@ def test_defaults_are_followed_and_handed_over(code: str) -> None:
         f"{PARSER}p.add_argument('--size', default=96)\np.set_defaults(**other)\nSIZE = p.parse_args().size",
         f"{PARSER}p.add_argument('--size', default=96)\nSIZE = p.parse_args(['--size', '32']).size",
         f"{PARSER}p.add_argument('--size', default=96)\nq.add_argument('--size', default=32)\nSIZE = p.parse_args().size",
-        f"{PARSER}for n in names:\n    p.add_argument('--' + n, default=3)\np.add_argument('--size', default=96)\nSIZE = p.parse_args().size",
+        f"{PARSER}for n in names:\n    p.add_argument('--' + n)\np.add_argument('--size', default=96)\nSIZE = p.parse_args().size",
+        f"{PARSER}a = p.add_argument('--size', default=96)\na.default = 3\nSIZE = p.parse_args().size",
         f"{PARSER}p.add_argument('--big', action='store_true')\nSIZE = 96 if p.parse_args().big else 32",
         f"{PARSER}p.add_argument('--size', default=argparse.SUPPRESS)\nSIZE = p.parse_args().size",
         "p = argparse.ArgumentParser(argument_default=3)\np.add_argument('--size', default=96)\nSIZE = p.parse_args().size",
@@ -82,7 +83,7 @@ def test_defaults_are_followed_and_handed_over(code: str) -> None:
         "os.environ.update(other)\nSIZE = int(os.environ.get('SIZE', 96))",
         "from absl import flags\nflags.DEFINE_integer('size', None, 'side')\nSIZE = flags.FLAGS.size",
         "from absl import flags\nflags.DEFINE_integer('size', 96, 'side')\nflags.FLAGS.size = 3\nSIZE = flags.FLAGS.size",
-        "from absl import flags\nflags.DEFINE_integer('size', 96, 'side')\nflags.set_default(flags.FLAGS['size'], 3)\nSIZE = flags.FLAGS.size",
+        "from absl import flags\nflags.DEFINE_integer('s', 96, 'side')\nflags.set_default(flags.FLAGS['s'], 3)\nSIZE = flags.FLAGS.s",
     ],
 )
 def test_what_may_be_something_else_is_not_known(code: str) -> None:
@@ -101,7 +102,7 @@ def test_a_command_line_without_words_is_certain() -> None:
     [
         "class C:\n    size = 96\nSIZE = C().size",
         "class C:\n    def __init__(self, size=96):\n        self.size = size\nSIZE = C().size",
-        "class C:\n    def __init__(self, size, half=1):\n        self.half = size // 2\n        self.size = self.half * 2\nSIZE = C(96, half=3).size",
+        "class C:\n    def __init__(self, size, n=1):\n        self.n = size // 2\n        self.size = self.n * 2\nSIZE = C(96, n=3).size",
         "class A:\n    size = 96\nclass C(A):\n    pass\nSIZE = C.size",
         "class A:\n    size = 96\nclass C(A):\n    def __init__(self):\n        self.x = 1\nSIZE = C().size",
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass C:\n    a: int\n    size: int = 96\nSIZE = C(1).size",
@@ -129,7 +130,9 @@ def test_objects_and_comprehensions_are_followed(code: str) -> None:
         "class C(Other):\n    size = 96\nSIZE = C().size",
         "SIZE = 96\nclass C(Other):\n    pass\nSIZE = C.SIZE",
         "class C:\n    @property\n    def size(self):\n        return 96\nSIZE = C().size",
-        "from dataclasses import dataclass\n@dataclass\nclass C:\n    size: int = 96\n    def __post_init__(self):\n        self.size = 3\nSIZE = C().size",
+        "import dataclasses as d\n@d.dataclass\nclass C:\n    s: int = 96\n    def __post_init__(self):\n        self.s = 3\nSIZE = C().s",
+        "class A:\n    def __init__(self):\n        self.s = 3\nclass C(A):\n    def __init__(self):\n        self.s = 96\n"
+        "        super().__init__()\nSIZE = C().s",
         "from dataclasses import dataclass\n@dataclass\nclass C:\n    size: int = 96\nc = C()\nc.size += 1\nSIZE = c.size",
         "import types\nc = types.SimpleNamespace(size=96)\nc.__dict__['size'] = 3\nSIZE = c.size",
         "SIZE = [s for s in (96, 3) if s != x][0]",
