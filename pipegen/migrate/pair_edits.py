@@ -9,10 +9,11 @@ from pipegen.migrate.homes import of_function
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.scopes import end, flattened, start
 from pipegen.migrate.unrolling import hands_on, passing_loop
-from pipegen.migrate.uses import UseEdits, access
+from pipegen.migrate.uses import UseEdits, access, is_dropped
+from pipegen.migrate.values import Unknown, certain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.interpret import Collected, PairUse
+    from pipegen.migrate.interpret import Collected, PairUse, Use
     from pipegen.migrate.values import Flow, Zipped
 
 _COUNTS = ("samples", "n", "batch_size", "target_size")
@@ -76,7 +77,7 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
     if len([p for p in found.pairs if p.node is zipped.node]) > 1:
         return "one line joins several of the iterators"
     for flow in zipped.flows:
-        odd = next((u for u in found.uses_of(flow) if u.outer is not zipped.node and not _counts(u.kind, u.name)), None)
+        odd = next((u for u in found.uses_of(flow) if u.outer is not zipped.node and not _counts(found, u)), None)
         if odd is not None:
             return f"an iterator of its pairs is used alone in line {odd.line}"
         if not _is_taken_out(found, flow, zipped):
@@ -88,8 +89,12 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
     return problem
 
 
-def _counts(kind: str, name: str) -> bool:
-    return kind == "len" or (kind == "member" and name in _COUNTS)
+def _counts(found: Collected, use: Use) -> bool:
+    """Whether a use of one of the two only asks how many there are, and can be edited."""
+    if use.kind == "len" or is_dropped(found, use):
+        return True
+    given = use.flow.argument(use.name)
+    return use.kind == "member" and use.name in _COUNTS and (given is None or not isinstance(certain(given), Unknown))
 
 
 def _of_use(found: Collected, use: PairUse) -> str:
@@ -99,8 +104,9 @@ def _of_use(found: Collected, use: PairUse) -> str:
         return ""
     if use.kind != "loop":
         return f"the pairs are used in line {use.line} in a way that is not followed"
-    yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(use.frame.scope.node))
-    in_place = isinstance(use.outer, ast.For) and not (yields and use.frame.parent is not None)
+    frame = of_function(use.frame)
+    yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(frame.scope.node))
+    in_place = isinstance(use.outer, ast.For) and not (yields and frame.parent is not None)
     return "" if in_place else f"the pairs are changed or chosen by code in line {use.line}, before the model gets them"
 
 

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.model_calls import edit_model_call
+from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.values import Unknown, certain
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class UseEdits:
                 self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
         elif use.name in ("batch_size", "target_size") and literal is not None and not stored:
             self.edits.replace(use.outer, repr(literal))
-        else:
+        elif not is_dropped(self.found, use):
             self.findings.add(
                 "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
             )
@@ -137,6 +137,12 @@ class UseEdits:
             return
         message = "`.filenames` are relative to the folder, and pipegen gives whole paths"
         self.findings.add("PG615", use.line, message, f"take `[os.path.relpath(f, FOLDER) for f in {files}]`, or the paths as they are")
+
+
+def is_dropped(found: Collected, use: Use) -> bool:
+    """Whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
+    edited = {id(u.outer) for u in (*found.uses, *found.pair_uses) if u.kind == "model"}
+    return any(id(call.node) in edited and drops(call, use.node) for call in found.calls)
 
 
 def goes_on(found: Collected, flow: Flow) -> bool:
