@@ -12,7 +12,7 @@ from pipegen.migrate.values import Unknown, certain
 if TYPE_CHECKING:
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.interpret import Collected, Use
+    from pipegen.migrate.interpret import Collected, PairUse, Use
     from pipegen.migrate.values import Flow
 
 _MEMBERS = {
@@ -141,7 +141,8 @@ class UseEdits:
 
 def is_dropped(found: Collected, use: Use) -> bool:
     """Whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
-    edited = {id(u.outer) for u in (*found.uses, *found.pair_uses) if u.kind == "model"}
+    uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
+    edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, use.node) for call in found.calls)
 
 
