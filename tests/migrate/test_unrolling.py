@@ -31,7 +31,7 @@ def folders(code: str) -> list[str]:
         ("for d in ('a', 'b'):\n    for s in ('x', 'y'):\n        it = g.flow_from_directory(d + s)\n", ["ax", "ay", "bx", "by"]),
         ("for i, d in enumerate(['a', 'b']):\n    it = g.flow_from_directory(f'{i}/{d}')\n", ["0/a", "1/b"]),
         (
-            "def mk(d, n=3):\n    return g.flow_from_directory(d, (n, n))\nfor d, n in {'a': 1}.items():\n    mk(d, n)\n",
+            "def mk(d, n=3):\n    return g.flow_from_directory(d, (n, n))\nfor d, n in {'a': 1, 'b': 2}.items():\n    mk(d, n)\n",
             ["a 1", "b 2"],
         ),
         ("[g.flow_from_directory(d, (n, n)) for d, n in zip(('a', 'b'), (8, 9))]\n", ["a 8", "b 9"]),
