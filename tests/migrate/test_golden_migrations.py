@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -36,7 +37,9 @@ def notebook(text: str) -> str:
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
 
 
+@cache
 def migration(path: Path) -> Migration:
+    """What a case is migrated to, once for all tests."""
     kind, code = _FENCE.findall(path.read_text(encoding="utf-8"))[0]
     if kind == "notebook":
         return migrate_code(parse_code(f"{path.stem}.ipynb", notebook(code).encode()))
