@@ -79,10 +79,9 @@ class BuildCall:
     def _params(self) -> str:
         """What is known at run time alone, or may be another then, where its expression gives the same here."""
         given: dict[str, str] = {}
-        for flow in self.written.group.flows:
-            if flow not in self.left_out:
-                for name, text in (*self._paths(flow), *self._numbers(flow)):
-                    given.setdefault(name, text)
+        flows = [flow for flow in self.written.group.flows if flow not in self.left_out]
+        for name, text in (*(p for f in flows for p in self._paths(f)), *(n for f in flows for n in self._numbers(f))):
+            given.setdefault(name, text)
         self._report_lost(given)
         return ", params={" + ", ".join(f'"{name}": {text}' for name, text in given.items()) + "}" if given else ""
 
