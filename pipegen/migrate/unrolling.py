@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain
+from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,8 @@ def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | 
     value = evaluator.value(node, frame)
     if isinstance(value, Map):
         return [Const(key) for key in value.items]
-    return list(value.items) if isinstance(value, Seq) else None
+    as_many = isinstance(node, (ast.Tuple, ast.List)) or not origins_of(value)  # an option may have more values than its default
+    return list(value.items) if isinstance(value, Seq) and as_many else None
 
 
 def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] | None:

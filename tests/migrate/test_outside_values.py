@@ -77,6 +77,7 @@ def test_defaults_are_followed_and_handed_over(code: str) -> None:
         f"{PARSER}p.add_argument('--big', action='store_true')\nSIZE = 96 if p.parse_args().big else 32",
         f"{PARSER}p.add_argument('--size', default=argparse.SUPPRESS)\nSIZE = p.parse_args().size",
         "p = argparse.ArgumentParser(argument_default=3)\np.add_argument('--size', default=96)\nSIZE = p.parse_args().size",
+        f"{PARSER}p.add_argument('--sizes', nargs='+', default=[96, 3])\nSIZE = [s for s in p.parse_args().sizes][0]",
         "SIZE = int(os.environ['SIZE'])",
         "os.environ['SIZE'] = '32'\nSIZE = int(os.environ.get('SIZE', 96))",
         "os.environ.setdefault('SIZE', '32')\nSIZE = int(os.environ.get('SIZE', 96))",
