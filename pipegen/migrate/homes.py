@@ -64,3 +64,19 @@ def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt) -
         if (bindings and around is not of_function(frame)) or any(b.after[0] >= home.lineno for b in bindings):
             return False
     return True
+
+
+def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
+    """Whether other code reads the variable that a statement assigns, than the nodes with these ids."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    whole = evaluator.module.scope.node
+    same: list[ast.Name | ast.Attribute]
+    if isinstance(target, ast.Name):
+        around = whole if target.id in frame.scope.module_names else of_function(frame).scope.node
+        same = [n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == target.id]
+    elif isinstance(target, ast.Attribute):
+        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
+    else:
+        return True
+    augmented = {id(n.target) for n in ast.walk(whole) if isinstance(n, ast.AugAssign)}
+    return any(id(n) not in known and (not isinstance(n.ctx, ast.Store) or id(n) in augmented) for n in same)

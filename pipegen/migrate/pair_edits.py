@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.homes import of_function
+from pipegen.migrate.homes import is_read_elsewhere, of_function
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.scopes import end, flattened, start
 from pipegen.migrate.unrolling import hands_on, passing_loop
@@ -117,16 +117,4 @@ def _is_taken_out(found: Collected, flow: Flow, zipped: Zipped) -> bool:
     if id(flow) not in found.statements:
         return False
     statement, frame = found.statements[id(flow)]
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    used = {id(u.node) for u in found.uses_of(flow)}
-    scope = of_function(frame).scope.node
-    whole = found.evaluator.module.scope.node
-    same: list[ast.Name | ast.Attribute]
-    if isinstance(target, ast.Name):
-        same = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id]
-    elif isinstance(target, ast.Attribute):
-        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
-    else:
-        return False
-    reads = [n for n in same if isinstance(n.ctx, ast.Load)]
-    return all(id(n) in used for n in reads)
+    return not is_read_elsewhere(found.evaluator, statement, frame, frozenset(id(u.node) for u in found.uses_of(flow)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from pipegen.migrate.build_call import BuildCall, hint
 from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.edits import Edits
-from pipegen.migrate.homes import home_of
+from pipegen.migrate.homes import home_of, is_read_elsewhere
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.refusals import Refusals
@@ -148,11 +148,15 @@ class Rewriter:
             return
         if id(generator) not in self.found.statements or id(generator.node) in self.found.shared:
             return
-        self.edits.delete(self.found.statements[id(generator)][0])
         calls = [call for owner, call in self.found.fits if owner is generator]
-        for statement in ast.walk(self.edits.tree):
-            if isinstance(statement, ast.Expr) and statement.value in calls:
-                self.edits.delete(statement)
+        statement, frame = self.found.statements[id(generator)]
+        known = frozenset(id(c.func.value) for c in (*calls, *(f.node for f in flows)) if isinstance(c.func, ast.Attribute))
+        if is_read_elsewhere(self.found.evaluator, statement, frame, known):
+            return
+        self.edits.delete(statement)
+        for expression in ast.walk(self.edits.tree):
+            if isinstance(expression, ast.Expr) and expression.value in calls:
+                self.edits.delete(expression)
 
 
 def _split_name(group: Group, split: str) -> str:
