@@ -7,7 +7,7 @@ import operator
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.values import Const, Map, Seq, Unknown, Value, plain
+from pipegen.migrate.values import Map, Seq, Unknown, Value, derived, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
         if isinstance(side, Unknown):
             return side if side.line else Unknown("it is computed at run time", line)
     if isinstance(op, ast.Div) and isinstance(a, KnownPath) and isinstance(b, str):
-        return Const(KnownPath(join(a, b)))
+        return derived(KnownPath(join(a, b)), left, right)
     if type(op) not in _OPERATORS or not _small(op, a, b):
         return Unknown("it is computed at run time", line)
     try:
@@ -49,7 +49,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
     except (ArithmeticError, TypeError, ValueError, KeyError, IndexError):
         return Unknown("the expression has no value", line)
     if isinstance(result, (int, float)) or (isinstance(result, str) and len(result) <= _LONGEST):
-        return Const(result)
+        return derived(result, left, right)
     return Unknown("it is computed at run time", line)
 
 
@@ -70,9 +70,9 @@ def negate(op: ast.unaryop, value: Value, line: int) -> Value:
     if isinstance(a, Unknown):
         return a if a.line else Unknown("it is computed at run time", line)
     if isinstance(op, ast.Not):
-        return Const(not a)
+        return derived(not a, value)
     if isinstance(a, (int, float)) and isinstance(op, (ast.USub, ast.UAdd)):
-        return Const(-a if isinstance(op, ast.USub) else a)
+        return derived(-a if isinstance(op, ast.USub) else a, value)
     return Unknown("it is computed at run time", line)
 
 

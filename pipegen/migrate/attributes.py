@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipegen.migrate.mutation import Changers, Function, changed_objects
+from pipegen.migrate.mutation import CHANGING, Changers, Function, changed_objects
+from pipegen.migrate.scopes import flattened
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,12 @@ class Assignment:
     Attributes:
         method: Where.
         value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
+        straight: Whether it is assigned whenever the method runs.
     """
 
     method: Function
     value: ast.expr | None
+    straight: bool = False
 
 
 def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:
@@ -28,21 +31,49 @@ def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, li
     for method in definition.body:
         if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
             known = {id(target): value for target, value in _pairs(method) if _is_plain(target)}
+            straight = {id(n) for s in flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
             for node in ast.walk(method):
                 for name in _stored(node, changers):
-                    found.setdefault(name, []).append(Assignment(method, known.get(id(node))))
+                    found.setdefault(name, []).append(Assignment(method, known.get(id(node)), id(node) in straight))
     return found
 
 
 def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
-    """The names of attributes that are assigned to something other than `self`, such as `trainer.size = 3`."""
-    return frozenset(
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, (ast.Store, ast.Del))
-        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-    )
+    """The names of attributes that are assigned to something other than `self`, such as `trainer.size = 3`; `*` for any name."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
+            found.update(["*"] if node.attr == "__dict__" else [] if of_self else [node.attr])
+        elif isinstance(node, ast.Call):
+            found.update(_set_by_call(node))
+        elif _lets_names_change(node):
+            found.add("*")
+    return frozenset(found)
+
+
+def _lets_names_change(node: ast.AST) -> bool:
+    """Whether a node changes an object's own dict of attributes, or gives it a name by which other code may."""
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and _is_names(node.value)
+    return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)
+
+
+def _set_by_call(call: ast.Call) -> list[str]:
+    """The attributes that a call sets by their names as texts."""
+    name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
+        texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        return texts[:1] or ["*"]
+    changes = isinstance(call.func, ast.Attribute) and name in CHANGING and _is_names(call.func.value)
+    return ["*"] if changes else []
+
+
+def _is_names(node: ast.expr) -> bool:
+    """Whether an expression is an object's own dict of attributes, other than that of an object made on the spot."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and len(node.args) == 1:
+        return not isinstance(node.args[0], ast.Call)
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def overridden(definition: ast.ClassDef, name: str, tree: ast.Module) -> bool:

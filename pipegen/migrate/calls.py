@@ -6,6 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING, Any, cast
 
+from pipegen.migrate import records
 from pipegen.migrate.arithmetic import KnownPath, join
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
 from pipegen.migrate.tables import read_table, split_table, table_method
@@ -20,10 +21,17 @@ from pipegen.migrate.values import (
     Local,
     Map,
     OneHot,
+    Options,
+    Parser,
+    Record,
+    RecordType,
     Seq,
     Table,
     Unknown,
     Value,
+    Zipped,
+    certain,
+    derived,
     plain,
 )
 
@@ -46,6 +54,8 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         if isinstance(function.node, ast.ClassDef):
             return _instance(evaluator, node, frame, function)
         return evaluator.returned(function, node, frame)[1]
+    if isinstance(function, RecordType):
+        return records.of_type(evaluator, node, frame, function)
     if isinstance(function, Dotted):
         return _of_library(evaluator, node, frame, function.name)
     if isinstance(node.func, ast.Attribute):
@@ -98,7 +108,8 @@ def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> 
     definition = cast("ast.ClassDef", of.node)
     bases = [evaluator.value(base, of.frame) for base in definition.bases]
     if not any(isinstance(b, Dotted) and _is_generator(b.name) for b in bases):
-        return Unknown(f"it is an object of `{definition.name}`", node.lineno)
+        made = records.instance(evaluator, node, frame, of)
+        return made if made is not None else Unknown(f"it is an object of `{definition.name}`", node.lineno)
     if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for m in definition.body):
         return Unknown(f"`{definition.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
     args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
@@ -106,13 +117,13 @@ def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> 
 
 
 def _is_generator(name: str) -> bool:
-    from pipegen.migrate.evaluate import is_keras
+    from pipegen.migrate.bindings import is_keras
 
     return name.endswith(".ImageDataGenerator") and is_keras(name)
 
 
 def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
-    from pipegen.migrate.evaluate import is_keras
+    from pipegen.migrate.bindings import is_keras
 
     if _is_generator(name):
         args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
@@ -128,7 +139,43 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
         return read_table(evaluator, node, frame, tab=last == "read_table")
     if last == "train_test_split" and name.split(".")[0] == "sklearn":
         return split_table(evaluator, node, frame, values)
+    given = _from_outside(evaluator, node, name, values) or records.of_library(evaluator, node, frame, name)
+    if given is not None:
+        return given
+    if name == "builtins.zip" and len(values) == len(node.args) == 2 and not node.keywords:
+        first, second = values
+        if isinstance(first, Flow) and isinstance(second, Flow) and first is not second:
+            return Zipped((first, second), node, frame)
     return _plain_call(evaluator, node, frame, name, values)
+
+
+def _from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[Value]) -> Value | None:
+    """A parser of the command line, a flag, a variable of the environment."""
+    parts = name.split(".")
+    if name == "argparse.ArgumentParser":
+        known = all(k.arg not in (None, "argument_default") for k in node.keywords)
+        return Parser() if known else Unknown("its parser has defaults that are not followed", node.lineno)
+    if name in ("os.environ.get", "os.getenv") and len(values) == 2 and not node.keywords:
+        return evaluator.outside.environment(values[0], values[1], node.lineno)
+    if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
+        flag = certain(values[0])
+        return Record({"value": evaluator.outside.flag(flag, node.lineno)}) if isinstance(flag, str) else None
+    if name == "builtins.vars" and len(values) == 1 and isinstance(values[0], Options):
+        return Options(as_map=True, fixed=values[0].fixed)
+    return None
+
+
+def _parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
+    """What a parser of the command line gives: every option with its default, which the words of the command line may change."""
+    given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
+    if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
+        return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
+    words = evaluator.value(given[0], frame) if given else None
+    fixed = isinstance(words, (Seq, Const)) and plain(words) in ([], (), "")
+    if isinstance(words, Seq) and not fixed:
+        return Unknown("the words of its command line are written in the code", node.lineno)
+    options = Options(fixed=fixed)
+    return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))
 
 
 def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value:
@@ -146,15 +193,15 @@ def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, v
         return bad if bad is not None and bad.line else Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
     try:
         if name in ("os.path.join", "posixpath.join") and given and all(isinstance(g, str) for g in given):
-            return Const(join(*given))
+            return derived(join(*given), *values)
         if name.startswith("pathlib.") and name.endswith("Path") and all(isinstance(g, str) for g in given):
-            return Const(KnownPath(join(*given) if given else "."))
+            return derived(KnownPath(join(*given) if given else "."), *values)
         if name in ("os.path.normpath", "os.path.expanduser", "builtins.str") and len(given) == 1 and isinstance(given[0], (str, int)):
-            return Const(str(given[0]))
+            return derived(str(given[0]), *values)
         if name in ("builtins.int", "builtins.float", "builtins.bool", "builtins.abs", "builtins.len") and len(given) == 1:
-            return Const(_PLAIN[name[9:]](given[0]))
+            return derived(_PLAIN[name[9:]](given[0]), *values)
         if name in ("math.ceil", "math.floor", "numpy.ceil", "numpy.floor") and len(given) == 1:
-            return Const(math.ceil(given[0]) if name.endswith("ceil") else math.floor(given[0]))
+            return derived(math.ceil(given[0]) if name.endswith("ceil") else math.floor(given[0]), *values)
         if name in ("builtins.tuple", "builtins.list") and len(values) == 1 and isinstance(values[0], Seq):
             return Seq(values[0].items, name.endswith("list"))
     except (TypeError, ValueError, ArithmeticError):
@@ -167,20 +214,22 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     owner, name = evaluator.value(attribute.value, frame), attribute.attr
     if isinstance(owner, Table):
         return table_method(owner, name, node)
+    if isinstance(owner, Parser):
+        return _parsed(evaluator, node, frame, name)
     if name == "copy" and not node.args and not node.keywords and isinstance(owner, (Map, Seq)):
         return owner
     text = plain(owner)
-    if isinstance(text, str) and name == "format" and not node.keywords:
-        given = [plain(evaluator.value(a, frame)) for a in node.args]
-        if all(isinstance(g, (str, int)) for g in given) and "{:" not in text and "!" not in text and "{0:" not in text:
-            try:
-                return Const(text.format(*given))
-            except (ValueError, IndexError, KeyError, AttributeError):
-                pass
-    if isinstance(text, KnownPath) and name == "joinpath":
-        given = [plain(evaluator.value(a, frame)) for a in node.args]
-        if all(isinstance(g, str) for g in given):
-            return Const(KnownPath(join(text, *given)))
+    values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
+    given = [plain(v) for v in values]
+    if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
+        plainly = "{:" not in text and "!" not in text and "{0:" not in text
+        try:
+            if plainly and all(isinstance(g, (str, int)) for g in given):
+                return derived(text.format(*given), owner, *values)
+        except (ValueError, IndexError, KeyError, AttributeError):
+            pass
+    if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
+        return derived(KnownPath(join(text, *given)), owner, *values)
     if isinstance(owner, Unknown) and owner.line:
         return owner
     return Unknown(f"it is the result of `.{name}(…)`", node.lineno)

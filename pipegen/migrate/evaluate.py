@@ -6,20 +6,32 @@ import ast
 from typing import cast
 
 from pipegen.migrate.arithmetic import combine, negate
-from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, overridden
+from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside
+from pipegen.migrate.bindings import changed, imported, is_keras
 from pipegen.migrate.mutation import changers_of
-from pipegen.migrate.scopes import ALWAYS, Binding, Node, Position, Scope, flattened, scope_of, start
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Local, Map, Seq, Table, Unknown, Value, plain, same
+from pipegen.migrate.outside import Outside
+from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, flattened, scope_of, start
+from pipegen.migrate.values import (
+    Const,
+    Dotted,
+    Frame,
+    Local,
+    Map,
+    Options,
+    Seq,
+    Table,
+    Unknown,
+    Value,
+    Zipped,
+    certain,
+    derived,
+    origins_of,
+    plain,
+    same,
+)
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
-_ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-
-
-def is_keras(name: str) -> bool:
-    """Whether a full name belongs to Keras in any of its packages."""
-    return name.split(".")[0] in _ROOTS
 
 
 class Evaluator:
@@ -31,12 +43,25 @@ class Evaluator:
         self._attributes = attributes_from_outside(tree)
         self._of_classes: dict[int, dict[str, list[Assignment]]] = {}
         self._frames: dict[tuple[int, int, int], Frame] = {}
+        self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
+        """The frames of comprehensions and loops that are unrolled, by the ids of the node and the frame around it."""
         self.module = Frame(self._scope(tree))
+        self.outside = Outside(self, tree)
 
     def _scope(self, node: Node) -> Scope:
         if id(node) not in self._scopes:
             self._scopes[id(node)] = scope_of(node, self._changers)
         return self._scopes[id(node)]
+
+    def assignments(self, definition: ast.ClassDef) -> dict[str, list[Assignment]]:
+        """What the methods of a class assign to the attributes of `self`."""
+        if id(definition) not in self._of_classes:
+            self._of_classes[id(definition)] = assignments_of(definition, self._changers)
+        return self._of_classes[id(definition)]
+
+    def is_assigned(self, name: str) -> bool:
+        """Whether code that is no method assigns an attribute of this name to any object."""
+        return name in self._attributes or "*" in self._attributes
 
     def frame(
         self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
@@ -44,9 +69,13 @@ class Evaluator:
         """The frame of a scope inside another; that of a call from a frame is made once."""
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
-            of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
-            self._frames[key] = Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
+            self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
+
+    def inner_frame(self, node: Node, parent: Frame, args: dict[str, Value]) -> Frame:
+        """A new frame of a scope inside another."""
+        of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
+        return Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
 
     # Expressions
 
@@ -69,7 +98,9 @@ class Evaluator:
         if isinstance(node, ast.Dict):
             return self._map(node, frame)
         if isinstance(node, ast.Attribute):
-            return self._attribute(node, frame)
+            from pipegen.migrate.members import attribute
+
+            return attribute(self, node, frame)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, frame)
         if isinstance(node, ast.Call):
@@ -86,12 +117,21 @@ class Evaluator:
         if isinstance(node, ast.UnaryOp):
             return negate(node.op, self.value(node.operand, frame), line)
         if isinstance(node, ast.IfExp):
-            test = plain(self.value(node.test, frame))
+            test = certain(self.value(node.test, frame))
             if isinstance(test, Unknown):
                 return Unknown("a condition that is known only at run time decides it", line)
             return self.value(node.body if test else node.orelse, frame)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
+            known = not any(isinstance(plain(side), Unknown) for side in (left, right))
+            equal = known and plain(left) == plain(right)
+            return derived(equal == isinstance(node.ops[0], ast.Eq), left, right) if known else Unknown("it is compared at run time", line)
         if isinstance(node, ast.JoinedStr):
             return self._text(node, frame)
+        if isinstance(node, COMPREHENSIONS):
+            from pipegen.migrate.unrolling import comprehension
+
+            return comprehension(self, node, frame)
         return Unknown("it is computed at run time", line)
 
     def _sequence(self, node: ast.Tuple | ast.List, frame: Frame) -> Value:
@@ -115,7 +155,7 @@ class Evaluator:
                     return Unknown("a part of it is unpacked from something unknown", value.lineno)
                 items.update(inner.items)
                 continue
-            name = plain(self.value(key, frame))
+            name = certain(self.value(key, frame))
             if not isinstance(name, str):
                 return Unknown("a key is not a known text", key.lineno)
             items[name] = inner
@@ -123,51 +163,22 @@ class Evaluator:
 
     def _text(self, node: ast.JoinedStr, frame: Frame) -> Value:
         parts: list[str] = []
+        sources: list[Value] = []
         for piece in node.values:
             if isinstance(piece, ast.Constant):
                 parts.append(str(piece.value))
                 continue
-            inner = (
-                plain(self.value(piece.value, frame)) if isinstance(piece, ast.FormattedValue) else Unknown("it is no text", node.lineno)
-            )
+            value = self.value(piece.value, frame) if isinstance(piece, ast.FormattedValue) else Unknown("it is no text", node.lineno)
+            sources.append(value)
+            inner = plain(value)
             if isinstance(inner, Unknown):
                 return inner if inner.line else Unknown("a part of the text is known only at run time", node.lineno)
-            if not isinstance(piece, ast.FormattedValue) or piece.format_spec is not None or not isinstance(inner, (str, int)):
+            if not isinstance(piece, ast.FormattedValue) or piece.format_spec is not None or piece.conversion != -1:
+                return Unknown("a part of the text is formatted", node.lineno)
+            if not isinstance(inner, (str, int)):
                 return Unknown("a part of the text is formatted", node.lineno)
             parts.append(str(inner))
-        return Const("".join(parts))
-
-    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
-        if isinstance(node.value, ast.Name) and node.value.id == "self" and frame.class_frame is not None:
-            return self._of_self(node, frame)
-        owner = self.value(node.value, frame)
-        if isinstance(owner, Dotted):
-            return Dotted(f"{owner.name}.{node.attr}")
-        if isinstance(owner, Flow) and node.attr == "batch_size":
-            return owner.args["batch_size"].value if "batch_size" in owner.args else Const(32)
-        if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
-            return self.name(node.attr, (1 << 30, 0), self.frame(owner.node, owner.frame, {}))
-        return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
-
-    def _of_self(self, node: ast.Attribute, frame: Frame) -> Value:
-        """`self.name`: what the only assignment to it in the class gives."""
-        of_class = cast("Frame", frame.class_frame)
-        definition = cast("ast.ClassDef", of_class.scope.node)
-        if id(definition) not in self._of_classes:
-            self._of_classes[id(definition)] = assignments_of(definition, self._changers)
-        found = self._of_classes[id(definition)].get(node.attr, [])
-        if node.attr in self._attributes or overridden(definition, node.attr, cast("ast.Module", self.module.scope.node)):
-            return Unknown(f"`self.{node.attr}` is assigned elsewhere too", node.lineno)
-        if not found:
-            value = self.name(node.attr, (1 << 30, 0), of_class)
-            unnamed = isinstance(value, Unknown) and value.line >= 1 << 30
-            return Unknown(f"`self.{node.attr}` is not assigned in `{definition.name}`", node.lineno) if unnamed else value
-        if len(found) > 1 or found[0].value is None:
-            how = f"{len(found)} times" if len(found) > 1 else "in a way that is not followed"
-            return Unknown(f"`self.{node.attr}` is assigned {how}", node.lineno)
-        home = found[0].method
-        own = frame if frame.scope.node is home else self.frame(home, of_class, {})
-        return self.value(found[0].value, own)
+        return derived("".join(parts), *sources)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         owner = self.value(node.value, frame)
@@ -176,13 +187,25 @@ class Evaluator:
             if isinstance(chosen, ast.List):
                 return owner
             return Unknown("its rows are chosen by code", node.lineno)
-        if isinstance(owner, (Seq, Map)):
-            key = plain(self.value(node.slice, frame))
-            if isinstance(owner, Map) and isinstance(key, str) and key in owner.items:
-                return owner.items[key]
-            if isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
-                return owner.items[key]
-        return owner if isinstance(owner, Unknown) and owner.line else Unknown("an element of it is known only at run time", node.lineno)
+        if not isinstance(owner, (Options, Seq, Map)):
+            return (
+                owner if isinstance(owner, Unknown) and owner.line else Unknown("an element of it is known only at run time", node.lineno)
+            )
+        chosen_by = self.value(node.slice, frame)
+        key = plain(chosen_by)
+        if isinstance(owner, Options) and owner.as_map and isinstance(key, str) and not origins_of(chosen_by):
+            return self.outside.option(key, node.lineno, fixed=owner.fixed)
+        found: Value | None = None
+        if isinstance(owner, Map) and isinstance(key, str):
+            found = owner.items.get(key)
+        elif isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
+            found = owner.items[key]
+        if found is not None and origins_of(chosen_by):
+            unknown = Unknown(f"{origins_of(chosen_by)[0]} chooses it", node.lineno)
+            return derived(found.value, found, chosen_by) if isinstance(found, Const) else unknown
+        if found is not None:
+            return found
+        return Unknown("an element of it is known only at run time", node.lineno)
 
     # Names
 
@@ -194,10 +217,12 @@ class Evaluator:
         bindings = scope.bindings.get(name)
         if isinstance(scope.node, ast.ClassDef) and not inside:
             bindings = None
+        if bindings and isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings):
+            bindings = None  # it belongs to the scope around the loop, which has these changes, too
         if bindings:
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
-            own = isinstance(scope.node, COMPREHENSIONS)
+            own = isinstance(scope.node, (*COMPREHENSIONS, ast.For))
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
@@ -214,16 +239,18 @@ class Evaluator:
         anew = next((b for b in base if b.after == ALWAYS), None)
         if anew is not None:
             return Unknown(f"`{name}` is assigned in a function, too", anew.line)
+        if isinstance(frame.scope.node, ast.For) and not (inside and prior and prior[-1].straight):
+            return Unknown(f"`{name}` gets its value in a loop", at[0])
         if len(base) == 1:
             chosen, where = self._one(base[0], frame), base[0].after
         elif inside and prior and prior[-1].straight and (frame.scope.is_once(at) or all(b.straight for b in base if b not in prior)):
             chosen, where = self._one(prior[-1], frame), prior[-1].after
         elif base and all(b.kind == "import" for b in base):
-            chosen = _imported(name, base)
+            chosen = imported(name, base)
         else:
             chosen = self._agreed(name, base, at, frame)
         changes = [b for b in bindings if b.kind == "changed" and b.after > where and (not inside or b.after <= at or not b.straight)]
-        return _changed(name, chosen, changes)
+        return changed(name, chosen, changes)
 
     def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
         """The value that all assignments agree on."""
@@ -239,9 +266,9 @@ class Evaluator:
         if binding.kind in ("def", "class"):
             return Local(cast("ast.FunctionDef", binding.node), frame)
         if binding.kind == "param":
-            return frame.args.get(
-                binding.name, Unknown(f"`{binding.name}` is an argument of `{_called(frame)}`", line or start(frame.scope.node)[0])
-            )
+            in_loop = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+            how = "gets its value in a loop" if in_loop else f"is an argument of `{_called(frame)}`"
+            return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
             value = self.value(binding.value, frame)
             for index in binding.path:
@@ -256,8 +283,7 @@ class Evaluator:
     def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]:
         """The frame of a call, and what it returns."""
         node = function.node
-        too_many = len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH
-        if isinstance(node, ast.ClassDef) or too_many or self._recursive(node, frame):
+        if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
             return None, Unknown("what it makes is not followed", call.lineno)
         args = self.bind(node.args, call, frame, function.frame)
         if args is None:
@@ -266,18 +292,34 @@ class Evaluator:
         inner.depth = max(inner.depth, frame.depth + 1)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
-        if node.decorator_list:
-            return inner, Unknown(f"`{node.name}` is decorated", call.lineno)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.decorator_list:
+            return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
         returns = [n for n in _own_nodes(node) if isinstance(n, ast.Return)]
         yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own_nodes(node))
         if not returns and not yields:
             return inner, Const(None)
         body = flattened(node.body)
+        handed = self._handed_on(body, inner) if yields and not returns else None
+        if handed is not None:
+            return inner, handed
         if yields or len(returns) != 1 or body[-1] is not returns[0]:
             return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
         return inner, self.value(returns[0].value, inner) if returns[0].value is not None else Const(None)
 
-    def _recursive(self, node: ast.AST, frame: Frame) -> bool:
+    def _handed_on(self, body: list[ast.stmt], frame: Frame) -> Zipped | None:
+        """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
+        from pipegen.migrate.unrolling import passing_loop
+
+        loop = passing_loop(body[-1])
+        if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
+            return None
+        value = self.value(loop.iter, frame)
+        return value if isinstance(value, Zipped) else None
+
+    def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
+        """Whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""
+        if len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH:
+            return True
         here: Frame | None = frame
         while here is not None:
             if here.scope.node is node:
@@ -285,9 +327,14 @@ class Evaluator:
             here = here.parent
         return False
 
-    def bind(self, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame) -> dict[str, Value] | None:
-        """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown."""
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    def bind(self, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False) -> dict[str, Value] | None:
+        """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown.
+
+        With `method`, the first parameter is the object itself, and gets no argument.
+        """
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
+        if len(spec.defaults) > len(names):
+            return None
         bound: dict[str, Value] = {}
         rest: list[Value] = []
         for i, arg in enumerate(call.args):
@@ -329,36 +376,6 @@ def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             todo += list(ast.iter_child_nodes(node))
     return found
-
-
-def _imported(name: str, imports: list[Binding]) -> Value:
-    """What a name is that several statements import, such as those of `try` and `except ImportError`."""
-    of_keras = [b for b in imports if is_keras(b.dotted)]
-    if not of_keras:
-        return Dotted(imports[-1].dotted)
-    last = of_keras[-1] if all(b.straight for b in imports) else of_keras[0]
-    if any(b.dotted.split(".")[-2:] != last.dotted.split(".")[-2:] for b in of_keras) and not all(b.straight for b in imports):
-        return Unknown(f"`{name}` is imported from several modules", last.after[0])
-    return Dotted(last.dotted)
-
-
-def _changed(name: str, value: Value, changes: list[Binding]) -> Value:
-    """A value after it was changed in place."""
-    a_class = isinstance(value, Local) and isinstance(value.node, ast.ClassDef)
-    if not changes or (isinstance(value, (Unknown, Const, Dotted, Generator, Flow, Local)) and not a_class):
-        return value
-    if isinstance(value, Table) and all(c.column is not None for c in changes):
-        columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
-        return Table(value.path, value.separator, value.header, value.names, {**value.changed, **columns}, value.part, value.split)
-    return Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
-
-
-def _to_text(value: ast.expr | None) -> bool:
-    """Whether a new column is an old one as text, which changes no name."""
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
-        return False
-    first = value.args[0] if value.args else None
-    return isinstance(first, ast.Name) and first.id == "str" and value.func.attr in ("astype", "map", "apply")
 
 
 def _called(frame: Frame) -> str:

@@ -32,6 +32,7 @@ _TABLE = (
     Rule("PG610", "unknown-value", "unresolved", "A value is known only at run time"),
     Rule("PG611", "unknown-data", "unresolved", "A table or a share of the data is made by code"),
     Rule("PG612", "unknown-generator", "unresolved", "The generator or its iterator is not in the file"),
+    Rule("PG613", "default-value", "unresolved", "A value is a default that the command line or the environment may change"),
     Rule("PG615", "edit-by-hand", "by hand", "Code that has to be edited by hand"),
     Rule("PG620", "other-split", "meaning", "The parts hold other rows than before"),
     Rule("PG621", "other-draws", "meaning", "A step draws its numbers in another way"),

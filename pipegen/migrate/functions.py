@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, get_args
 
-from pipegen.migrate.evaluate import is_keras
+from pipegen.migrate.bindings import is_keras
 from pipegen.migrate.scopes import flattened
 from pipegen.migrate.values import Dotted, Local, Unknown, Value
 

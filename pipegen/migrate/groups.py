@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.pairs import pairs_of
-from pipegen.migrate.values import Flow, Generator, Table, Unknown, plain
+from pipegen.migrate.pairs import Pair, folder_of, pairs_of
+from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.interpret import Collected
@@ -22,12 +22,14 @@ class Group:
     Attributes:
         parts: By split, in the order train, validation, test, predict.
         fits: The calls of `fit` that take them, by the id of the node.
-        mask: The iterator of the masks of the only part, if it has masks.
+        masks: The iterators of the masks that belong to the parts, by split, where they have masks.
+        zips: What joins each part's two iterators, by split.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)
     fits: set[int] = field(default_factory=set)
-    mask: Flow | None = None
+    masks: dict[str, Flow] = field(default_factory=dict)
+    zips: dict[str, Zipped] = field(default_factory=dict)
 
     @property
     def first(self) -> Flow:
@@ -39,6 +41,11 @@ class Group:
         """The method that all of them are made by."""
         return self.first.method
 
+    @property
+    def flows(self) -> list[Flow]:
+        """All of its iterators."""
+        return [*self.parts.values(), *self.masks.values()]
+
     def split_of(self, flow: Flow) -> str:
         """The split that an iterator is."""
         return next(split for split, other in self.parts.items() if other is flow)
@@ -47,13 +54,16 @@ class Group:
 def group_flows(found: Collected) -> list[Group]:
     """Put the iterators of a file together."""
     roles = {id(flow): _role(found, flow) for flow in found.flows}
-    groups = [Group({roles[id(image)]: image}, mask=mask) for image, mask in pairs_of(found)]
+    groups: list[Group] = []
+    for pair in pairs_of(found):
+        _add_pair(groups, pair, _role_of_pair(found, pair) or roles[id(pair.image)])
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
-            _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
+            if used:  # pairs have groups of their own
+                _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
     for flow in found.flows:
-        if any(flow in (*g.parts.values(), g.mask) for g in groups):
+        if any(flow in g.flows for g in groups):
             continue
         role = roles[id(flow)]
         near = sorted((g for g in groups if _fits(g, flow, role)), key=lambda g: abs(g.first.line - flow.line))
@@ -65,7 +75,44 @@ def group_flows(found: Collected) -> list[Group]:
     for group in groups:
         order = ("train", "validation", "test", "predict")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
+        group.masks = {split: group.masks[split] for split in order if split in group.masks}
     return sorted(groups, key=lambda g: g.first.line)
+
+
+def _add_pair(groups: list[Group], pair: Pair, role: str) -> None:
+    """Put an image's and a mask's iterators into the group that lacks their part, or into a new one."""
+    home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None)
+    if home is None:
+        home = Group()
+        groups.append(home)
+    home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
+
+
+def _go_together(group: Group, pair: Pair) -> bool:
+    """Whether a pair is another part of what a group of pairs reads: of the same data where it takes a share, else of the same size."""
+    other = next(iter(group.parts))
+    image, mask = group.parts[other], group.masks[other]
+    if _size(image) != _size(pair.image):
+        return False
+    if image.get("subset") is None and pair.image.get("subset") is None:
+        return True
+    theirs = [(folder_of(f), data_key(f)) for f in (image, mask)]
+    same_data = theirs == [(folder_of(f), data_key(f)) for f in (pair.image, pair.mask)]
+    return same_data and None not in (image.get("subset"), pair.image.get("subset"))
+
+
+def _role_of_pair(found: Collected, pair: Pair) -> str:
+    """The split that a pair is by what it is used for; empty where that does not say."""
+    subset = pair.image.get("subset")
+    if isinstance(subset, str) and subset in _ROLES:
+        return _ROLES[subset]
+    uses = [u for u in found.pair_uses if u.pair is pair.zipped and u.kind == "model"]
+    if any(u.name == "validation_data" for u in uses):
+        return "validation"
+    methods = {getattr(getattr(u.outer, "func", None), "attr", "") for u in uses}
+    if methods & {"fit", "fit_generator"}:
+        return "train"
+    return "test" if methods else _by_name(found.name_of(pair.zipped))
 
 
 def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
@@ -83,7 +130,7 @@ def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
 
 
 def _fits(group: Group, flow: Flow, role: str) -> bool:
-    if role in group.parts or group.method != flow.method or group.mask is not None:
+    if role in group.parts or group.method != flow.method or group.masks:
         return False
     other = group.first
     if role in ("train", "validation") and flow.get("subset") is not None:
@@ -112,9 +159,11 @@ def data_key(flow: Flow) -> Any:
         return None
     given = flow.args[name].value
     if isinstance(given, Table):
-        return ("table", given.path, given.part)
+        return ("table", given.path, given.part, given.origins)
     value = plain(given)
-    return ast.dump(flow.args[name].node) if isinstance(value, Unknown) else value
+    if isinstance(value, Unknown):
+        return ast.dump(flow.args[name].node)
+    return (value, origins_of(given)) if origins_of(given) else value
 
 
 def _role(found: Collected, flow: Flow) -> str:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown
+from pipegen.migrate.unrolling import makes_several, rounds
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, plain
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
-_INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
+"""Expressions that an iterator or a generator can be."""
 _MOST_FRAMES = 500
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
@@ -42,6 +45,23 @@ class Use:
 
 
 @dataclass(eq=False)
+class PairUse:
+    """One use of two iterators that `zip` joins; the rest as in `Use`."""
+
+    pair: Zipped
+    kind: UseKind
+    name: str
+    node: ast.expr
+    outer: ast.AST
+    frame: Frame
+
+    @property
+    def line(self) -> int:
+        """Where it stands."""
+        return self.node.lineno
+
+
+@dataclass(eq=False)
 class ModelCall:
     """A call of `fit` or its kin with an iterator among its arguments, which stand here by name."""
 
@@ -59,6 +79,9 @@ class Collected:
     generators: list[Generator] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
+    pairs: list[Zipped] = field(default_factory=list)
+    """Iterators that `zip` joins, two by two."""
+    pair_uses: list[PairUse] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
     members: list[tuple[Generator, str, int]] = field(default_factory=list)
@@ -75,6 +98,12 @@ class Collected:
         """The uses of one iterator."""
         return [u for u in self.uses if u.flow is flow]
 
+    def served_by(self, use: Use | PairUse) -> list[Flow | Zipped]:
+        """The iterators, or the pairs, that the place of a use has: several where a loop or a function runs several times."""
+        uses: list[Use | PairUse] = [*self.uses, *self.pair_uses]
+        here = {id(thing): thing for u in uses if u.node is use.node for thing in ((u.flow if isinstance(u, Use) else u.pair),)}
+        return list(here.values())
+
     def only_drawn_from(self, flow: Flow) -> bool:
         """Whether all that is done with an iterator is to take batches from it with `next`."""
         uses = self.uses_of(flow)
@@ -88,7 +117,7 @@ class Collected:
         beside = [f for f in others if f.get("seed") is not None and f.get("seed") == flow.get("seed")]
         return self.only_drawn_from(flow) and any(self.only_drawn_from(f) for f in beside)
 
-    def name_of(self, thing: Flow | Generator) -> str:
+    def name_of(self, thing: Flow | Generator | Zipped) -> str:
         """The variable that holds it, or an empty text."""
         return self.names.get(id(thing), "")
 
@@ -124,6 +153,7 @@ class _Walker:
     def __init__(self, found: Collected, concerned: set[str]) -> None:
         self.found = found
         self.concerned = concerned
+        self.calls = frozenset(concerned - {"ImageDataGenerator"})
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
         self.entered: set[int] = set()
@@ -157,19 +187,42 @@ class _Walker:
             return
         if isinstance(node, ast.expr):
             self._expression(node, frame, above)
-        inside = frame
-        if isinstance(node, _INNER):
-            inside = self.values.frame(node, frame, {})
+        if isinstance(node, COMPREHENSIONS):
+            self._comprehension(node, frame, (*above[-3:], node))
+            return
+        frames = rounds(self.values, node, frame) if isinstance(node, ast.For) and makes_several(node, self.calls) else None
+        if isinstance(node, ast.For) and frames is not None:
+            self._loop(node, frame, frames, (*above[-3:], node))
+            return
+        inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
         for child in ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
 
+    def _loop(self, node: ast.For, frame: Frame, frames: list[Frame], above: tuple[ast.AST, ...]) -> None:
+        """Walk through a loop once for each round."""
+        self.visit(node.iter, frame, above)
+        for statement, inner in (*((s, f) for f in frames for s in node.body), *((s, frame) for s in node.orelse)):
+            self.visit(statement, inner, above)
+
+    def _comprehension(self, node: Comprehension, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+        """Walk through a comprehension once for each round, or once where they are not known."""
+        first, *others = node.generators
+        self.visit(first.iter, frame, (*above[-3:], first))
+        frames = rounds(self.values, node, frame)
+        for inner in frames if frames is not None else [self.values.frame(node, frame, {})]:
+            for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+                self.visit(part, inner, above)
+            for generator in node.generators:
+                for part in (*generator.ifs, *([generator.iter] if generator in others else [])):
+                    self.visit(part, inner, (*above[-3:], generator))
+
     def _expression(self, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
-        if not isinstance(node, (ast.Name, ast.Attribute, ast.Call)) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+        if not isinstance(node, _OBJECTS) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
             return
         value = self.values.value(node, frame)
         if isinstance(node, ast.Call):
             self._call(node, frame)
-        if isinstance(value, (Flow, Generator)):
+        if isinstance(value, (Flow, Generator, Zipped)):
             self._object(value, node, frame, above)
 
     def _call(self, node: ast.Call, frame: Frame) -> None:
@@ -177,28 +230,25 @@ class _Walker:
         if isinstance(function, Local) and not isinstance(function.node, ast.ClassDef):
             given = [self.values.value(a, frame) for a in (*node.args, *(k.value for k in node.keywords)) if not isinstance(a, ast.Starred)]
             name = getattr(function.node, "name", "")
-            if name in self.concerned or any(isinstance(value, (Flow, Generator)) for value in given):
+            if name in self.concerned or any(isinstance(value, (Flow, Generator, Zipped)) for value in given):
                 inner, _ = self.values.returned(function, node, frame)
                 if inner is not None:
                     self.enter(function.node, inner)
 
-    def _object(self, value: Flow | Generator, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+    def _object(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         if id(value) not in self._objects:
             self._objects.add(id(value))
-            (self.found.flows if isinstance(value, Flow) else self.found.generators).append(value)  # type: ignore[arg-type]
+            kept = self.found.flows if isinstance(value, Flow) else self.found.pairs if isinstance(value, Zipped) else self.found.generators
+            kept.append(value)  # type: ignore[arg-type]
             if self._made.setdefault(id(value.node), id(value)) != id(value):
                 self.found.shared.add(id(value.node))
         parent = above[-1] if above else None
+        self._name(value, node, frame, parent)
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
-            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
-            if isinstance(target, ast.Name):
-                self.found.names.setdefault(id(value), target.id)
-            elif isinstance(target, ast.Attribute):
-                self.found.names.setdefault(id(value), target.attr)
             if value.node is node and (not isinstance(parent, ast.Assign) or len(parent.targets) == 1):
                 self.found.statements[id(value)] = (parent, frame)
             return
-        if isinstance(value, Flow):
+        if isinstance(value, (Flow, Zipped)):
             self._use(value, node, frame, above)
         elif isinstance(parent, ast.Attribute):
             outer = above[-2] if len(above) > 1 else None
@@ -209,7 +259,24 @@ class _Walker:
                 if parent.attr in (*CONSTRUCTOR, *FITTED) and isinstance(parent.ctx, ast.Store):
                     self.found.assigned.append((value, parent.attr, node.lineno))
 
-    def _use(self, flow: Flow, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
+    def _name(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, parent: ast.AST | None) -> None:
+        """What an object is called: the variable or the attribute that it is assigned to, its key in a dict, the variable that is read."""
+        name = ""
+        if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
+            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
+            name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+        elif isinstance(parent, ast.Dict) and node in parent.values:
+            key = parent.keys[parent.values.index(node)]
+            name = str(key.value) if isinstance(key, ast.Constant) else ""
+        elif isinstance(parent, ast.DictComp) and node is parent.value:
+            known = plain(self.values.value(parent.key, frame))
+            name = known if isinstance(known, str) else ""
+        elif isinstance(node, ast.Name):
+            name = node.id
+        if name:
+            self.found.names.setdefault(id(value), name)
+
+    def _use(self, thing: Flow | Zipped, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         parent = above[-1] if above else None
         outer = above[-2] if len(above) > 1 else None
         kind, name, about = _usage(node, parent, outer)
@@ -220,14 +287,18 @@ class _Walker:
             found = self._model_call(call, node, frame)
             if found is None:
                 callee = self.values.value(call.func, frame)
-                if isinstance(callee, Local):
+                if isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
                     return  # it is followed into the function
-                called = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else getattr(call.func, "attr", "")
+                own = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                called = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else own
                 kind = called if called in ("len", "next", "zip") else "other"
                 name = called
             else:
                 kind, name = "model", found
-        self.found.uses.append(Use(flow, kind, name, node, about, frame))  # type: ignore[arg-type]
+        if isinstance(thing, Flow):
+            self.found.uses.append(Use(thing, kind, name, node, about, frame))  # type: ignore[arg-type]
+        else:
+            self.found.pair_uses.append(PairUse(thing, kind, name, node, about, frame))  # type: ignore[arg-type]
 
     def _model_call(self, call: ast.Call, node: ast.expr, frame: Frame) -> str | None:
         """The argument of `fit` or its kin that a node is, or `None` where it is another call."""
@@ -266,7 +337,7 @@ def _usage(node: ast.expr, parent: ast.AST | None, outer: ast.AST | None) -> tup
         return "item", "", parent
     if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
         return "loop", "", parent
-    if parent is None or isinstance(parent, (ast.Return, ast.Expr, ast.Tuple, ast.List, ast.Assign, ast.Dict, ast.IfExp)):
+    if parent is None or isinstance(parent, (ast.Return, ast.Expr, ast.Tuple, ast.List, ast.Assign, ast.Dict, ast.IfExp, *COMPREHENSIONS)):
         return "", "", node
     return "other", "", parent
 

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.compilation import inspect
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Group, group_flows
+from pipegen.migrate.groups import group_flows
 from pipegen.migrate.interpret import collect
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
-from pipegen.migrate.write_spec import Writer
+from pipegen.migrate.write_spec import Writer, Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.migrate.groups import Group
     from pipegen.migrate.interpret import Collected
 
 SUFFIX = ".pipegen.yaml"
@@ -156,14 +157,15 @@ def _assigned(found: Collected, findings: Findings) -> None:
         findings.add("PG610", line, message, help_)
 
 
-def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[tuple[Group, str]]:
+def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[Written]:
     """Write a spec for each group that has one."""
     stem = os.path.splitext(os.path.basename(code.file))[0]
-    written: list[tuple[Group, str]] = []
+    written: list[Written] = []
     for group in groups:
         name = stem if not written else f"{stem}-{len(written) + 1}"
         file = f"{name}{SUFFIX}"
-        text = Writer(group, os.path.basename(code.file), result.findings, fitted).text()
+        writer = Writer(group, os.path.basename(code.file), result.findings, fitted)
+        text = writer.text()
         if text is None:
             continue
         problem = next((d for d in inspect(file, text=text).diagnostics if d.severity.value == "error"), None)
@@ -172,7 +174,7 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
             result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
             continue
         result.specs[file] = text
-        written.append((group, file))
+        written.append(Written(group, file, tuple(writer.params)))
     return written
 
 

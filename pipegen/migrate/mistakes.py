@@ -244,7 +244,7 @@ def _is_batch(node: ast.expr, call: ModelCall) -> bool:
 
 
 def _differ(a: Generator, b: Generator, name: str) -> bool:
-    from pipegen.migrate.values import same
+    from pipegen.migrate.values import origins_of, same
 
     if any("**" in g.args and name not in g.args for g in (a, b)):
         return False
@@ -253,5 +253,5 @@ def _differ(a: Generator, b: Generator, name: str) -> bool:
         given = one if one is not None else other
         is_set = given is not None and not isinstance(plain(given), Unknown) and bool(plain(given))
         return isinstance(given, Dotted) or is_set
-    known = not any(isinstance(v, Unknown) for v in (one, other))
+    known = not any(isinstance(v, Unknown) for v in (one, other)) and not origins_of(one, other)
     return known and not same(one, other) and (isinstance(one, Dotted) == isinstance(other, Dotted))

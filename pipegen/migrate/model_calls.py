@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.scopes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ def edit_model_call(edits: Edits, call: ModelCall, findings: Findings, replaced:
     if function.attr == "predict_classes":
         findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "take `predict(…).argmax(axis=1)`")
         return
-    unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
-    too_many = function.attr != "fit_generator" and len(node.args) > 2
-    if unsure or too_many or (function.attr in ("fit", "evaluate", "predict") and len(node.args) > 1):
+    if not _is_sure(node):
         findings.add(
             "PG615", node.lineno, f"the arguments of `{function.attr}` are not edited, since they are given by position", "name them"
         )
@@ -48,6 +47,22 @@ def edit_model_call(edits: Edits, call: ModelCall, findings: Findings, replaced:
     callee = f"{edits.source(function.value)}.{method}"
     opening = node.col_offset + len(callee.split("\n")[-1]) + 1
     edits.replace(node, f"{callee}({_layout(edits, node, texts, opening)})")
+
+
+def _is_sure(node: ast.Call) -> bool:
+    """Whether it is known which argument is which."""
+    method = cast("ast.Attribute", node.func).attr
+    unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+    most = len(node.args) if method == "fit_generator" else 1 if method in ("fit", "evaluate", "predict") else 2
+    return not unsure and len(node.args) <= most
+
+
+def drops(call: ModelCall, node: ast.expr) -> bool:
+    """Whether the edit of a call takes out the argument that an expression stands in."""
+    if not _is_sure(call.node) or cast("ast.Attribute", call.node.func).attr == "predict_classes":
+        return False
+    gone = [value for name, value in call.args.items() if name in STEPS or name in DROPPED]
+    return any(start(value) <= start(node) and end(node) <= end(value) for value in gone)
 
 
 def _edited(edits: Edits, node: ast.expr) -> str:

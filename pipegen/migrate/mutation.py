@@ -9,9 +9,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Changers = Mapping[str, frozenset[str | int]]
 """For the name of a function: its parameters whose objects it changes, by name and by place."""
 
-_CHANGING = frozenset(
+CHANGING = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
 )
+"""Methods that change what they belong to."""
 _MOST_ROUNDS = 3
 
 
@@ -38,7 +39,7 @@ def _by_method(call: ast.Call) -> list[ast.expr]:
     if not isinstance(call.func, ast.Attribute):
         return []
     in_place = any(k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in call.keywords)
-    return [call.func.value] if in_place or call.func.attr in _CHANGING else []
+    return [call.func.value] if in_place or call.func.attr in CHANGING else []
 
 
 def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.values import Const, Generator, Unknown, plain, same
 
 if TYPE_CHECKING:
     from pipegen.migrate.interpret import Collected
-    from pipegen.migrate.values import Flow, Value
+    from pipegen.migrate.values import Flow, Value, Zipped
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
 """What iterators and folders of masks are called."""
@@ -20,15 +20,24 @@ _VALUES = ("rescale", "preprocessing_function", "dtype")
 """What may differ between images and masks: it changes values, not places."""
 
 
-def pairs_of(found: Collected) -> list[tuple[Flow, Flow]]:
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The iterators of images and of their masks, and what joins them."""
+
+    image: Flow
+    mask: Flow
+    zipped: Zipped
+
+
+def pairs_of(found: Collected) -> list[Pair]:
     """The pairs of an image's and a mask's iterator that move in the same way; of two images, neither is known to be a mask."""
-    zips: dict[int, list[Flow]] = {}
-    for use in found.uses:
-        if use.kind == "zip" and isinstance(use.outer, ast.Call):
-            zips.setdefault(id(use.outer), []).append(use.flow)
-    pairs = [flows for flows in zips.values() if len(flows) == 2 and flows[0] is not flows[1] and _move_together(*flows)]
-    told = [(a, b, _is_mask(found, a, b), _is_mask(found, b, a)) for a, b in pairs]
-    return [(b, a) if a_is else (a, b) for a, b, a_is, b_is in told if a_is != b_is]
+    pairs = []
+    for zipped in found.pairs:
+        a, b = zipped.flows
+        a_is, b_is = _is_mask(found, a, b), _is_mask(found, b, a)
+        if a_is != b_is and _move_together(a, b):
+            pairs.append(Pair(b, a, zipped) if a_is else Pair(a, b, zipped))
+    return pairs
 
 
 def _move_together(a: Flow, b: Flow) -> bool:

@@ -11,7 +11,9 @@ from pipegen.migrate.mutation import Changers, changed_names, foreign, parameter
 Position = tuple[int, int]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-Node = ast.Module | Definition | ast.ClassDef | ast.Lambda | Comprehension
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+Loop = ast.For
+Node = ast.Module | Definition | ast.ClassDef | ast.Lambda | Comprehension | Loop
 
 ALWAYS: Position = (1 << 29, 0)
 """The time of what happens in a function, which may run at any time."""
@@ -45,7 +47,7 @@ class Binding:
 
 @dataclass(eq=False)
 class Scope:
-    """The names of a module, a function, a class, a lambda or a comprehension."""
+    """The names of a module, a function, a class, a lambda, a comprehension, or the body of a loop that is unrolled."""
 
     node: Node
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
@@ -83,10 +85,12 @@ def scope_of(node: Node, changers: Changers) -> Scope:
         _Reader(scope, changers).block(node.body, straight=True)
     elif isinstance(node, ast.Lambda):
         _params(scope, node.args)
+    elif isinstance(node, ast.For):
+        _targets(scope, node.target)
+        _Reader(scope, changers).block(node.body, straight=True)
     else:
         for generator in node.generators:
-            for name in _names(generator.target):
-                scope.add(Binding(name, (0, 0), "other", straight=False))
+            _targets(scope, generator.target)
     _share_changes(scope)
     for bindings in scope.bindings.values():
         bindings.sort(key=lambda b: b.after)
@@ -142,6 +146,11 @@ def is_main(test: ast.expr) -> bool:
 def _params(scope: Scope, args: ast.arguments) -> None:
     for arg in parameters(args):
         scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
+
+
+def _targets(scope: Scope, target: ast.expr) -> None:
+    for name in _names(target):
+        scope.add(Binding(name, (0, 0), "param", straight=True))
 
 
 def _names(target: ast.AST) -> list[str]:

@@ -50,8 +50,8 @@ class Sources:
         parts = self._readable()
         if not parts:
             return None
-        if self.group.mask is not None:
-            return self._paired(*next(iter(parts.items())), self.group.mask)
+        if self.group.masks:
+            return self._paired()
         shared = self._shared(parts)
         if shared is not None:
             return shared
@@ -59,10 +59,7 @@ class Sources:
             flow = next(iter(parts.values()))
             source = self._source(flow, "data")
             return None if source is None else [f"source: {source}"]
-        for flow in parts.values():
-            if flow.get("subset") is not None and takes_share(flow):
-                message = f"`subset={flow.get('subset')!r}` takes a share of the data, and the spec all of it"
-                self.findings.add("PG611", flow.line, message, "move the files of this share into a folder of their own, and name that")
+        self._report_shares()
         sources = {split: self._source(flow, split) for split, flow in parts.items()}
         if any(source is None for source in sources.values()):
             return None
@@ -84,15 +81,38 @@ class Sources:
         kept = list(self._readable().values())
         return [flow for flow in self.group.parts.values() if flow not in kept]
 
-    def _paired(self, split: str, image: Flow, mask: Flow) -> list[str]:
+    def _report_shares(self) -> None:
+        for flow in self.group.parts.values():
+            if flow.get("subset") is not None and takes_share(flow):
+                message = f"`subset={flow.get('subset')!r}` takes a share of the data, and the spec all of it"
+                self.findings.add("PG611", flow.line, message, "move the files of this share into a folder of their own, and name that")
+
+    def _paired(self) -> list[str]:
         """Images and masks, paired by the names of their files."""
-        paths = [self._path(f"{what}s", folder_of(flow), flow.line, "the folder") for what, flow in (("image", image), ("mask", mask))]
+        shared, splits = self.is_shared(), list(self.group.parts)
+        if not shared:
+            self._report_shares()
+        texts = {
+            split: self._pair(split, "" if shared or len(splits) == 1 else f"{split}_") for split in (splits[:1] if shared else splits)
+        }
+        if not shared:
+            return ["source:", "  by_split:", *(f"    {split}: {text}" for split, text in texts.items())]
+        line = self.group.first.line
+        message = "the first files of all are validation; Keras took the first of each folder below the one that it was given"
+        self.findings.add("PG620", line, message, "the same files where there is one such folder")
+        return [f"source: {next(iter(texts.values()))}", self._share_line("the first files are validation, as in Keras")]
+
+    def _pair(self, split: str, prefix: str) -> str:
+        """The source of one split's images and masks."""
+        flows = {"image": self.group.parts[split], "mask": self.group.masks[split]}
+        paths = [self._path(f"{prefix}{what}s", folder_of(flow), flow.line, "the folder") for what, flow in flows.items()]
+        line = flows["mask"].line
         message = "masks hold whole numbers that are classes here; Keras gave them as it gave images, blended and scaled"
-        self.findings.add("PG623", mask.line, message, "add `values: {0: 0, 255: 1}` to the mask: what its files hold, and the classes")
+        self.findings.add("PG623", line, message, "add `values: {0: 0, 255: 1}` to the mask: what its files hold, and the classes")
         message = "images and masks are paired by the names of their files; Keras paired them by their order"
-        self.findings.add("PG611", mask.line, message, "where the names differ by more than the folder and the ending, mend `key`")
+        self.findings.add("PG611", line, message, "where the names differ by more than the folder and the ending, mend `key`")
         features = f"image: {{kind: image, path: {paths[0]}}}, mask: {{kind: mask, of: image, path: {paths[1]}}}"
-        return ["source:", "  by_split:", f"    {split}: {{files: {{key: {_KEY}, features: {{{features}}}}}}}"]
+        return f"{{files: {{key: {_KEY}, features: {{{features}}}}}}}"
 
     # Both subsets of the same data
 
@@ -106,17 +126,19 @@ class Sources:
         source = self._source(train, "data")
         if source is None:
             return None
+        of_files = train.method == "flow_from_directory"
+        comment = "the first files of each class are validation, as in Keras" if of_files else "the first rows are validation, as in Keras"
+        return [f"source: {source}", self._share_line(comment)]
+
+    def _share_line(self, comment: str) -> str:
+        """The section `splits` for `validation_split`."""
+        train = self.group.first
         share = train.generator.get("validation_split") if isinstance(train.generator, Generator) else None
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec takes a fifth: put the share there")
             share = 0.2
         rest = number(round(1 - share, 10))
-        comment = (
-            "the first files of each class are validation, as in Keras"
-            if train.method == "flow_from_directory"
-            else "the first rows are validation, as in Keras"
-        )
-        return [f"source: {source}", f"splits: {{method: keras, parts: {{train: {rest}, validation: {number(share)}}}}}  # {comment}"]
+        return f"splits: {{method: keras, parts: {{train: {rest}, validation: {number(share)}}}}}  # {comment}"
 
     def _is_dealt(self) -> bool:
         """Whether the parts are the two that one `train_test_split` made."""

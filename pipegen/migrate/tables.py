@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Frame, Seq, Share, Table, Unknown, Value, plain
+from pipegen.migrate.values import Const, Frame, Seq, Share, Table, Unknown, Value, origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -19,10 +19,12 @@ _KEEPING = ("sample", "reset_index", "copy", "astype", "sort_values", "sort_inde
 def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool) -> Value:
     """`pandas.read_csv` of a known file."""
     args = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
+    named = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "filepath_or_buffer"), None)
     if any(k.arg is None for k in node.keywords) or len(node.args) > 1:
         return Unknown("the table is read with arguments that are not followed", node.lineno)
     first = evaluator.value(node.args[0], frame) if node.args else args.pop("filepath_or_buffer", Unknown("no file is named", node.lineno))
     path = plain(first)
+    origins = origins_of(first, *args.values())
     if not isinstance(path, str):
         return path if isinstance(path, Unknown) and path.line else Unknown("the path of the table is not known", node.lineno)
     if path.lower().endswith((".gz", ".zip", ".bz2", ".xz", ".parquet")) or "://" in path:
@@ -39,11 +41,12 @@ def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool)
         return Unknown("the table is read with arguments that have no counterpart", node.lineno)
     if "usecols" in args and (header is None or names is not None):
         return Unknown("the table is read with `usecols` and without a header", node.lineno)
-    named = tuple(str(n) for n in names) if isinstance(names, (list, tuple)) else None
-    if named is not None and header == 0:
+    columns = tuple(str(n) for n in names) if isinstance(names, (list, tuple)) else None
+    if columns is not None and header == 0:
         return Unknown("the table's header is replaced by other names", node.lineno)
-    has_header = header in (0, "infer") and named is None
-    return Table(path, None if separator == "," else separator, has_header, named)
+    has_header = header in (0, "infer") and columns is None
+    given = (named, frame) if named is not None else None
+    return Table(path, None if separator == "," else separator, has_header, columns, origins=origins, named=given)
 
 
 def _is_separator(text: object) -> bool:
@@ -55,8 +58,8 @@ def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list
     if len(values) != 1 or not isinstance(values[0], Table) or values[0].split is not None:
         return Unknown("the data is split by `train_test_split`", node.lineno)
     args = {k.arg: k.value for k in node.keywords if k.arg is not None}
-    test = plain(evaluator.value(args["test_size"], frame)) if "test_size" in args else None
-    train = plain(evaluator.value(args["train_size"], frame)) if "train_size" in args else None
+    test_given, train_given = (evaluator.value(args[n], frame) if n in args else Const(None) for n in ("test_size", "train_size"))
+    test, train = plain(test_given), plain(train_given)
     if test is None and isinstance(train, float) and 0 < train < 1:
         test = round(1 - train, 6)
     if test is None and "test_size" not in args and "train_size" not in args:
@@ -64,7 +67,8 @@ def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list
     if isinstance(test, bool) or not isinstance(test, (int, float)) or not (0 < test < 1 or (isinstance(test, int) and test > 1)):
         return Unknown("the size of the split is not known", node.lineno)
     share = Share(node, test, "stratify" in args and not (isinstance(args["stratify"], ast.Constant) and args["stratify"].value is None))
-    return Seq((replace(values[0], part="train", split=share), replace(values[0], part="test", split=share)))
+    origins = origins_of(values[0], test_given, train_given)
+    return Seq(tuple(replace(values[0], part=part, split=share, origins=origins) for part in ("train", "test")))
 
 
 def table_method(table: Table, name: str, node: ast.Call) -> Value:

@@ -39,6 +39,35 @@ class Const(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Setting(Const):
+    """A value that stands unless something outside the code says otherwise.
+
+    Attributes:
+        origins: What may say otherwise, such as `--batch`; each as it stands in a sentence.
+    """
+
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Parser(Value):
+    """An `argparse.ArgumentParser`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Options(Value):
+    """What a parser of the command line gives.
+
+    Attributes:
+        as_map: Whether it is a dict, by `vars`.
+        fixed: Whether it was given no words to parse, so that every option has its default.
+    """
+
+    as_map: bool = False
+    fixed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Seq(Value):
     """A tuple or a list."""
 
@@ -69,6 +98,34 @@ class Local(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Instance(Value):
+    """An object of a plain class of the file.
+
+    Attributes:
+        of: The class.
+        made: The frame of its constructor's call; `None` where it has no constructor.
+    """
+
+    of: Local
+    made: Frame | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Record(Value):
+    """An object that holds values by name and does nothing else: a dataclass, a named tuple, a namespace."""
+
+    items: dict[str, Value]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordType(Value):
+    """What `namedtuple` makes: the names, and the defaults of the last of them."""
+
+    names: tuple[str, ...]
+    defaults: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Table(Value):
     """A DataFrame that was read from a file.
 
@@ -80,6 +137,8 @@ class Table(Value):
         changed: Columns that the code builds, and the line.
         part: `train` or `test` of `split`, for a share of it.
         split: How it was dealt out.
+        origins: What outside the code may say another file, or another way to read it.
+        named: The expression that is the path, and its frame.
     """
 
     path: str
@@ -89,6 +148,8 @@ class Table(Value):
     changed: dict[str, int] = field(default_factory=dict)
     part: str = ""
     split: Share | None = None
+    origins: tuple[str, ...] = ()
+    named: tuple[ast.expr, Frame] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +252,38 @@ class Flow(Value):
         return self.args[name].value if name in self.args else None
 
 
+@dataclass(frozen=True, eq=False)
+class Zipped(Value):
+    """Two iterators joined by `zip`, in its order; a function or an expression that hands its pairs on as they are gives it too."""
+
+    flows: tuple[Flow, Flow]
+    node: ast.Call
+    frame: Frame
+
+
+def origins_of(*values: Value | None) -> tuple[str, ...]:
+    """What outside the code may say that values are others, each once."""
+    found: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, (Setting, Table)):
+            found.update(dict.fromkeys(value.origins))
+        elif isinstance(value, (Seq, Map)):
+            inner = value.items if isinstance(value, Seq) else value.items.values()
+            found.update(dict.fromkeys(origins_of(*inner)))
+    return tuple(found)
+
+
+def derived(value: Any, *sources: Value) -> Const:
+    """A plain value that was computed from others: a `Setting` where one of them is."""
+    origins = origins_of(*sources)
+    return Setting(value, origins) if origins else Const(value)
+
+
+def certain(value: Value | None) -> Any:
+    """The Python value of what nothing outside the code changes; else an `Unknown`."""
+    return Unknown(f"{origins_of(value)[0]} may change it") if origins_of(value) else plain(value)
+
+
 def plain(value: Value | None) -> Any:
     """The Python value of constants, sequences and maps; an `Unknown` for what has none, and for infinity, which no spec holds."""
     if isinstance(value, Const):
@@ -210,10 +303,10 @@ def plain(value: Value | None) -> Any:
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two values are known to be equal."""
+    """Whether two values are known to be equal, whatever is said outside the code."""
     if a is b:
         return True
     left, right = plain(a), plain(b)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return isinstance(a, Dotted) and isinstance(b, Dotted) and a.name == b.name
-    return type(left) is type(right) and bool(left == right)
+    return type(left) is type(right) and bool(left == right) and set(origins_of(a)) == set(origins_of(b))

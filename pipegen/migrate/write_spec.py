@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.settings import is_square, report_settings, seeded_flow
 from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, names_folders, targets, weighted
 from pipegen.migrate.steps import Step, Steps
-from pipegen.migrate.values import Generator, Unknown, plain
+from pipegen.migrate.values import Generator, Unknown, origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.findings import Findings
@@ -23,6 +24,21 @@ _DEFAULTS = {
 }  # fmt: skip
 """What the spec says where an argument of an iterator is not known."""
 _ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A spec that was written.
+
+    Attributes:
+        group: The iterators that it stands for.
+        file: Its name.
+        params: The names of its params.
+    """
+
+    group: Group
+    file: str
+    params: tuple[str, ...]
 
 
 @dataclass
@@ -49,6 +65,8 @@ class Writer:
             return None
         steps = self._steps()
         batch = self._batch()
+        order = self._order()
+        report_settings(self.group, tuple(self.params), self.findings)
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
             f"# Written by `pipegen migrate {self.file}`. Paths are relative to this file.",
@@ -57,7 +75,7 @@ class Writer:
             *(f"  {name}: {text}" for name, text in self.params.items()),
             *source,
             *(["transforms:", *(f"  - {s.text}" + (f"  # {s.comment}" if s.comment else "") for s in steps)] if steps else []),
-            *self._order(),
+            *order,
             f"batch: {{size: {batch}}}",
             *self._output(),
         ]
@@ -151,12 +169,10 @@ class Writer:
             self.findings.add("PG623", flow.line, "`interpolation='hamming'` becomes `bilinear` with antialiasing")
         smooth = ", antialias: true" if method in ("bilinear", "bicubic", "lanczos3") else ""
         crop = ", mode: crop" if flow.get("keep_aspect_ratio") else ""
-        shown = "$size" if size[0] == size[1] else "[$height, $width]"
-        if size[0] == size[1]:
-            self.params["size"] = f"{{type: int, default: {size[0]}, min: 1}}"
-        else:
-            self.params["height"] = f"{{type: int, default: {size[0]}, min: 1}}"
-            self.params["width"] = f"{{type: int, default: {size[1]}, min: 1}}"
+        square = is_square(flow)
+        shown = "$size" if square else "[$height, $width]"
+        for name, side in (("size", size[0]),) if square else (("height", size[0]), ("width", size[1])):
+            self.params[name] = f"{{type: int, default: {side}, min: 1}}"
         comment = (
             "Keras' default; `bilinear` with `antialias: true` looks better"
             if method == "nearest" and "interpolation" not in flow.args
@@ -180,9 +196,12 @@ class Writer:
     def _order(self) -> list[str]:
         train = self.group.parts.get("train")
         lines = []
-        seed = next((s for s in (f.get("seed") for f in self.group.parts.values()) if isinstance(s, int) and s >= 0), None)
-        if seed is not None and not isinstance(seed, bool):
-            lines.append(f"seed: {seed}")
+        seeded = seeded_flow(self.group)
+        if seeded is not None and origins_of(seeded.argument("seed")):
+            self.params["seed"] = f"{{type: int, default: {seeded.get('seed')}, min: 0}}"
+            lines.append("seed: $seed")
+        elif seeded is not None:
+            lines.append(f"seed: {seeded.get('seed')}")
         if train is not None and train.get("shuffle", True) in (False, 0):
             lines.append("shuffle: none")
         return lines
@@ -214,7 +233,7 @@ class Writer:
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
-        elif self.group.mask is not None:
+        elif self.group.masks:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for

@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
+import yaml
 
 from pipegen.compilation import inspect
 from pipegen.migrate.migration import migrate_code
@@ -35,7 +37,9 @@ def notebook(text: str) -> str:
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
 
 
+@cache
 def migration(path: Path) -> Migration:
+    """What a case is migrated to, once for all tests."""
     kind, code = _FENCE.findall(path.read_text(encoding="utf-8"))[0]
     if kind == "notebook":
         return migrate_code(parse_code(f"{path.stem}.ipynb", notebook(code).encode()))
@@ -79,6 +83,17 @@ def test_the_changed_code_names_splits_that_the_spec_has(path: Path) -> None:
         used += re.findall(rf'\b{pipe}(?:\.\w+\(|\[)"(\w+)"', result.changed)
         assert used
         assert set(used) <= set(inspect(name, text=result.specs[name]).plans)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_the_changed_code_gives_params_that_the_spec_has(path: Path) -> None:
+    result = migration(path)
+    for call in ast.walk(ast.parse(result.changed)):
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "build":
+            name = cast("ast.Constant", call.args[0]).value
+            given = next((k.value for k in call.keywords if k.arg == "params"), None)
+            keys = [cast("ast.Constant", key).value for key in given.keys] if isinstance(given, ast.Dict) else []
+            assert set(keys) <= set(yaml.safe_load(result.specs[str(name)]).get("params", {}))
 
 
 def test_there_are_many_cases_and_two_notebooks() -> None:

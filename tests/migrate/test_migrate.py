@@ -220,6 +220,17 @@ def test_a_batch_in_a_loop_is_not_drawn_anew_each_time() -> None:
     assert "PG615:4" in codes(fitted)
 
 
+@pytest.mark.parametrize("use", ["print(g)", "g += 1", "other = g", "def f():\n    return g.mean", "del g"])
+def test_a_generator_that_other_code_reads_stays(use: str) -> None:
+    code = f"g = ImageDataGenerator()\nit = g.flow_from_directory('d')\nmodel.fit(it)\n{use}\n"
+    result = migrated(code)
+    assert "it = pipe.train\n" in result.changed
+    assert f"{IMPORT}g = ImageDataGenerator()\n" in result.changed.replace("import pipegen\n", "").replace(
+        'pipe = pipegen.build("train.pipegen.yaml")\n', ""
+    )
+    assert "g = " not in migrated(code.replace(use, "g = 3")).changed.replace("g = 3", "")
+
+
 def test_pairs_of_iterators_are_left_alone() -> None:
     code = "g = ImageDataGenerator()\na = g.flow_from_directory('a', class_mode=None)\nb = g.flow_from_directory('b', class_mode=None)\n"
     result = migrated(code + "model.fit_generator(zip(a, b), 9)\n")

@@ -1,0 +1,144 @@
+"""What an attribute is: of a module, of `self`, of an object of a class of the file, of the command line."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, cast
+
+from pipegen.migrate.attributes import Assignment, overridden
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Unknown, Value
+
+if TYPE_CHECKING:
+    from pipegen.migrate.evaluate import Evaluator
+
+_LATE = (1 << 30, 0)
+_SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slots__")
+"""Methods by which attributes are no longer what is assigned to them."""
+
+
+def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
+    """What `owner.name` is."""
+    if isinstance(node.value, ast.Name) and node.value.id == "self" and frame.class_frame is not None:
+        return _of_self(evaluator, node, frame)
+    owner = evaluator.value(node.value, frame)
+    if isinstance(owner, Dotted):
+        if owner.name.split(".")[-2:] == ["flags", "FLAGS"]:
+            assigned = evaluator.is_assigned(node.attr)
+            return (
+                Unknown(f"the flag `{node.attr}` is assigned", node.lineno) if assigned else evaluator.outside.flag(node.attr, node.lineno)
+            )
+        return Dotted(f"{owner.name}.{node.attr}")
+    if isinstance(owner, Flow) and node.attr == "batch_size":
+        return owner.args["batch_size"].value if "batch_size" in owner.args else Const(32)
+    if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
+        if evaluator.is_assigned(node.attr):
+            return Unknown(f"`.{node.attr}` is assigned elsewhere too", node.lineno)
+        return of_class(evaluator, owner, node.attr, node.lineno)
+    if isinstance(owner, (Options, Record, Instance)):
+        return _of_object(evaluator, owner, node)
+    return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
+
+
+def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
+    """What the body of a class, or of the class of the file that it is derived from, gives a name."""
+    definition = cast("ast.ClassDef", owner.node)
+    inner = evaluator.frame(definition, owner.frame, {})
+    if name in inner.scope.bindings:
+        return evaluator.name(name, _LATE, inner)
+    for base in definition.bases:
+        above = evaluator.value(base, owner.frame)
+        if isinstance(above, Dotted) and above.name == "builtins.object":
+            continue
+        if (
+            not isinstance(above, Local)
+            or not isinstance(above.node, ast.ClassDef)
+            or len(definition.bases) > 1
+            or above.node is definition
+        ):
+            return Unknown(f"`{name}` may come from a class that `{definition.name}` is derived from", line)
+        return of_class(evaluator, above, name, line)
+    return Unknown(f"`{name}` is not assigned in `{definition.name}`", line)
+
+
+def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
+    """Whether the attributes of a class's objects are just what the class and its methods assign."""
+    definition = cast("ast.ClassDef", of.node)
+    if definition.decorator_list or definition.keywords:
+        return False
+    names = {m.name for m in definition.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    names |= set(evaluator.frame(definition, of.frame, {}).scope.bindings)
+    if names & set(_SPECIAL):
+        return False
+    bases = [evaluator.value(base, of.frame) for base in definition.bases]
+    if all(isinstance(b, Dotted) and b.name == "builtins.object" for b in bases):
+        return True
+    single = bases[0] if len(bases) == 1 else None
+    derived = isinstance(single, Local) and isinstance(single.node, ast.ClassDef) and single.node is not definition
+    return derived and "__init__" in names and is_plain_class(evaluator, cast("Local", single))
+
+
+def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: ast.Attribute) -> Value:
+    """An attribute of the namespace of a command line, of a record, or of an object of the file."""
+    name, line = node.attr, node.lineno
+    if evaluator.is_assigned(name):
+        return Unknown(f"`.{name}` is assigned elsewhere too", line)
+    if isinstance(owner, Options):
+        return Unknown("it is a dict", line) if owner.as_map else evaluator.outside.option(name, line, fixed=owner.fixed)
+    if isinstance(owner, Record):
+        return owner.items.get(name, Unknown(f"`.{name}` is known only at run time", line))
+    return _of_instance(evaluator, owner, name, line)
+
+
+def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) -> Value:
+    """What the constructor of an object assigns to an attribute, or its class."""
+    definition = cast("ast.ClassDef", owner.of.node)
+    found = evaluator.assignments(definition).get(name, [])
+    if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
+        return Unknown(f"`.{name}` is assigned by a class that `{definition.name}` is derived from", line)
+    if not found:
+        value = of_class(evaluator, owner.of, name, line)
+        return Unknown(f"`.{name}` is a method", line) if isinstance(value, Local) else value
+    if len(found) > 1 or found[0].value is None or not _by_constructor(found[0]) or owner.made is None:
+        return Unknown(f"`.{name}` is assigned in `{definition.name}` in a way that is not followed", line)
+    return evaluator.value(found[0].value, owner.made)
+
+
+def _classes_above(evaluator: Evaluator, of: Local) -> list[ast.ClassDef]:
+    found: list[ast.ClassDef] = []
+    todo = [of]
+    while todo and len(found) < 20:
+        here = todo.pop()
+        above = [evaluator.value(base, here.frame) for base in cast("ast.ClassDef", here.node).bases]
+        classes = [a for a in above if isinstance(a, Local) and isinstance(a.node, ast.ClassDef)]
+        found += [cast("ast.ClassDef", c.node) for c in classes]
+        todo += classes
+    return found
+
+
+def _by_constructor(assignment: Assignment) -> bool:
+    """Whether every object has what is assigned from its beginning."""
+    return assignment.method.name == "__init__" and assignment.straight
+
+
+def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
+    """`self.name`: what the only assignment to it in the class gives."""
+    inner = cast("Frame", frame.class_frame)
+    definition = cast("ast.ClassDef", inner.scope.node)
+    name, line = node.attr, node.lineno
+    found = evaluator.assignments(definition).get(name, [])
+    if evaluator.is_assigned(name) or overridden(definition, name, cast("ast.Module", evaluator.module.scope.node)):
+        return Unknown(f"`self.{name}` is assigned elsewhere too", line)
+    if not found:
+        return of_class(evaluator, Local(definition, cast("Frame", inner.parent)), name, line)
+    if len(found) > 1 or found[0].value is None:
+        how = f"{len(found)} times" if len(found) > 1 else "in a way that is not followed"
+        return Unknown(f"`self.{name}` is assigned {how}", line)
+    home = found[0].method
+    above = _classes_above(evaluator, Local(definition, cast("Frame", inner.parent)))
+    bound = {b.id for d in above for b in ast.walk(d) if isinstance(b, ast.Name)}
+    if any(name in evaluator.assignments(d) for d in above):
+        return Unknown(f"`self.{name}` is assigned by a class that `{definition.name}` is derived from, too", line)
+    if (name in bound or name in inner.scope.bindings) and (not _by_constructor(found[0]) or frame.scope.node is home):
+        return Unknown(f"`self.{name}` has a value in the class, and another in `{home.name}`", line)
+    own = frame if frame.scope.node is home else evaluator.frame(home, inner, {})
+    return evaluator.value(found[0].value, own)

@@ -1,0 +1,224 @@
+"""Values that the code takes from outside: options of the command line, flags of absl, the environment, each with its default."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipegen.migrate.arithmetic import KnownPath
+from pipegen.migrate.scopes import COMPREHENSIONS
+from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain
+from pipegen.migrate.values import Setting as SettingValue
+
+if TYPE_CHECKING:
+    from pipegen.migrate.evaluate import Evaluator
+
+_FLAGS = {
+    "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),
+}  # fmt: skip
+"""The kinds of flags that are followed, and what their defaults may be."""
+_SWITCHES = {"store_true": False, "store_false": True}
+_CONVERTED = {"builtins.int": int, "builtins.float": float, "builtins.str": str, "pathlib.Path": KnownPath}
+_NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A call that declares an option or a flag, and the scopes that it stands in, the outermost first."""
+
+    call: ast.Call
+    scopes: tuple[ast.AST, ...]
+
+
+@dataclass
+class Outside:
+    """What a file declares that its user may set when it runs."""
+
+    evaluator: Evaluator
+    tree: ast.Module
+    _options: dict[str, list[_Declared]] = field(default_factory=dict)
+    _flags: dict[str, list[_Declared]] = field(default_factory=dict)
+    _reset: set[str] = field(default_factory=set)
+    """Options whose default is set elsewhere too; `*` for any of them."""
+    _stored: set[str] = field(default_factory=set)
+    """Environment variables that the code sets; `*` for any of them."""
+    _read: bool = False
+    _known: dict[tuple[str, bool], Value] = field(default_factory=dict)
+
+    def option(self, name: str, line: int, *, fixed: bool = False) -> Value:
+        """An option of the command line by its name in the namespace; `fixed` where no words are parsed.
+
+        It is the same object each time, which tells that two arguments are always equal.
+        """
+        if (name, fixed) not in self._known:
+            self._known[name, fixed] = self._option(name, line, fixed)
+        return self._known[name, fixed]
+
+    def _option(self, name: str, line: int, fixed: bool) -> Value:
+        self._scan()
+        found = self._options.get(name, [])
+        if "*" in self._reset or name in self._reset or self.evaluator.is_assigned("default"):
+            return Unknown(f"the default of `{name}` is set in a way that is not followed", line)
+        return self._agreed([self._default(declared, name, fixed) for declared in found], name, line)
+
+    def flag(self, name: str, line: int) -> Value:
+        """A flag of absl by its name."""
+        self._scan()
+        if "*" in self._reset:
+            return Unknown(f"the default of the flag `{name}` is set in a way that is not followed", line)
+        return self._agreed([self._flag_default(declared, name) for declared in self._flags.get(name, [])], name, line)
+
+    def environment(self, name: Value, default: Value, line: int) -> Value:
+        """A variable of the environment, with a default."""
+        self._scan()
+        key = plain(name)
+        if not isinstance(key, str) or origins_of(name):
+            return Unknown("it is a variable of the environment", line)
+        if "*" in self._stored or key in self._stored:
+            return Unknown(f"the code itself may set the environment variable `{key}`", line)
+        if plain(default) is None or not isinstance(default, Const):
+            return Unknown(f"the environment variable `{key}` has no default that is known", line)
+        return _setting(default, f"the environment variable `{key}`")
+
+    # Defaults
+
+    def _agreed(self, defaults: list[Value], name: str, line: int) -> Value:
+        if not defaults:
+            return Unknown(f"the option `{name}` is not declared in this file", line)
+        first = plain(defaults[0])
+        if any(type(plain(d)) is not type(first) or plain(d) != first for d in defaults[1:]):
+            return Unknown(f"the option `{name}` has several defaults", line)
+        return defaults[0]
+
+    def _default(self, declared: _Declared, name: str, fixed: bool) -> Value:
+        call = declared.call
+        frame = self._frame(declared)
+        args = {k.arg: self.evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
+        shown = self._shown(declared, name)
+        positional = not shown.startswith("-")
+        action = plain(args.get("action", Const("store")))
+        if isinstance(action, str) and action in _SWITCHES:
+            default: Value = args.get("default", Const(_SWITCHES[action]))
+        elif action == "store":
+            default = args.get("default", Const(None))
+        else:
+            return Unknown(f"`{shown}` acts in a way that is not followed", call.lineno)
+        required = plain(args.get("required", Const(False)))
+        if required is not False or (positional and plain(args.get("nargs")) != "?"):
+            return Unknown(f"`{shown}` has to be given on the command line", call.lineno)
+        value = _converted(default, args.get("type"))
+        if isinstance(value, Unknown) or plain(value) is None:
+            reason = f": {value.reason}" if isinstance(value, Unknown) and value.reason else ""
+            return Unknown(f"`{shown}` of the command line has no known default{reason}", call.lineno)
+        return value if fixed else _setting(value, f"`{shown}`")
+
+    def _flag_default(self, declared: _Declared, name: str) -> Value:
+        call = declared.call
+        frame = self._frame(declared)
+        kind = _called(call).removeprefix("DEFINE_")
+        node = next((k.value for k in call.keywords if k.arg in ("default", "default_value")), call.args[1] if len(call.args) > 1 else None)
+        value = self.evaluator.value(node, frame) if node is not None else Unknown("")
+        known = plain(value)
+        if kind not in _FLAGS or not isinstance(known, _FLAGS[kind]) or (isinstance(known, bool) and bool not in _FLAGS[kind]):
+            return Unknown(f"the flag `{name}` has no known default", call.lineno)
+        return _setting(derived(float(known) if kind == "float" else known, value), f"`--{name}`")
+
+    def _frame(self, declared: _Declared) -> Frame:
+        frame = self.evaluator.module
+        for node in declared.scopes:
+            frame = self.evaluator.frame(node, frame, {})  # type: ignore[arg-type]
+        return frame
+
+    def _shown(self, declared: _Declared, name: str) -> str:
+        """An option as users write it."""
+        names = [plain(self.evaluator.value(a, self._frame(declared))) for a in declared.call.args]
+        return next((n for n in names if n.startswith("--")), names[0] if names else name)
+
+    # Reading the file
+
+    def _scan(self) -> None:
+        if not self._read:
+            self._read = True
+            self._visit(self.tree, ())
+
+    def _visit(self, node: ast.AST, scopes: tuple[ast.AST, ...]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Call):
+                self._call(_Declared(child, scopes))
+            elif isinstance(child, ast.Subscript) and not isinstance(child.ctx, ast.Load) and _is_environment(child.value):
+                self._stored.add(_text(child.slice))
+            inner = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS))
+            self._visit(child, (*scopes, child) if inner else scopes)
+
+    def _call(self, declared: _Declared) -> None:
+        call = declared.call
+        name = _called(call)
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if name == "add_argument" and owner is not None:
+            self._options.setdefault(self._destination(declared), []).append(declared)
+        elif name == "set_defaults":
+            self._reset.update(k.arg or "*" for k in call.keywords)
+        elif name == "set_default" or (name == "FLAGS" and _gives_words(call)):
+            self._reset.add("*")
+        elif name.startswith("DEFINE_"):
+            first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("name", "flag_name")), None)
+            self._flags.setdefault(_text(first), []).append(declared)
+        elif name in _NOWHERE and (name == "putenv" or (owner is not None and _is_environment(owner))):
+            single = name in ("setdefault", "putenv", "pop") and call.args
+            self._stored.add(_text(call.args[0]) if single else "*")
+
+    def _destination(self, declared: _Declared) -> str:
+        """The name of an option in the namespace; one that is not certain may be any, and makes all of them unknown."""
+        call = declared.call
+        frame = self._frame(declared)
+        names = [Unknown("") if isinstance(a, ast.Starred) else plain(self.evaluator.value(a, frame)) for a in call.args]
+        given = {k.arg: k.value for k in call.keywords}
+        if None in given or not all(isinstance(n, str) and n for n in names) or not (names or "dest" in given):
+            self._reset.add("*")
+            return "*"
+        if "dest" in given:
+            named = plain(self.evaluator.value(given["dest"], frame))
+            self._reset.update(() if isinstance(named, str) else ("*",))
+            return named if isinstance(named, str) else "*"
+        texts = [n for n in names if isinstance(n, str)]
+        first = next((n for n in texts if n.startswith("--")), texts[0])
+        return first.lstrip("-").replace("-", "_") if first.startswith("-") else first
+
+
+def _setting(value: Value, origin: str) -> Value:
+    """A default that something outside the code may replace."""
+    if isinstance(value, Seq):
+        return Seq(tuple(_setting(item, origin) for item in value.items), value.is_list)
+    return SettingValue(plain(value), (*origins_of(value), origin))
+
+
+def _converted(default: Value, kind: Value | None) -> Value:
+    """A default as `argparse` gives it: a text is converted by the option's type, and nothing else is."""
+    known = plain(default)
+    if isinstance(known, Unknown) or not isinstance(default, (Const, Seq)):
+        return known if isinstance(known, Unknown) else Unknown("it is no plain value")
+    if not isinstance(known, str) or kind is None or plain(kind) is None:
+        return default
+    convert: Any = _CONVERTED.get(kind.name) if isinstance(kind, Dotted) else None
+    try:
+        return derived(convert(known), default) if convert is not None else Unknown("its type is a function that is not followed")
+    except ValueError:
+        return Unknown("it is not of its type")
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "*"
+
+
+def _gives_words(call: ast.Call) -> bool:
+    """Whether flags are parsed from a list that the code writes down."""
+    return any(isinstance(a, (ast.List, ast.Tuple)) and len(a.elts) > 1 for a in call.args)
+
+
+def _is_environment(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "environ") or (isinstance(node, ast.Name) and node.id == "environ")

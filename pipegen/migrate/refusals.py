@@ -1,0 +1,116 @@
+"""Why the code of some iterators is left as it is: an edit would not be sure to mean the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.homes import home_of, of_function
+from pipegen.migrate.pair_edits import problem_of
+from pipegen.migrate.scopes import COMPREHENSIONS
+from pipegen.migrate.sources import Sources, folder_below
+from pipegen.migrate.values import Generator, Table, Unknown, certain, origins_of, plain
+
+if TYPE_CHECKING:
+    from pipegen.migrate.groups import Group
+    from pipegen.migrate.interpret import Collected, Use
+    from pipegen.migrate.values import Flow
+
+
+@dataclass
+class Refusals:
+    """Looks at one group.
+
+    Attributes:
+        group: The iterators.
+        found: What the file has to do with `ImageDataGenerator`.
+        whole: Nodes that make several iterators, all of this group, and are replaced as a whole.
+    """
+
+    group: Group
+    found: Collected
+    whole: frozenset[int] = frozenset()
+
+    def reason(self) -> str:
+        """Why the group's code is not edited; empty where it is."""
+        flows = self.group.flows
+        if any(home_of(f) is None for f in flows):
+            return "the iterator is made in a branch or a loop" if len(flows) == 1 else "an iterator is made in a branch or a loop"
+        if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
+            return "one line makes several of the iterators"
+        if any(isinstance(f.frame.scope.node, COMPREHENSIONS) and id(f.node) not in self.whole for f in flows):
+            return "an iterator is made in a comprehension that cannot be written out"
+        if any(of_function(f.frame) is not of_function(flows[0].frame) for f in flows):
+            return "its iterators are made in several functions"
+        odd = next((f for f in flows if not isinstance(f.generator, Generator)), None)
+        return self._of_left_out() or ("its generator is not known" if odd is not None else self._of_generators() or self._of_uses())
+
+    def _of_left_out(self) -> str:
+        """What is wrong with iterators that become `predict_on`."""
+        left_out = Sources(self.group, Findings(), {}).left_out()
+        if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
+            return "one of its iterators has labels and another has none"
+        if any(folder_below(f) is None or (folder_below(f) and not self._joins(f)) for f in left_out):
+            return "an iterator without labels reads several folders, or one that is not known"
+        joined = (f for f in self.group.flows if self.group.masks and folder_below(f) and origins_of(f.argument("directory")))
+        return "" if all(self._joins(f) for f in joined) else "a folder is put together at run time, and `os` is not imported"
+
+    def _joins(self, flow: Flow) -> bool:
+        """Whether a folder below that of an iterator can be named."""
+        imports_os = [b.dotted for b in self.found.evaluator.module.scope.bindings.get("os", [])] == ["os"]
+        return imports_os or isinstance(certain(flow.argument("directory")), str)
+
+    def _of_generators(self) -> str:
+        flows = self.group.flows
+        if any(isinstance(f.generator, Generator) and f.generator.subclass is not None for f in flows):
+            return "its generator is a subclass of ImageDataGenerator"
+        if any(owner is f.generator for f in flows for owner, _, _ in self.found.assigned):
+            return "its generator is changed after it was made"
+        return ""
+
+    def _of_uses(self) -> str:
+        """What is wrong with the data of the iterators, or with how they are used; empty where nothing is."""
+        flows = self.group.flows
+        if self.group.masks:
+            problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
+            problem = next((p for p in problems if p), "")
+            if problem:
+                return problem
+        elif any(self.found.is_paired(f) for f in flows):
+            return "its iterators are drawn from side by side, and must move together"
+        if any(not self._alike(f) and self._draws(f) for f in flows):
+            return "batches of another size than those of training are drawn from one of its iterators"
+        if Sources(self.group, Findings(), {}).stray() is not None:
+            return "an iterator takes a share of its data, and the spec all of it"
+        tables = [f.argument("dataframe") for f in flows if f.method == "flow_from_dataframe"]
+        if any(not isinstance(t, Table) or t.changed for t in tables):
+            return "its table is made by code"
+        uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
+        if any(of_function(u.frame) is not of_function(f.frame) and u.kind in ("member", "method") for u, f in uses):
+            return "its members are used in another function"
+        several = next((u for u, _ in uses if not self._serves_alike(u)), None)
+        return f"line {several.line} serves several iterators" if several is not None else ""
+
+    def _serves_alike(self, use: Use) -> bool:
+        """Whether an edit at the place of a use is right for all that come there."""
+        served = self.found.served_by(use)
+        left_out = Sources(self.group, Findings(), {}).left_out()
+        own = all(thing in self.group.flows and thing not in left_out for thing in served)
+        return len(served) == 1 or (own and use.kind in ("model", "len", "loop", "other"))
+
+    def _alike(self, flow: Flow) -> bool:
+        """Whether batches are as large as those of the first iterator, as far as is known."""
+        return _batch_of(flow) == _batch_of(self.group.first)
+
+    def _draws(self, flow: Flow) -> bool:
+        """Whether single batches are drawn from an iterator."""
+        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
+
+
+def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:
+    """The size of batches, and what may change it; `None` where it is not known."""
+    if "batch_size" not in flow.args:
+        return 32, frozenset()
+    known = plain(flow.argument("batch_size"))
+    return None if isinstance(known, Unknown) else (known, frozenset(origins_of(flow.argument("batch_size"))))

@@ -1,0 +1,165 @@
+"""Comprehensions and loops over what is written down, such as `("train", "val")`: one frame for each round."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.scopes import Comprehension
+
+_MOST_ROUNDS = 12
+
+
+def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Value:
+    """What a comprehension makes; that of a generator expression counts as a list, since it can be unpacked like one."""
+    unknown = Unknown("it is computed at run time", node.lineno)
+    if isinstance(node, ast.SetComp):
+        return unknown
+    source = evaluator.value(node.generators[0].iter, frame)
+    if isinstance(source, Zipped):
+        return source if isinstance(node, ast.GeneratorExp) and hands_on(node, node.generators[0]) else unknown
+    frames = rounds(evaluator, node, frame)
+    if frames is None:
+        return unknown
+    if not isinstance(node, ast.DictComp):
+        return Seq(tuple(evaluator.value(node.elt, inner) for inner in frames), is_list=True)
+    keys = [certain(evaluator.value(node.key, inner)) for inner in frames]
+    if not all(isinstance(key, str) for key in keys):
+        return Unknown("a key is not a known text", node.lineno)
+    return Map({key: evaluator.value(node.value, inner) for key, inner in zip(keys, frames, strict=True)})
+
+
+def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For) -> bool:
+    """Whether all that is done with each pair of a `zip` is to hand it on, as `(pair for pair in …)` and `for x, y in …: yield x, y` do."""
+    if isinstance(node, ast.GeneratorExp):
+        only = len(node.generators) == 1 and not node.generators[0].ifs and not node.generators[0].is_async
+        given: ast.expr | None = node.elt if only else None
+    else:
+        statement = node.body[0] if len(node.body) == 1 and not node.orelse else None
+        yielded = statement.value if isinstance(statement, ast.Expr) else None
+        given = yielded.value if isinstance(yielded, ast.Yield) else None
+    target, names = loop.target, _names(given)
+    return names is not None and names == _names(target) and isinstance(given, ast.Name) == isinstance(target, ast.Name)
+
+
+def passing_loop(statement: ast.stmt) -> ast.For | None:
+    """The loop that a function ends with and in which it yields each pair as it is, also where that is repeated without an end."""
+    endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
+    if isinstance(statement, ast.While) and endless and len(statement.body) == 1 and not statement.orelse:
+        statement = statement.body[0]
+    return statement if isinstance(statement, ast.For) and hands_on(statement, statement) else None
+
+
+def _names(node: ast.expr | None) -> list[str] | None:
+    """The names of a name, or of a tuple of two different names."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if not isinstance(node, ast.Tuple) or len(node.elts) != 2:
+        return None
+    names = [e.id for e in node.elts if isinstance(e, ast.Name)]
+    return names if len(set(names)) == 2 else None
+
+
+def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+    """A frame for each round of a comprehension or a loop; `None` where it is not known over what it goes."""
+    key = (id(node), id(frame))
+    if key not in evaluator.rounds:
+        evaluator.rounds[key] = _rounds(evaluator, node, frame)
+    return evaluator.rounds[key]
+
+
+def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+    if isinstance(node, ast.For):
+        target, over = node.target, node.iter
+    else:
+        generator = node.generators[0]
+        if len(node.generators) > 1 or generator.ifs or generator.is_async:
+            return None
+        target, over = generator.target, generator.iter
+    items = _items(evaluator, over, frame)
+    if items is None or not 0 < len(items) <= _MOST_ROUNDS:
+        return None
+    bound = [_bound(target, item) for item in items]
+    if any(b is None for b in bound):
+        return None
+    return [evaluator.inner_frame(node, frame, args) for args in bound if args is not None]
+
+
+def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | None:
+    """What a loop over an expression goes through."""
+    if isinstance(node, ast.Call) and not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args):
+        called = _by_call(evaluator, node, frame)
+        if called is not None:
+            return called
+    value = evaluator.value(node, frame)
+    if isinstance(value, Map):
+        return [Const(key) for key in value.items]
+    as_many = isinstance(node, (ast.Tuple, ast.List)) or not origins_of(value)  # an option may have more values than its default
+    return list(value.items) if isinstance(value, Seq) and as_many else None
+
+
+def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] | None:
+    """The items of a dict's `items()` and its kin, of `enumerate`, `zip` and `range`."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values") and not node.args:
+        owner = evaluator.value(node.func.value, frame)
+        if not isinstance(owner, Map):
+            return None
+        pairs: Iterator[tuple[str, Value]] = iter(owner.items.items())
+        kind = node.func.attr
+        return [Const(key) if kind == "keys" else value if kind == "values" else Seq((Const(key), value)) for key, value in pairs]
+    name = getattr(evaluator.value(node.func, frame), "name", "")
+    if name == "builtins.enumerate" and len(node.args) == 1:
+        inner = _items(evaluator, node.args[0], frame)
+        return None if inner is None else [Seq((Const(i), item)) for i, item in enumerate(inner)]
+    if name == "builtins.zip" and node.args:
+        parts = [_items(evaluator, a, frame) for a in node.args]
+        known = [p for p in parts if p is not None]
+        return [Seq(items) for items in zip(*known, strict=False)] if len(known) == len(parts) else None
+    if name == "builtins.range" and len(node.args) == 1:
+        count = certain(evaluator.value(node.args[0], frame))
+        return [Const(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_ROUNDS else None
+    return None
+
+
+def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
+    """What the names of a loop's target are in one round."""
+    if isinstance(target, ast.Name):
+        return {target.id: item}
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
+        return None
+    found: dict[str, Value] = {}
+    for inner, value in zip(target.elts, item.items, strict=True):
+        bound = _bound(inner, value)
+        if bound is None:
+            return None
+        found.update(bound)
+    return found
+
+
+def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
+    """Whether each round of a loop makes something of its own with one of these functions or methods, and none ends the loop."""
+    inside = [n for statement in node.body for n in ast.walk(statement)]
+    if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside) or _is_range(node.iter):
+        return False
+    told = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    for _ in range(3):
+        for n in inside:
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and _mentions(n.value, told):
+                targets = n.targets if isinstance(n, ast.Assign) else [n.target]
+                told |= {t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)}
+    made = [n for n in inside if isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in calls]
+    return any(_mentions(call, told) for call in made)
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))

@@ -1,0 +1,173 @@
+"""Edits of what is done with an iterator: its members, its methods, single batches, `fit` and its kin."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from pipegen.migrate.model_calls import drops, edit_model_call
+from pipegen.migrate.values import Unknown, certain
+
+if TYPE_CHECKING:
+    from pipegen.migrate.edits import Edits
+    from pipegen.migrate.findings import Findings
+    from pipegen.migrate.interpret import Collected, PairUse, Use
+    from pipegen.migrate.values import Flow
+
+_MEMBERS = {
+    "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
+    "classes": '{pipe}.labels("{split}")',
+    "labels": '{pipe}.labels("{split}")',
+    "samples": '{pipe}.num_examples("{split}")',
+    "n": '{pipe}.num_examples("{split}")',
+    "filepaths": 'list({pipe}.files("{split}"))',
+    "num_classes": "len({pipe}.class_names)",
+    "num_class": "len({pipe}.class_names)",
+}
+"""What stands for the members of an iterator."""
+_PROPERTIES = ("train", "validation", "test")
+
+
+@dataclass
+class UseEdits:
+    """Edits the uses of one iterator.
+
+    Attributes:
+        edits: Takes the edits.
+        found: What the file has to do with `ImageDataGenerator`.
+        findings: Takes what must be done by hand.
+        pipe: The variable that holds the pipeline.
+        split: The split that the iterator is.
+        bare: Whether the iterator becomes `predict_on`, since it has no labels and others have.
+    """
+
+    edits: Edits
+    found: Collected
+    findings: Findings
+    pipe: str
+    split: str
+    bare: bool = False
+
+    def edit(self, use: Use) -> None:
+        """Edit one use."""
+        bare, pipe, split = self.bare, self.pipe, self.split
+        if use.kind == "model":
+            if bare and use.node is not use.flow.node:
+                self.edits.replace(use.node, f"{self.edits.source(use.node)}.dataset")
+            call = next(c for c in self.found.calls if c.node is use.outer)
+            edit_model_call(self.edits, call, self.findings, {id(use.node): f"{self.edits.source(use.node)}.dataset"} if bare else {})
+        elif use.kind == "member":
+            self._member(use)
+        elif use.kind == "method":
+            self._method(use)
+        elif use.kind == "next":
+            self._next(use)
+        elif use.kind == "loop":
+            message = "a loop over the iterator never ended by itself; over the dataset it is one pass"
+            self.findings.add("PG622", use.line, message)
+        elif (
+            use.kind == "item"
+            and isinstance(use.outer, ast.Subscript)
+            and isinstance(use.outer.slice, ast.Constant)
+            and use.outer.slice.value == 0
+        ):
+            if bare:
+                self.findings.add("PG615", use.line, "an iterator has batches by number, and a dataset has not", "take `next(iter(…))`")
+            else:
+                self.edits.replace(use.outer, _batch(pipe, split))
+        elif use.kind != "len":
+            what = f"`{use.name}`" if use.name else "this use of the iterator"
+            self.findings.add(
+                "PG615", use.line, f"{what} takes a Keras iterator, and now gets a dataset", "look whether it works with a dataset"
+            )
+
+    def _member(self, use: Use) -> None:
+        bare, pipe, split = self.bare, self.pipe, self.split
+        outer = cast("ast.Attribute", use.outer)
+        form = _MEMBERS.get(use.name)
+        stored = not isinstance(outer.ctx, ast.Load)
+        if use.name == "filenames" and not stored:
+            self._filenames(use, f"{self.edits.source(use.node)}.files" if bare else f'{pipe}.files("{split}")')
+            return
+        literal = _literal(use.flow, use.name)
+        if form is not None and not stored and not bare:
+            self.edits.replace(use.outer, form.format(pipe=pipe, split=split))
+            if use.name == "class_indices":
+                self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
+        elif use.name in ("batch_size", "target_size") and literal is not None and not stored:
+            self.edits.replace(use.outer, repr(literal))
+        elif not is_dropped(self.found, use):
+            self.findings.add(
+                "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
+            )
+
+    def _method(self, use: Use) -> None:
+        statement = next((s for s in ast.walk(self.edits.tree) if isinstance(s, ast.Expr) and s.value is use.outer), None)
+        if use.name == "reset" and statement is not None:
+            self.edits.delete(statement)
+        elif use.name in ("next", "__next__"):
+            self._next(use)
+        else:
+            self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "take it out, or rewrite it by hand")
+
+    def _next(self, use: Use) -> None:
+        """One batch: by an iterator of its own where no other batch is drawn so, which that would give again."""
+        bare = self.bare
+        if goes_on(self.found, use.flow) and not bare:
+            if use.kind == "method":
+                self.edits.replace(use.outer, f"next({self.edits.source(use.node)})")
+            return
+        others = [u for u in self.found.uses_of(use.flow) if u.name in ("next", "__next__")]
+        if len(others) == 1 and _is_single(use) and not bare:
+            self.edits.replace(use.outer, _batch(self.pipe, self.split))
+            return
+        message = "`next` draws batch after batch without an end, and a dataset is no iterator"
+        name = self.edits.source(use.node)
+        self.findings.add(
+            "PG615", use.line, message, f"make one iterator, `batches = iter({name}.repeat())`, and take `next(batches)` here"
+        )
+
+    def _filenames(self, use: Use, files: str) -> None:
+        """Names relative to the folder, from whole paths."""
+        folder = certain(use.flow.argument("directory"))
+        imported = [b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])]
+        if isinstance(folder, str) and imported == ["os"]:
+            self.edits.replace(use.outer, f"[os.path.relpath(f, {str(folder)!r}) for f in {files}]")
+            return
+        message = "`.filenames` are relative to the folder, and pipegen gives whole paths"
+        self.findings.add("PG615", use.line, message, f"take `[os.path.relpath(f, FOLDER) for f in {files}]`, or the paths as they are")
+
+
+def is_dropped(found: Collected, use: Use) -> bool:
+    """Whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
+    uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
+    edited = {id(u.outer) for u in uses if u.kind == "model"}
+    return any(id(call.node) in edited and drops(call, use.node) for call in found.calls)
+
+
+def goes_on(found: Collected, flow: Flow) -> bool:
+    """Whether batches are drawn from an iterator with `next` alone, one after the other."""
+    uses = found.uses_of(flow)
+    return found.only_drawn_from(flow) and not (len(uses) == 1 and _is_single(uses[0]))
+
+
+def _is_single(use: Use) -> bool:
+    return use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0))
+
+
+def access(pipe: str, split: str) -> str:
+    """A split of a pipeline as an expression."""
+    return f"{pipe}.{split}" if split in _PROPERTIES else f'{pipe}["{split}"]'
+
+
+def _literal(flow: Flow, name: str) -> object:
+    """The size of batches or images, where nothing but the code says it."""
+    if name not in flow.args:
+        return {"batch_size": 32, "target_size": (256, 256)}.get(name)
+    value = certain(flow.args[name].value)
+    return None if isinstance(value, Unknown) else value
+
+
+def _batch(pipe: str, split: str) -> str:
+    return f'next(iter({pipe}.numpy("{split}")))'
