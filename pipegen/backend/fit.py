@@ -42,7 +42,7 @@ def measure(
     skip = spec.errors.skip
     quarantine = Quarantine(manifest.files("train"), skip.max_fraction, skip.report) if skip is not None else None
     advice = damage.advice("train", skips=quarantine is not None)
-    records = records_from(manifest, "train", spec.runtime)
+    records = records_from(manifest, "train", plan.read, spec.runtime)
     place = damage.place_of_decode(plan, where)
     executor = Executor(Job(plan, spec, records, quarantine=quarantine, place=place, advice=advice))
     dataset = fixed_dataset(executor, 0, 0, lambda error, at: damage.explain_failure(executor, error, at, where))
