@@ -66,6 +66,20 @@ class InternalError(PipegenError):
     """A broken invariant inside pipegen. Please report it; the message holds the plan."""
 
 
+class PartError(ValueError):
+    """What the validator of a model raises when one part of a larger value is wrong.
+
+    Attributes:
+        path: The key path of that part below the value that is validated.
+        help: What to do about it.
+    """
+
+    def __init__(self, message: str, *path: str | int, help: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.help = help
+
+
 class OpError(Exception):
     """What an op raises when its input type or its arguments cannot work; the plan builder turns it into a finding.
 

@@ -80,7 +80,10 @@ def fit(
     for index, step in learning_steps(spec.model):
         if step.fitted is not None and step.fitted.given:
             continue
-        own = [_learn(spec, manifest, index, step, feature, record, progress, again) for feature in fitted_features(step, record)]
+        features = fitted_features(spec.model, step, record)
+        if not features:
+            continue  # the step leaves what the model receives alone
+        own = [_learn(spec, manifest, index, step, feature, record, progress, again) for feature in features]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
         steps = list(spec.model.transforms)

@@ -11,6 +11,7 @@ import yaml
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.plan.check import Checked, check
+from pipegen.plan.outputs import received
 from pipegen.spec.load import load
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
 
 
 def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
-    """Every feature at the end of a plan, one row a record in stored order, as NumPy arrays.
+    """Every feature that the model receives, one row a record in stored order, as NumPy arrays.
 
     It runs the executor's functions one by one and eagerly, which shows the numbers without a dataset around them.
     """
@@ -129,7 +130,7 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
             features = x.kernel(node, entry)(features)
         entry = node.out
     assert any(isinstance(n, Batch) for n in plan.nodes)
-    return {name: features[name].numpy() for name, _ in plan.out.items()}
+    return {name: features[name].numpy() for name in received(plan.emit.output)}
 
 
 def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int, int] = (0, 1), epochs: int = 1) -> list[Any]:

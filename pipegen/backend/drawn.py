@@ -16,7 +16,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pipegen.backend.execute import Executor
     from pipegen.backend.lower import Features
@@ -42,7 +42,10 @@ class DrawnParameters:
         self._x = executor
         self._plain = plain
         self._keys = keys
-        self._uses = {ref.id: _uses(plain, ref) for ref in plain.index.draws}
+        ids = {ref.id for stage in plain.stages() for use in s.refs(stage) for ref in _decided_by(use)}
+        self._draws = tuple(ref for ref in plain.index.draws if ref.id in ids)
+        """Less those of steps on an image that the model does not receive."""
+        self._uses = {ref.id: _uses(plain, ref) for ref in self._draws}
 
     def rows(self, batch: dict[str, Array], wanted: Sequence[int]) -> list[Row]:
         """For each example of a batch, its parameters by name: `STEP.applied` where a step leaves some examples alone, and
@@ -54,7 +57,7 @@ class DrawnParameters:
         """
         found: list[Row] = [{} for _ in batch["@record"]]
         draws, asked = tf.constant(batch["@draws"]), np.isin(np.arange(len(found)), wanted)
-        for ref in self._plain.index.draws:
+        for ref in self._draws:
             active = asked
             if ref.conditional:
                 active = acts(ref, draws).numpy() & asked
@@ -126,14 +129,23 @@ class DrawnParameters:
         return [self._keys[records[i]] for i in partner[own]]
 
 
+def _decided_by(use: StepRef) -> Iterator[StepRef]:
+    """A use of a step, the policy that it is a part of, and so on."""
+    ref: StepRef | None = use
+    while ref is not None:
+        yield ref
+        ref = ref.choice.policy if ref.choice is not None else None
+
+
 def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     """Where a step stands in the plan: the node, the stage, and the type that enters it; once for each image that it moves."""
     found = []
     before = plain.nodes[0].out
+    shown = "image" if any(t.decoded_kind == "image" for _, t in plain.read.items()) else "mask"
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            if x.decoded_kind == "image" and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage)):
+            if x.decoded_kind == shown and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage)):
                 found.append((number, stage, x))
         before = node.out
     return found

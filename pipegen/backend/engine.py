@@ -15,7 +15,7 @@ from pipegen.backend.datasets import PipelineDataset, fixed_dataset, training_da
 from pipegen.backend.execute import Executor, Job
 from pipegen.backend.guard import Quarantine
 from pipegen.backend.progress import Progress
-from pipegen.backend.records import Records
+from pipegen.backend.records import Records, files_of
 from pipegen.backend.rows import readers
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec, Runtime
+    from pipegen.types import ElementType
 
 
 class Engine:
@@ -65,14 +66,15 @@ class Engine:
         key = (split, shard or self.shard)
         if key not in self._executors:
             self._check_last_batch(split, key[1])
-            self._executors[key] = Executor(self.job(split, self._plans(split), self._quarantine(split), key[1]))
+            plan = self._plans(split)
+            self._executors[key] = Executor(self.job(split, plan, self._quarantine(plan), key[1]))
         return self._executors[key]
 
     def job(self, split: str, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Job:
         """A plan on the records of a split."""
         place = damage.place_of_decode(plan, self.where)
         advice = damage.advice(split, skips=quarantine is not None)
-        records = records_from(self.manifest, split, self.spec.runtime)
+        records = records_from(self.manifest, split, plan.read, self.spec.runtime)
         rows = self.manifest.members[split]
         return Job(plan, self.spec, records, shard, quarantine, place, advice, partial(self.store, plan), rows)
 
@@ -99,11 +101,12 @@ class Engine:
             return f"a global batch of {self.spec.batch.size} does not divide among {count} hosts"
         return None
 
-    def _quarantine(self, split: str) -> Quarantine | None:
+    def _quarantine(self, plan: Plan) -> Quarantine | None:
         skip = self.spec.errors.skip
-        if skip is None or split != "train":
+        if skip is None or plan.split != "train":
             return None
-        columns = [self.manifest.files(split), *self.manifest.beside(split).values()]
+        files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
+        columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
         names = tuple(" or ".join(files) for files in zip(*columns, strict=True))  # which of them it is, nobody has looked
         return Quarantine(names, skip.max_fraction, skip.report)
 
@@ -171,15 +174,15 @@ class Engine:
         return lambda error, at: damage.explain_failure(executor, error, at, self.where)
 
 
-def records_from(manifest: Manifest, split: str, runtime: Runtime) -> Records:
-    """The records of a split."""
+def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
+    """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
     common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
     columns = manifest.columns(split)
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))
     rows, numbers = found
-    return Records(*common, arrays=readers(rows, ram_budget(runtime)), rows=numbers, columns=columns)
+    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns)
 
 
 def resolve_shard(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:

@@ -102,8 +102,7 @@ class Executor:
         if self.job.store is None:
             raise InternalError("a plan has a cache on disk, and its job opens none")
         records = self.job.records
-        files = [records.paths, *records.beside.values()] if records.contents is None and records.rows is None else []
-        return DiskCache(self.job.store(), self.job.rows, records.paths, files)
+        return DiskCache(self.job.store(), self.job.rows, records.paths, records.files(self.plan.read))
 
     @property
     def steps(self) -> int:

@@ -26,10 +26,12 @@ from pipegen.backend.options import make_options
 from pipegen.backend.pictures import encode_image, encode_mask, levels, mapped_range
 from pipegen.compilation import optimise
 from pipegen.ops.families.mixing import GROUP
+from pipegen.passes.drop_unused import without_unused
 
 if TYPE_CHECKING:
     from pipegen.backend.engine import Engine
     from pipegen.plan.nodes import Plan
+    from pipegen.types import ElementType
 
 Array = np.ndarray[Any, Any]
 Batch = dict[str, Array]
@@ -101,8 +103,9 @@ def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int]
         ValueError: For numbers out of range, a folder among the images of the data, or images that the format does not hold.
         DataError: If a record cannot be read, and the spec does not skip it.
     """
+    record, plain = plain.read, without_unused(plain)
     _check(wanted, plain, engine)
-    source = _Source(engine, plain, wanted)
+    source = _Source(engine, plain, record, wanted)
     wanted.folder.mkdir(parents=True, exist_ok=True)
     table = wanted.folder / TABLE
     files: list[str] = []
@@ -122,8 +125,9 @@ def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int]
 class _Source:
     """The examples, from the pipeline that augments them."""
 
-    def __init__(self, engine: Engine, plain: Plan, wanted: Wanted) -> None:
+    def __init__(self, engine: Engine, plain: Plan, record: ElementType, wanted: Wanted) -> None:
         self.engine = engine
+        self.record = record
         self.split = plain.split
         self.wanted = wanted
         spec = engine.spec
@@ -237,7 +241,7 @@ class _Source:
         """What the data says of a record beside its pictures: classes by name, numbers."""
         manifest, found = self.engine.manifest, {}
         columns, labels = self._held
-        for name, t in self.plain.read.items():
+        for name, t in self.record.items():
             if not t.indexed:
                 continue
             value = columns[name][record] if name in columns else np.asarray(labels[record]) if labels is not None else None
@@ -281,7 +285,7 @@ def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
     if os.path.basename(wanted.prefix) != wanted.prefix:
         raise ValueError(f"a prefix begins the names of files and holds no folder, got {wanted.prefix!r}")
     if not a.pictures(plain.out):
-        raise ValueError("an export writes images, and the data has none")
+        raise ValueError("an export writes images, and the model receives none")
     listing = engine.manifest.listing
     if listing.rows is None and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
         raise ValueError(f"{wanted.folder} is inside {listing.root}, where the images that it holds would become part of the data")

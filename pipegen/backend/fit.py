@@ -40,9 +40,10 @@ def measure(
         DataError: For a file that cannot be decoded, where the spec does not skip it.
     """
     skip = spec.errors.skip
-    quarantine = Quarantine(manifest.files("train"), skip.max_fraction, skip.report) if skip is not None else None
+    records = records_from(manifest, "train", plan.read, spec.runtime)
+    names = tuple(next(iter(records.files(plan.read)), records.paths))  # of the one feature that is measured
+    quarantine = Quarantine(names, skip.max_fraction, skip.report) if skip is not None else None
     advice = damage.advice("train", skips=quarantine is not None)
-    records = records_from(manifest, "train", spec.runtime)
     place = damage.place_of_decode(plan, where)
     executor = Executor(Job(plan, spec, records, quarantine=quarantine, place=place, advice=advice))
     dataset = fixed_dataset(executor, 0, 0, lambda error, at: damage.explain_failure(executor, error, at, where))

@@ -118,7 +118,9 @@ def rows_like(record: ElementType, wanted: Any) -> Rows:
 
 def _rows(rows: Rows, spec: PipelineSpec) -> Records:
     names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
-    return Records(names, [example_id("predict", n) for n in names], None, arrays=readers(rows, ram_budget(spec.runtime)))
+    return Records(
+        names, [example_id("predict", n) for n in names], None, arrays=readers(rows, tuple(rows.arrays), ram_budget(spec.runtime))
+    )
 
 
 def _folder(path: Path) -> Records:

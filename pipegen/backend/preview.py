@@ -43,7 +43,7 @@ def contact_sheet(
         progress: Called with how many rows are done.
 
     Raises:
-        ValueError: For a sheet without rows, draws or pixels, and for data without images.
+        ValueError: For a sheet without rows, draws or pixels, and where the model receives no images.
         DataError: If a record cannot be read, and the spec does not skip it: then its row stays empty.
     """
     if min(rows, draws, cell) < 1:
@@ -136,7 +136,7 @@ def _image_feature(executor: Executor) -> str:
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
     found = next((name for name, t in node.out.items() if t.decoded_kind == "image"), None)
     if found is None:
-        raise ValueError("a sheet shows images, and the data has none")
+        raise ValueError("a sheet shows images, and the model receives none")
     return found
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipegen.backend.rows import Reader
+    from pipegen.types import ElementType
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Records:
         """The file of a feature of one record."""
         return self.beside.get(feature or "", self.paths)[record]
 
+    def files(self, read: ElementType) -> list[Sequence[str]]:
+        """The files of the records that are read, one column after another; none where records are held in memory."""
+        if self.contents is not None or self.rows is not None:
+            return []
+        return [self.beside.get(name, self.paths) for name in files_of(read)]
+
     def __len__(self) -> int:
         return len(self.paths)
 
@@ -64,6 +71,11 @@ class Records:
                 columns={name: tf.constant(values) for name, values in self.columns.items()},
                 beside={name: tf.constant(list(paths), tf.string) for name, paths in self.beside.items()},
             )
+
+
+def files_of(read: ElementType) -> tuple[str, ...]:
+    """The features of a record that are files of their own."""
+    return tuple(name for name, t in read.items() if t.kind == "encoded")
 
 
 @dataclass(frozen=True)

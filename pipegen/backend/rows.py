@@ -6,7 +6,7 @@ is large beside the RAM budget, in that file alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -22,16 +22,17 @@ Reader = Callable[[tf.Tensor], tf.Tensor]
 _readers: WeakKeyDictionary[Rows, dict[str, Reader]] = WeakKeyDictionary()
 
 
-def readers(rows: Rows, ram_budget: int) -> dict[str, Reader]:
-    """What reads each array, made once.
+def readers(rows: Rows, names: Sequence[str], ram_budget: int) -> dict[str, Reader]:
+    """What reads each array that is asked for, made once.
 
     Args:
         rows: The arrays.
+        names: The features that are read; those that are no arrays are passed over.
         ram_budget: In bytes; a mapped file that takes more than half of it is read from the disk as rows are asked for.
     """
-    if rows not in _readers:
-        _readers[rows] = {name: _reader(array, ram_budget) for name, array in rows.arrays.items()}
-    return _readers[rows]
+    made = _readers.setdefault(rows, {})
+    made |= {name: _reader(rows.arrays[name], ram_budget) for name in names if name in rows.arrays and name not in made}
+    return {name: made[name] for name in names if name in made}
 
 
 def _reader(array: np.ndarray[Any, Any], ram_budget: int) -> Reader:

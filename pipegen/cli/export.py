@@ -43,11 +43,13 @@ def export(
       pipegen export flowers.pipegen.yaml augmented/ --examples 10 --draws 5
       pipegen export flowers.pipegen.yaml epoch7/ --whole-epoch --epoch 7 --format jpeg --quality 90
     """
+    from pipegen.passes.drop_unused import without_unused
+
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    if all(t.decoded_kind != "image" for _, t in loaded.plans[chosen].read.items()):
-        raise CannotRun("an export writes images, and the data of this spec has none", "`pipegen explain` shows what the model is given")
+    if not any(t.pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
+        raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")
     _check_folder(folder, overwrite)
     start_tensorflow()
     from pipegen.pipeline import build

@@ -27,11 +27,11 @@ def first_spec(found: Survey, spec_folder: str) -> str:
     """
     lines = ["# yaml-language-server: $schema=pipegen.schema.json", *(f"# {line}" for line in _comments(found)), "pipegen: 1"]
     labels = "" if found.labelled else ", labels: none"
-    lines.append(f"source: {{image_folder: {{path: {_text(_relative(found.folder, spec_folder))}{labels}}}}}")
+    lines.append(f"source: {{image_folder: {{path: {yaml_text(relative(found.folder, spec_folder))}{labels}}}}}")
     lines += _splits(found)
     deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
     decode = [f"  - decode: {{{pixels_of(found.sample)}}}"] if deep else []
-    lines += ["transforms:", *decode, f"  - resize: {{size: {_size(found.sample)}}}"]
+    lines += ["transforms:", *decode, f"  - resize: {{size: {size_for(found.sample)}}}"]
     if found.layout != "flat":
         lines += [
             "  - random_flip  # left and right; take it out where that matters, as in text",
@@ -47,18 +47,19 @@ def _comments(found: Survey) -> list[str]:
     lines = [f"`pipegen init` found {found.summary()}."]
     counts = found.class_counts
     if counts:
-        shown = [f"{_plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
+        shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
         more = len(counts) - len(shown)
         lines.append(f"Classes: {', '.join(shown)}{f' and {more:,} more' if more else ''}")
     if found.layout == "splits":
         parts = found.listing.parts or ()
         lines.append(f"Splits: {', '.join(f'{split} {parts.count(split):,}' for split in found.parts)}")
-    lines += _about_sample(found.sample)
-    lines += [_plain(remark) for remark in found.remarks]
+    lines += about_sample(found.sample)
+    lines += [plain(remark) for remark in found.remarks]
     return lines
 
 
-def _about_sample(sample: Sample) -> list[str]:
+def about_sample(sample: Sample) -> list[str]:
+    """What the headers of some images say, in lines for comments."""
     looked = len(sample.sizes) + len(sample.unreadable)
     lines = []
     if sample.sizes:
@@ -72,7 +73,7 @@ def _about_sample(sample: Sample) -> list[str]:
         if sample.gray == len(sample.sizes) != sample.deep:
             lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps them so")
     if sample.unreadable:
-        which = f"{len(sample.unreadable):,} cannot be read, such as {_plain(sample.unreadable[0])}"
+        which = f"{len(sample.unreadable):,} cannot be read, such as {plain(sample.unreadable[0])}"
         lines.append(f"{which}; `pipegen validate SPEC --data=all` names all")
     return lines
 
@@ -91,11 +92,11 @@ def _splits(found: Survey) -> list[str]:
     if found.layout == "flat":
         return []
     if found.layout == "splits":
-        return [f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {_text(name)}' for split, name in found.parts.items())}}}}}"]
+        return [f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {yaml_text(name)}' for split, name in found.parts.items())}}}}}"]
     return ["splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}"]
 
 
-def _size(sample: Sample) -> str:
+def size_for(sample: Sample) -> str:
     """What to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
     distinct = set(sample.sizes)
     if len(distinct) == 1:
@@ -114,19 +115,20 @@ def _batch(found: Survey) -> int:
     return size
 
 
-def _relative(folder: str, spec_folder: str) -> str:
-    """The folder as the spec names it: relative where it is near, with `$` doubled."""
+def relative(folder: str, spec_folder: str) -> str:
+    """The folder as the spec names it: relative where it is near."""
     absolute = os.path.abspath(folder)
     relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
     chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
     return chosen.replace(os.sep, "/") + "/"
 
 
-def _text(text: str) -> str:
+def yaml_text(text: str) -> str:
+    """A text as a value in a flow map, with `$` doubled."""
     text = text.replace("$", "$$")
     return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A name on one line of a comment."""
     return "".join(c if c.isprintable() else "?" for c in text)

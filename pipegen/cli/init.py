@@ -27,7 +27,8 @@ def init(
         str,
         typer.Argument(
             metavar="FOLDER",
-            help="A folder of images: one sub-folder per class, train and validation, or flat; or a `.csv` or `.npz` file.",
+            help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
+            "or a `.csv` or `.npz` file.",
         ),
     ],
     output: Annotated[
@@ -36,8 +37,8 @@ def init(
 ) -> None:
     """Look at images, a table or a `.npz` file; write a first spec.
 
-    It finds out whether there are classes, splits or neither, notes what it found as comments, and never writes over
-    a file.
+    It finds out whether there are classes, splits, masks or none of these, notes what it found as comments, and never
+    writes over a file.
 
     Examples:
       pipegen init flowers/
@@ -71,10 +72,15 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.first_table import first_table
 
         return first_table(folder, spec_folder)
+    from pipegen.cli.first_pairs import first_pairs
     from pipegen.cli.first_spec import first_spec
+    from pipegen.cli.pairs import find_pairs
     from pipegen.cli.survey import survey
 
     with progress("looking at files") as seen:
+        pairs = find_pairs(folder, seen)
+        if pairs is not None:
+            return first_pairs(pairs, spec_folder), pairs.summary()
         found = survey(folder, seen)
     return first_spec(found, spec_folder), found.summary()
 

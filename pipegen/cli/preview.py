@@ -37,12 +37,15 @@ def preview(
     """
     if output is not None:
         _check_output(output)
+    from pipegen.passes.drop_unused import without_unused
+
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    if all(t.decoded_kind != "image" for _, t in loaded.plans[chosen].read.items()):
-        help_ = "`pipegen explain` shows what the model is given"
-        raise CannotRun("a contact sheet shows images, and the data of this spec has none", help_)
+    if all(t.decoded_kind != "image" for _, t in without_unused(loaded.plans[chosen]).read.items()):
+        raise CannotRun(
+            "a contact sheet shows images, and the model of this spec receives none", "`pipegen explain` shows what it is given"
+        )
     start_tensorflow()
     from pipegen.pipeline import build
 

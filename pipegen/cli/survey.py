@@ -102,9 +102,9 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
     Raises:
         CannotRun: If it holds no image that pipegen reads.
     """
-    folder = _enter(folder)
-    full, loose = _level(folder)
-    parts = _split_folders(full)
+    folder = enter(folder)
+    full, loose = level(folder)
+    parts = split_folders(full)
     if "train" in parts and len(parts) > 1:
         return _with_splits(folder, parts, progress)
     if len(full) > 1:
@@ -114,17 +114,17 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
     return Survey(folder, "flat", False, {}, listing, _sample(listing))
 
 
-def _enter(folder: str) -> str:
+def enter(folder: str) -> str:
     """Go down while there is nothing but one folder with folders of images in it, as archives are packed."""
     for _ in range(3):
-        full, loose = _level(folder)
-        if loose or len(full) != 1 or not _level(os.path.join(folder, full[0]))[0]:
+        full, loose = level(folder)
+        if loose or len(full) != 1 or not level(os.path.join(folder, full[0]))[0]:
             return folder
         folder = os.path.join(folder, full[0])
     return folder
 
 
-def _level(folder: str) -> tuple[list[str], int]:
+def level(folder: str) -> tuple[list[str], int]:
     """The folders directly in a folder that hold images at any depth, and how many images lie beside them."""
     scan = Scan(os.path.abspath(folder))
     try:
@@ -134,7 +134,7 @@ def _level(folder: str) -> tuple[list[str], int]:
         raise CannotRun(error.message) from error
 
 
-def _split_folders(names: list[str]) -> dict[str, str]:
+def split_folders(names: list[str]) -> dict[str, str]:
     """The folders that are named like splits."""
     found: dict[str, str] = {}
     for split, spellings in _SPLIT_NAMES.items():
@@ -147,7 +147,7 @@ def _split_folders(names: list[str]) -> dict[str, str]:
 def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], None] | None) -> Survey:
     """Splits by folder. Those without class folders are left out where the training images have classes."""
     remarks: list[str] = []
-    labelled = {split: bool(_level(os.path.join(folder, name))[0]) for split, name in parts.items()}
+    labelled = {split: bool(level(os.path.join(folder, name))[0]) for split, name in parts.items()}
     bare = [split for split in parts if labelled["train"] and not labelled[split]]
     remarks += [f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is" for split in bare]
     if len(parts) == 1:

@@ -71,7 +71,7 @@ _TABLE = (
     Code("PG204", "wrong-rank", _E, "A step gets a tensor with the wrong number of dimensions"),
     Code("PG205", "wrong-channels", _E, "A step gets an image with the wrong number of channels"),
     Code("PG206", "crop-exceeds-image", _E, "A crop is larger than the image it is cut from"),
-    Code("PG207", "invalid-fill", _E, "A fill value does not fit the image's dtype"),
+    Code("PG207", "invalid-fill", _E, "A fill value does not fit the image's values"),
     Code("PG208", "wrong-dtype", _E, "A step cannot work on values of this dtype"),
     Code("PG210", "splits-differ", _E, "Two splits would give the model different shapes or dtypes"),
     Code("PG213", "double-scaling", _E, "Values that are already 0..1 are scaled as if they were 0..255"),
@@ -136,6 +136,7 @@ _TABLE = (
     Code("PG511", "unused-ignore", _W, "An ignore comment silences nothing"),
     Code("PG512", "pad-with-plain-metrics", _I, "Padded batches change metrics that ignore weights"),
     Code("PG513", "groups-cut-in-two", _I, "Batches begin inside the groups that are mixed"),
+    Code("PG514", "unused-feature", _W, "A feature is described and never used"),
     Code("PG518", "cache-in-vain", _W, "A cache is asked for, and the training split has nothing to keep"),
     Code("PG520", "runs-python", _I, "A step calls a Python function, which has to be allowed and works on one image at a time"),
 )

@@ -8,6 +8,7 @@ from pipegen.passes.branch_rare import BRANCH_RARE
 from pipegen.passes.chunk_elements import CHUNK_ELEMENTS
 from pipegen.passes.defer_cast import DEFER_CAST
 from pipegen.passes.drop_identities import DROP_IDENTITIES
+from pipegen.passes.drop_unused import DROP_UNUSED
 from pipegen.passes.fold_constants import FOLD_CONSTANTS
 from pipegen.passes.fold_tables import FOLD_TABLES
 from pipegen.passes.form_kernels import FORM_KERNELS
@@ -21,7 +22,8 @@ from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
 from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
 
 PASSES: tuple[Pass, ...] = (
-    DROP_IDENTITIES,  # first: what is gone need not be looked at
+    DROP_UNUSED,  # first: what is gone need not be looked at
+    DROP_IDENTITIES,
     SHUFFLE_BEFORE_READ,  # the order of indices costs nothing
     SHARD_BEFORE_READ,  # after the shuffle, whose blocks it takes
     FUSE_DECODE_CROP,  # while decode and crop still stand side by side

@@ -95,7 +95,7 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
         notes: list[str] = []
         after = step.run(done.plan, context, notes.append)
         verify(after, step.name)
-        if not same_output(done.plan.out, after.out):
+        if not same_output(done.plan, after):
             raise InternalError(f"{step.name} changed the output from {done.plan.out} to {after.out}")
         done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(notes)))
         done.plan = after

@@ -21,6 +21,7 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.fills import Fills
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
@@ -71,6 +72,7 @@ class Builder:
         self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef]] = {}
         """For what lives on an image: that image, and what decodes it."""
+        self.fills = Fills()
         self.mixed: StepRef | None = None
         """The first step that mixes examples: from there on whole batches flow."""
 
@@ -150,6 +152,10 @@ class Builder:
         said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
         again = {id(d) for name, ds in found.items() if not own[name] for d in ds if (d.code, d.labels) in said}
         self.findings = [d for d in self.findings if id(d) not in again]
+        for ref, error in self.fills.apart(self.type):
+            self._report(ref, error)
+            self.poisoned.add("fill")
+        self.fills = Fills()
 
     def _decoding(self, ref: StepRef, feature: str) -> StepRef:
         """A use of `decode` as it acts on a feature that has a decoder of its own."""
@@ -212,6 +218,7 @@ class Builder:
         y = self._inferred(ref, feature)
         if y is None:
             return
+        self.fills.note(ref, feature, x)
         traits = ref.step.traits(x)
         if traits.family is Family.GEOMETRIC:
             self._geometric(ref, written.step, feature, x, y)

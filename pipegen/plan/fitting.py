@@ -10,6 +10,7 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
 from pipegen.plan.build import Builder
+from pipegen.plan.outputs import received
 from pipegen.plan.recipe import step_path
 from pipegen.types import ElementType
 
@@ -55,11 +56,12 @@ def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
     return spec.model_copy(update={"transforms": tuple(steps)})
 
 
-def fitted_features(step: FittedTransform, record: ElementType) -> tuple[str, ...]:
-    """The features that a step acts on."""
-    if step.feature is not None:
-        return (step.feature,)
-    return followers.acted_on(step, record)
+def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementType) -> tuple[str, ...]:
+    """The features that a step acts on, less those that the model does not receive and nothing it receives lives on."""
+    acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
+    wanted = {name for name in received(spec.output) if name in record}
+    wanted |= {followers.anchor(record, name) for name in wanted}
+    return tuple(name for name in acted if name in wanted)
 
 
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:

@@ -10,6 +10,7 @@ from pipegen.ops.base import Family
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.plan.lint_cache import lint_cache
 from pipegen.plan.lint_mixing import lint_mixing
+from pipegen.plan.lint_unused import lint_unused
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.spec.models import WindowShuffle
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> list[Diagnostic]:
     """Every lint about the order and the use of steps; `record` is the type that enters the first of them."""
-    walk = _walk(spec, locate, record or spec.source.infer())
-    return [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *lint_mixing(spec, locate), *walk]
+    record = record or spec.source.infer()
+    whole = [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *lint_mixing(spec, locate)]
+    return [*whole, *lint_unused(spec, locate, record), *_walk(spec, locate, record)]
 
 
 def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:

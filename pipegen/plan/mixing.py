@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.plan import stages as s
-from pipegen.plan.outputs import encode, encoding_of, is_encoded, names, unbatchable
+from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -70,7 +70,7 @@ def plan_mixing(
             plan.findings.append(unbatchable(spec, split, type_[feature], locate))
             plan.poisoned.add(feature)
     canvas = next(map(_canvas, taken.values()), (None, None))
-    for name in dict.fromkeys((*names(spec.output.x), *names(spec.output.y), *filter(None, [spec.output.sample_weight]))):
+    for name in received(spec.output):
         if name in type_ and name not in taken:
             _follower(plan, spec, ref, name, type_[name], canvas)
     if plan.errors:

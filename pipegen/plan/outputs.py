@@ -42,11 +42,22 @@ def names(features: str | list[str] | dict[str, str] | None) -> tuple[str, ...]:
     return tuple(features.values()) if isinstance(features, dict) else tuple(features)
 
 
+def received(output: Output) -> tuple[str, ...]:
+    """The features that a model receives, each once."""
+    weight = (output.sample_weight,) if output.sample_weight is not None else ()
+    return tuple(dict.fromkeys((*names(output.x), *names(output.y), *weight)))
+
+
+def settled(spec: PipelineSpec) -> Output:
+    """The output section; where there are no labels and no target is named, there is none."""
+    if spec.source.has_labels() or "y" in spec.output.model_fields_set:
+        return spec.output
+    return spec.output.model_copy(update={"y": None})
+
+
 def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Locate, poisoned: set[str]) -> OutputPlan:
     """Check the output section for one split; `poisoned` features had errors already and are not looked at."""
-    out = spec.output
-    if not spec.source.has_labels() and "y" not in out.model_fields_set:
-        out = out.model_copy(update={"y": None})
+    out = settled(spec)
     plan = OutputPlan(out)
     wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
     if out.sample_weight is not None:

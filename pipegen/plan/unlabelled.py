@@ -29,8 +29,11 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     """
     split = next((s for s in spec.split_names() if s != "train"), "predict")
     record = record or spec.source.infer()
-    images = ElementType(tuple((name, t) for name, t in record.items() if t.decoded_kind == "image" and t.of is None)[:1])
-    beside = [f"`{name}`" for name in names(spec.output.x) if name in record and name not in images]
+    wanted = names(spec.output.x)
+    images = ElementType(
+        tuple((name, t) for name, t in record.items() if t.decoded_kind == "image" and t.of is None and name in wanted)[:1]
+    )
+    beside = [f"`{name}`" for name in wanted if name in record and name not in images]
     if beside:
         message = f"`predict_on` is given images alone, and the model takes {' and '.join(beside)} as well"
         help_ = "make a split of the rows to predict, and give `model.predict` that split"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
-
-if TYPE_CHECKING:
-    from pipegen.types import ElementType
+from pipegen.plan.outputs import received
 
 Rule = Callable[[Plan], "str | None"]
 
@@ -152,6 +149,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def same_output(before: ElementType, after: ElementType) -> bool:
-    """Whether a rewrite kept the type of what the model receives."""
-    return before.items() == after.items()
+def same_output(before: Plan, after: Plan) -> bool:
+    """Whether a rewrite kept what the model receives, and its type."""
+    output = before.emit.output
+    return output == after.emit.output and all(before.out.get(name) == after.out.get(name) for name in received(output))

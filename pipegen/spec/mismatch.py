@@ -139,7 +139,7 @@ def too_many(splits: dict[str, Any], place: Place) -> Diagnostic | None:
     return make("PG105", f"{name_of(place.path)} names {len(splits):,} splits, and {_MOST_SPLITS} is the most", place.label(key=True))
 
 
-def rejected(message: str, place: Place) -> Diagnostic:
+def rejected(message: str, place: Place, help_: str | None = None) -> Diagnostic:
     """The finding for a value that a rule of its own rejects."""
     name = name_of(place.path)
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
@@ -150,7 +150,7 @@ def rejected(message: str, place: Place) -> Diagnostic:
         text = name + message.removeprefix(f"`{last}`")
     else:
         text = message if message.startswith("`") else f"{name}: {message}"
-    return make("PG105", text, *labels(place), help=provenance(place))
+    return make("PG105", text, *labels(place), help=(*([help_] if help_ else []), *provenance(place)))
 
 
 def arguments(model: type[BaseModel]) -> list[str]:

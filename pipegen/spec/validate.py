@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from pipegen.errors import PartError
 from pipegen.spec.expect import field_type, shape
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
 from pipegen.spec.source_map import lookup
@@ -118,7 +119,7 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
             if (*at.path, at.rest[0]) not in meant and not place.partial:
                 here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
         elif error["type"] == "value_error":
-            _rejected(at, str(error["ctx"]["error"]), value, here)
+            _rejected(at, error["ctx"]["error"], value, here)
         elif error["type"] != "extra_forbidden" and at.path not in wholes:
             here.add(mismatch(at.annotation, _get(value, at.path), here))
 
@@ -136,15 +137,17 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
     return meant
 
 
-def _rejected(at: _At, message: str, value: Any, here: Place) -> None:
-    """What a validator of a model said; it is placed at the first argument that the message names."""
-    s = shape(at.annotation)
-    if s.kind == "model":
+def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
+    """What a validator of a model said; it is placed at the part that it names, else at the first argument in its message."""
+    s, message = shape(at.annotation), str(error)
+    if isinstance(error, PartError):
+        here = here.at(*error.path)
+    elif s.kind == "model":
         given = _get(value, at.path)
         named = next((w for w in re.findall(r"`(\w+)", message) if isinstance(given, dict) and w in given), None)
         if named is not None:
             here = here.at(named)
-    here.add(rejected(message, here))
+    here.add(rejected(message, here, getattr(error, "help", None)))
 
 
 def _union(s: Shape, value: Any, place: Place) -> None:

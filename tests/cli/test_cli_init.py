@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -237,12 +238,112 @@ def test_nothing_found(cli: Cli, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def write_masks(
+    folder: Path, values: tuple[int, ...], count: int, size: tuple[int, int] = (20, 18), palette: bool = False, **how: Any
+) -> None:
+    """Masks in stripes, one for each image of `write_images`; each lacks one value, so that it takes several to see all."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(count):
+        picture = Image.new("P" if palette else "L", size)
+        if palette:
+            picture.putpalette(bytes(range(256)) * 3)
+        held = [v for k, v in enumerate(values) if len(values) < 3 or k != i % len(values)]
+        picture.putdata([held[x % len(held)] for _ in range(size[1]) for x in range(size[0])])
+        picture.save(folder / f"{i:02d}.png", **how)
+
+
+@pytest.mark.parametrize(
+    ("folders", "values", "how", "says"),
+    [
+        (("images", "masks"), (0, 255), {}, "values: {0: 0, 255: 1}}"),
+        (("Image", "label"), (0, 1, 2, 255), {"palette": True}, "classes: 3, ignore: 255}"),
+        (("x", "y"), (0, 1), {"bits": 1, "palette": True}, "classes: 2}"),
+        (("photographs", "outlines"), (1, 2, 3), {}, "values: {1: 0, 2: 1, 3: 2}}"),
+        (("a", "b"), (0, 85, 170, 255), {}, "values: {0: 0, 85: 1, 170: 2, 255: 3}}"),
+    ],
+)
+def test_images_and_masks(cli: Cli, tmp_path: Path, folders: tuple[str, str], values: tuple[int, ...], how: Any, says: str) -> None:
+    write_photos(tmp_path / "scenes" / folders[0], 20)
+    write_masks(tmp_path / "scenes" / folders[1], values, 20, **how)
+    text, (spec, manifest) = written(cli, "scenes")
+    assert says in text
+    assert f"image: {{kind: image, path: scenes/{folders[0]}/}}" in text
+    assert f"path: scenes/{folders[1]}/" in text
+    assert "found 20 images, each with a mask of the same name." in text
+    assert f"hold the {'places in the palette' if 'palette' in how else 'values'} {', '.join(map(str, values))}" in text
+    assert (spec.model.output.x, spec.model.output.y) == ("image", "mask")
+    assert manifest.num_examples("train") == 16
+    assert cli("validate", "scenes.pipegen.yaml", "--strict").exit_code == 0
+
+
+def write_photos(folder: Path, count: int, size: tuple[int, int] = (20, 18)) -> None:
+    """Pictures of many values."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(count):
+        Image.linear_gradient("L").resize(size).rotate(7 * i).convert("RGB").save(folder / f"{i:02d}.png")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_images_and_masks_of_splits(cli: Cli, tmp_path: Path, inside: bool) -> None:
+    for split, count in (("train", 12), ("val", 4), ("test", 4)):
+        for kind, write in (("images", write_photos), ("masks", lambda f, n: write_masks(f, (0, 1), n))):
+            write(tmp_path / "scenes" / (f"{split}/{kind}" if inside else f"{kind}/{split}"), count)
+    text, (spec, manifest) = written(cli, "scenes")
+    assert "by_split:" in text
+    assert "# Splits: train 12, validation 4, test 4" in text
+    assert [manifest.num_examples(split) for split in spec.model.split_names()] == [12, 4, 4]
+    shutil.rmtree(tmp_path / "scenes" / "test" / "masks", ignore_errors=True)
+    if inside:
+        text, _ = written(cli, "scenes", "-o", "two.pipegen.yaml")
+        assert "# test/ has no pairs of images and masks, and is left out" in text
+
+
+def test_pairs_that_lack_a_partner_and_further_folders(cli: Cli, tmp_path: Path) -> None:
+    write_photos(tmp_path / "scenes" / "images", 31)
+    write_masks(tmp_path / "scenes" / "masks", (0, 1), 30)
+    write_images(tmp_path / "scenes" / "thumbnails", 31)
+    text, (_, manifest) = written(cli, "scenes")
+    assert "# 1 file has no partner of the same name" in text
+    assert "# thumbnails/ is left out" in text
+    assert sum(map(manifest.num_examples, manifest.splits)) == 30
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("cat", "dog"), {"photos": True}),  # classes number their files alike
+        (("0", "1"), {"few": True}),  # drawings of two classes
+        (("images", "masks"), {"larger": True}),  # a mask has to be as large as its image
+        (("images", "masks"), {"fewer": True}),
+    ],
+)
+def test_folders_of_classes_are_no_pairs(cli: Cli, tmp_path: Path, first: tuple[str, str], second: dict[str, bool]) -> None:
+    a, b = (tmp_path / "things" / name for name in first)
+    if "few" in second:
+        write_masks(a, (0, 9), 12)
+    else:
+        write_photos(a, 12)
+    if "photos" in second:
+        write_photos(b, 12)
+    else:
+        write_masks(b, (0, 9), 8 if "fewer" in second else 12, (24, 20) if "larger" in second else (20, 18))
+    text, (_, manifest) = written(cli, "things")
+    assert manifest.class_names == first
+    assert "mask:" not in text
+
+
 @pytest.mark.tf
 def test_the_written_spec_runs(cli: Cli, tmp_path: Path) -> None:
     for name in ("rose", "tulip"):
         write_images(tmp_path / "flowers" / name, 8)
     write_images(tmp_path / "inbox", 3)
-    for folder, split in (("flowers", "train"), ("inbox", "predict")):
+    write_photos(tmp_path / "scenes" / "images", 8)
+    write_masks(tmp_path / "scenes" / "masks", (0, 1, 2, 3), 8, palette=True, bits=2)
+    for folder, split in (("flowers", "train"), ("inbox", "predict"), ("scenes", "train")):
         cli("init", folder)
         pipe = pipegen.build(f"{folder}.pipegen.yaml", runtime={"jit": "never"})
         batch = next(iter(pipe[split]))

@@ -73,6 +73,7 @@ CASES: dict[str, str] = {
     "Python functions": "{transforms: [{resize: {size: 24}}, {python: {function: my_pkg.filters:denoise}}, "
     "{random_python: {function: my_pkg.weather:rain, probability: 0.5}}, random_flip, {random_python: {function: my_pkg.weather:rain}}, "
     "{rescale: {to: [0, 1]}}, {python: {function: my_pkg.filters:luminance, shape: [24, 24, 1], range: [0, 1]}}]}",
+    "a label that nobody asks for": "{transforms: [{resize: {size: 24}}, random_flip], output: {x: image, y: image}}",
     "half floats": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {rescale: {to: [0, 1]}}], "
     "output: {dtype: float16}}",
 }

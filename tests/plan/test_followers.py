@@ -184,6 +184,8 @@ def test_predictions_decode_as_evaluation_does_and_take_one_image() -> None:
     spec = load_spec(source={"files": {"features": FEATURES}}, transforms=[{"resize": {"size": 32, "mode": "crop"}}], output={"x": "image"})
     plan = unlabelled_plan(spec, nowhere)
     assert [(st.feature, st.needed) for st in plan.stages() if isinstance(st, s.Decode)] == [("image", None)]
+    second = spec.model_copy(update={"output": spec.output.model_copy(update={"x": "other"})})
+    assert {st.feature for st in unlabelled_plan(second, nowhere).stages()} == {"other"}, "whichever image the model takes"
     two = spec.model_copy(update={"output": spec.output.model_copy(update={"x": ["image", "other"]})})
     with pytest.raises(SpecError, match="the model takes `other` as well"):
         unlabelled_plan(two, nowhere)
@@ -194,6 +196,33 @@ def test_statistics_of_a_follower_are_of_what_reaches_it() -> None:
     spec = load_spec(source={"files": {"features": FEATURES}}, transforms=steps, output={"x": ["image", "depth"]})
     _, plan = fitting_plan(spec, 2, "depth", nowhere, spec.source.infer())
     assert not any(ref.step.op == "rescale" for st in plan.stages() for ref in s.refs(st))
+
+
+@pytest.mark.parametrize(
+    ("depth", "steps", "says"),
+    [
+        ({}, [{"random_rotation": {"degrees": 9, "fill": {"constant": 7}}}], None),
+        ({"channels": 1}, [{"random_rotation": {"degrees": 9, "fill": {"constant": 7}}}], None),
+        ({"bits": 16}, [{"random_rotation": {"degrees": 9, "fill": "reflect"}}], None),
+        ({"bits": 16}, [{"random_rotation": {"degrees": 9, "fill": {"constant": 0}}}], None),
+        ({"bits": 16}, [{"random_rotation": {"degrees": 9, "fill": {"constant": 7}}}], "`random_rotation` fills with 7"),
+        (
+            {},
+            [{"rescale": {"to": [0, 1]}}, {"random_elastic": {"alpha": 9, "sigma": 4, "fill": {"constant": 1}}}],
+            "`random_elastic` fills",
+        ),
+        ({}, [{"posterization": {"bits": 4}}, {"random_zoom": {"factor": 0.1, "fill": {"constant": 7}}}], None),
+        ({}, [{"rescale": {"to": [0, 1]}}, {"random_zoom": {"factor": 0.1, "fill": {"constant": 1}}}], "`random_zoom` fills with 1"),
+    ],
+)
+def test_a_constant_means_the_same_on_what_lives_on_an_image(depth: Any, steps: list[Any], says: str | None) -> None:
+    features = {"image": FEATURES["image"], "mask": FEATURES["mask"], "depth": FEATURES["depth"] | depth}
+    told = [d for d in plans(features, [{"resize": {"size": 16}}, *steps]).diagnostics if d.code == "PG207"]
+    assert len(told) == (says is not None)
+    if says is not None:
+        assert told[0].message.startswith(says)
+        assert "`depth` (" in told[0].message
+        assert told[0].labels[0].path.endswith(".fill")
 
 
 def test_the_order_of_images_is_part_of_the_meaning() -> None:

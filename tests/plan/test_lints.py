@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from planning import checked
 
@@ -54,3 +56,28 @@ def test_wise_recipes(text: str) -> None:
     found = checked(text)
     assert not found.diagnostics.has_errors, [d.message for d in found.diagnostics.items]
     assert lints(text) == []
+
+
+TABLE = {
+    "image": {"kind": "image"}, "mask": {"kind": "mask", "of": "image"}, "depth": {"kind": "image", "of": "image"},
+    "other": {"kind": "image"}, "breed": {"kind": "label"}, "colour": {"kind": "label"}, "age": {"kind": "tensor"},
+    "trust": {"kind": "weight"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "unused"), [
+    ({"x": ["image", "mask", "depth", "other", "age"], "y": ["breed", "colour"], "sample_weight": "trust"}, []),
+    ({"x": "image", "y": "colour"}, ["mask", "depth", "other", "age", "trust"]),  # `breed` gives the data its classes
+    ({"x": "mask", "y": None}, ["depth", "other", "colour", "age", "trust"]),  # the image says where the mask belongs
+    ({"x": "imag", "y": "colour"}, []),  # which feature was meant is not known
+])  # fmt: skip
+@pytest.mark.parametrize("nested", [False, True])
+def test_features_that_nothing_uses(output: Any, unused: list[str], nested: bool) -> None:
+    source: Any = {"csv": {"path": "pets.csv", "features": TABLE}}
+    sections = {"source": source} if not nested else {"source": {"by_split": {"validation": source, "train": source}}, "splits": {}}
+    found = [d for d in checked(transforms=[{"resize": {"size": 8}}], output=output, **sections).diagnostics if d.code == "PG514"]
+    above = "source.by_split.train.csv" if nested else "source.csv"
+    assert [d.labels[0].path for d in found] == [f"{above}.features.{name}" for name in unused]
+    for d, name in zip(found, unused, strict=True):
+        assert f"`{name}` is never used" in d.message
+        assert ("sample_weight" in d.help[0]) == (name == "trust")

@@ -11,6 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.plan import nodes as n
 from pipegen.plan import stages as s
 from pipegen.plan.verify import same_output
+from pipegen.types import ElementType
 
 TEXT = """\
 transforms:
@@ -74,8 +75,15 @@ def test_the_ends_of_a_plan() -> None:
     assert plan.out["label"].shape == (3,)
 
 
-def test_same_output_compares_dtypes_shapes_and_intervals() -> None:
+def test_same_output_compares_what_the_model_receives() -> None:
     plan = built(TEXT, classes=3)
-    assert same_output(plan.out, built(TEXT, classes=3).out)
+
+    def ending_in(out: ElementType) -> n.Plan:
+        return plan.with_nodes([*plan.nodes[:-1], n.Emit(out, plan.emit.output)])
+
+    assert same_output(plan, built(TEXT, classes=3))
+    assert same_output(plan, ending_in(plan.out.replace(other=plan.out["label"]))), "nobody asks for it"
     for changes in ({"dtype": "float16"}, {"shape": (3, 24, 25)}, {"interval": None}):
-        assert not same_output(plan.out, plan.out.replace(image=plan.out["image"].with_(**changes)))
+        assert not same_output(plan, ending_in(plan.out.replace(image=plan.out["image"].with_(**changes))))
+    assert not same_output(plan, ending_in(plan.out.without("label")))
+    assert not same_output(plan, plan.with_nodes([*plan.nodes[:-1], n.Emit(plan.out, plan.emit.output.model_copy(update={"y": None}))]))

@@ -130,6 +130,16 @@ class Source(Model):
         """For features whose files no step of the spec decodes: what does."""
         return {}
 
+    def described(self) -> Mapping[str, tuple[str, ...]]:
+        """The features that the arguments describe, each with the key path of that below the source."""
+        return {name: ("features", name) for name in getattr(self, "features", ())}
+
+    def class_feature(self) -> str | None:
+        """The feature that says of which class each record is, whether or not a model is to learn it."""
+        from pipegen.ops.sources.classes import main_label
+
+        return main_label(name for name, t in self.infer().items() if t.kind == "label" and not t.several_labels)
+
     def has_rows(self) -> bool:
         """Whether a record is a row of arrays, and no file of its own."""
         return False

@@ -118,6 +118,11 @@ class BySplit(Source):
         """Those of the training source."""
         return self.parts[self.reference].decoders()
 
+    def described(self) -> Mapping[str, tuple[str, ...]]:
+        """Where the training source describes them."""
+        source = self.parts[self.reference]
+        return {name: (self.reference, source.op, *path) for name, path in source.described().items()}
+
     def has_rows(self) -> bool:
         """Whether the parts are arrays."""
         return self.parts[self.reference].has_rows()

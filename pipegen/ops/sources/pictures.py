@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import PartError
 from pipegen.ops.families.mask_decoder import LARGEST, MaskDecoder
 from pipegen.ops.model import Model
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _Index = Annotated[int, Field(ge=0, le=LARGEST)]
 _Stored = Annotated[int, Field(ge=0, le=65535)]
@@ -65,7 +67,8 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
     """The image that each feature lives on, or `None`.
 
     Raises:
-        ValueError: For an `of` that names no image or one that lives on another, and for a mask whose image is in doubt.
+        PartError: For an `of` that names no image or one that lives on another, for a mask whose image is in doubt, and for arguments
+            of other kinds of features.
     """
     kinds = {name: getattr(feature, "kind", None) for name, feature in features.items()}
     images = [name for name, feature in features.items() if kinds[name] == "image" and feature.of is None]
@@ -74,20 +77,46 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
         if kinds[name] not in ("image", "mask"):
             for argument in ("of", "ignore", "values"):
                 if getattr(feature, argument, None) not in (None, 0):
-                    raise ValueError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kinds[name]}`")
+                    raise PartError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kinds[name]}`", name, argument)
             continue
-        if kinds[name] == "image" and (feature.ignore or getattr(feature, "values", None) is not None):
-            raise ValueError(f"`{'ignore' if feature.ignore else 'values'}` belongs to masks, and `{name}` is `kind: image`")
-        if kinds[name] == "mask" and isinstance(feature, StoredPicture) and (feature.channels or feature.bits):
-            raise ValueError(f"`{'channels' if feature.channels else 'bits'}` belongs to images, and `{name}` is `kind: mask`")
+        _check_kind(name, feature, kinds[name])
         if feature.of is not None and feature.of not in images:
-            what = "lives on another one itself" if kinds.get(feature.of) == "image" and feature.of != name else "is no image of `features`"
-            raise ValueError(f"`{name}` lives `of: {feature.of}`, which {what}")
+            raise _nowhere(name, feature.of, features, images)
         if kinds[name] == "mask" and feature.of is None and len(images) > 1:
-            raise ValueError(f"`{name}` needs `of`: it can live on {' or '.join(f'`{image}`' for image in images)}")
+            raise PartError(f"`{name}` needs `of`: it can live on {' or '.join(f'`{image}`' for image in images)}", name)
         _check_classes(name, feature, kinds[name])
         found[name] = feature.of if feature.of is not None or kinds[name] == "image" else next(iter(images), None)
     return found
+
+
+def _check_kind(name: str, feature: Picture, kind: str | None) -> None:
+    """Reject the arguments of masks on an image, and those of images on a mask in files."""
+    if kind == "image" and (feature.ignore or getattr(feature, "values", None) is not None):
+        argument = "ignore" if feature.ignore else "values"
+        raise PartError(f"`{argument}` belongs to masks, and `{name}` is `kind: image`", name, argument)
+    if kind == "mask" and isinstance(feature, StoredPicture) and (feature.channels or feature.bits):
+        argument = "channels" if feature.channels else "bits"
+        raise PartError(f"`{argument}` belongs to images, and `{name}` is `kind: mask`", name, argument)
+
+
+def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
+    """What is wrong with an `of` that names none of the images that draw for themselves, and what was probably meant."""
+    others = [image for image in images if image != name]
+    further = features[of].of if of in features else None
+    if of == name:
+        what = "is itself"
+    elif further is not None and getattr(features[of], "kind", None) == "image":
+        what = "lives on another one itself"
+    else:
+        what = "is no image of `features`"
+    near = further if further in others else closest(of, others)
+    if near is not None:
+        help_ = f"did you mean `{near}`?"
+    elif others:
+        help_ = f"it can live on {' or '.join(f'`{image}`' for image in others)}"
+    else:
+        help_ = "leave `of` out: there is no other image"
+    return PartError(f"`{name}` lives `of: {of}`, which {what}", name, "of", help=help_)
 
 
 def _check_classes(name: str, feature: Picture, kind: str | None) -> None:
@@ -96,11 +125,13 @@ def _check_classes(name: str, feature: Picture, kind: str | None) -> None:
         return
     classes = given if isinstance(given, int) else len(given)
     if classes > LARGEST + 1:
-        raise ValueError(f"`{name}` has {classes} classes, and a mask has at most {LARGEST + 1}, since a pixel of it is a byte")
+        message = f"`{name}` has {classes} classes, and a mask has at most {LARGEST + 1}, since a pixel of it is a byte"
+        raise PartError(message, name, "classes")
     values = getattr(feature, "values", None) or {}
-    beyond = next((index for index in values.values() if index >= classes and index != feature.ignore), None)
-    if beyond is not None:
-        raise ValueError(f"`values` of `{name}` gives the class index {beyond}, and there are {classes} `classes`, counted from 0")
+    stored = next((stored for stored, index in values.items() if index >= classes and index != feature.ignore), None)
+    if stored is not None:
+        message = f"`values` of `{name}` gives the class index {values[stored]}, and there are {classes} `classes`, counted from 0"
+        raise PartError(message, name, "values")
 
 
 def encoded(kind: str, of: str | None, feature: StoredPicture, classes: int | None) -> FeatureType:

@@ -260,7 +260,7 @@ def test_a_weight_needs_a_target_and_idle_images_a_size() -> None:
     weighed = inspect("t.yaml", text=head + "transforms: [{resize: {size: 8}}]\noutput: {x: image, y: null, sample_weight: w}\n")
     assert [(d.code, "has no `y`" in d.message) for d in weighed.diagnostics] == [("PG203", True)]
     idle = inspect("t.yaml", text=head + "output: {x: w, y: label}\n")
-    assert {d.code for d in idle.diagnostics} == {"PG201"}
+    assert {d.code for d in idle.diagnostics} == {"PG201", "PG514"}
 
 
 def test_arrays_hold_tensors_weights_and_several_labels() -> None:

@@ -1,0 +1,55 @@
+"""image, mask, depth; the model gets image and mask → image, mask.
+
+A feature that the model does not receive, and on whose file nothing depends that it does receive, is not read, decoded, worked on or
+cached. An image that is not received stays where a mask in a file lives on it: the two have to be of one size, which only the image's
+file can tell. The vector of draws stays as it is, so that every step finds its own numbers where they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.plan import stages as s
+from pipegen.plan.outputs import received
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.passes.base import PassContext
+    from pipegen.plan.nodes import Node, Plan
+
+
+def drop_unused(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+    """Remove the features that nothing comes of."""
+    left = without_unused(plan)
+    gone = [f"`{name}`" for name in plan.read if name not in left.read]
+    if gone:
+        note(f"the model does not receive {' and '.join(gone)}")
+    return left
+
+
+def without_unused(plan: Plan) -> Plan:
+    """The plainest plan of a split, one stage a node, less the features that nothing comes of."""
+    needed = _needed(plan)
+    unused = tuple(name for name in plan.read if name not in needed)
+    if not unused:
+        return plan
+    kept: list[Node | Placed] = []
+    for item in unpack(plan):
+        if not isinstance(item, Placed):
+            kept.append(replace(item, out=item.out.without(*unused)))
+        elif item.stage.feature in needed:
+            kept.append(Placed(item.stage, item.before.without(*unused), item.after.without(*unused)))
+    return pack(plan, kept)
+
+
+def _needed(plan: Plan) -> set[str]:
+    """What the model receives, and what has to be at hand to decode that."""
+    needed = set(received(plan.emit.output))
+    beside = {stage.like[0] for stage in plan.stages() if isinstance(stage, s.Decode) and stage.like and stage.feature in needed}
+    return needed | beside
+
+
+DROP_UNUSED = Pass("drop_unused", "E0", "what nobody sees need not be made", drop_unused)

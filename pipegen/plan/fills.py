@@ -1,0 +1,49 @@
+"""One constant for several images: what a step fills with has to mean the same on an image and on what lives on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.base import ConstantFill
+from pipegen.plan import followers
+from pipegen.types import INTEGER_RANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.plan.stages import Path, StepRef
+    from pipegen.types import ElementType, FeatureType
+
+
+class Fills:
+    """The images that enter each use of a step that fills with a constant. A mask is filled with its `ignore`, and 0 is nothing in
+    every unit, so neither is of interest."""
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[Path, int], tuple[StepRef, dict[str, FeatureType]]] = {}
+
+    def note(self, ref: StepRef, feature: str, x: FeatureType) -> None:
+        """Keep what enters a use of a step."""
+        fill = getattr(ref.step, "fill", None)
+        if x.kind == "image" and isinstance(fill, ConstantFill) and fill.constant:
+            self._met.setdefault((ref.path, ref.start), (ref, {}))[1][feature] = x
+
+    def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:
+        """The uses whose constant means something else on an image than on one that lives on it."""
+        for ref, images in self._met.values():
+            for feature, x in images.items():
+                home = followers.anchor(record, feature)
+                if home != feature and home in images and not _alike(images[home], x):
+                    value = ref.step.fill.constant  # type: ignore[attr-defined]
+                    message = (
+                        f"`{ref.step.op}` fills with {value:g}, and `{home}` ({images[home]}) and `{feature}` ({x}), "
+                        "which lives on it, have different units"
+                    )
+                    help_ = "`{constant: 0}` means nothing in both, and `reflect` shows what is there"
+                    yield ref, OpError("PG207", message, field="fill", help=help_)
+
+
+def _alike(a: FeatureType, b: FeatureType) -> bool:
+    """Whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
+    return a.interval == b.interval or (a.dtype == b.dtype and a.dtype in INTEGER_RANGES)

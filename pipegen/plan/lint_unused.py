@@ -1,0 +1,34 @@
+"""A finding about features that the source describes and nothing uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.catalog import make
+from pipegen.plan import followers
+from pipegen.plan.outputs import received, settled
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.plan.build import Locate
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType
+
+_HELP = {"mask": "output: {{y: {}}}", "label": "output: {{y: {}}}", "weight": "output: {{sample_weight: {}}}"}
+"""How an output names a feature of a kind; of any other it is an input."""
+
+
+def lint_unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
+    """Whether each feature reaches the model, or says where something that does belongs, or which class an example is of."""
+    wanted = received(settled(spec))
+    if any(name not in record for name in wanted):
+        return []  # which feature was meant there is not known
+    used = {*wanted, *(followers.anchor(record, name) for name in wanted), spec.source.class_feature()}
+    found = []
+    for name, path in spec.source.described().items():
+        if name not in used:
+            form = _HELP.get(record[name].decoded_kind, "output: {{x: [image, {}]}}").format(name)
+            message = f"the feature `{name}` is never used: the model does not receive it"
+            help_ = (f"name it in the output, as in `{form}`", "or remove it")
+            found.append(make("PG514", message, locate(("source", spec.source.op, *path), key=True), help=help_))
+    return found
