@@ -28,6 +28,9 @@ def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: in
     Raises:
         UnsupportedArgument: For the first argument that no spec expresses.
     """
+    if generator.brightness_range is not None and channels not in (1, 3):
+        why = f"images of {channels} channels have none in a spec"
+        raise UnsupportedArgument("brightness_range", why, "read them as 'rgb', or leave the channels beside out")
     return [*random_steps(generator, size), *fixed_steps(generator, channels, measured=measured)]
 
 

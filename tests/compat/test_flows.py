@@ -308,6 +308,8 @@ def test_what_flows_do_not_do(folder: Path) -> None:
         generator.flow_from_directory(folder, classes=["."], class_mode=None, subset="training")
     with pytest.raises(UnsupportedArgument, match="`featurewise_center`"):
         ImageDataGenerator(featurewise_center=True).flow(X)
+    with pytest.raises(UnsupportedArgument, match="`brightness_range`: images of 4 channels"):
+        ImageDataGenerator(brightness_range=(0.5, 1.5)).flow(np.zeros((2, 8, 8, 4), np.uint8))
 
 
 def test_a_specs_steps_compose_keras_matrix() -> None:
