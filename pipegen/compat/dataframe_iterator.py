@@ -105,7 +105,7 @@ class DataFrameIterator(Iterator):
         if directory is not None:
             image["root"] = os.path.abspath(directory)
         count, shape = len(self.filenames), (*size, channels_of(color_mode))
-        reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio)
+        reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
         data = {"file": self.filenames, "row": list(range(count))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import Arguments
+from pipegen.compat.depth import files_below
 from pipegen.compat.frames import without_old_words
 from pipegen.compat.specs import UNLABELLED, channels_of, reading_steps, sections, source_of, split_section, targets, write_spec
 from pipegen.compat.steps import image_steps
@@ -289,7 +290,7 @@ class Flows(Arguments):
         size, steps = target_size, []
         if directory is not None:
             size = target_size if target_size is not None else (256, 256)
-            steps = reading_steps(size, color_mode, interpolation, keep_aspect_ratio)
+            steps = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, files_below(directory, links=follow_links))
         steps += image_steps(self, size, channels_of(color_mode), measured=True)
         if class_mode == "input" and directory is None and not self._validation_split:
             source = {"by_split": {"train": source}}  # without labels all would be for prediction

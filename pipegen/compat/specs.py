@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import name_of
+from pipegen.compat.depth import is_deep
 from pipegen.compat.functions import handing
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
@@ -153,8 +154,10 @@ def channels_of(color_mode: str) -> int:
     return _CHANNELS[color_mode]
 
 
-def reading_steps(size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool) -> list[Any]:
-    """Decoding and resizing as Pillow does it for Keras: whole, and as stored."""
+def reading_steps(
+    size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool, files: Iterable[str] = ()
+) -> list[Any]:
+    """Decoding and resizing as Pillow does it for Keras: whole, and as stored. Gray keeps the 16 bits that the first of `files` has."""
     if interpolation in ("hamming", "box"):
         why = f"a spec has no filter {interpolation!r}"
         raise UnsupportedArgument("interpolation", why, "use 'nearest', 'bilinear', 'bicubic' or 'lanczos'")
@@ -163,6 +166,8 @@ def reading_steps(size: tuple[int, int], color_mode: str, interpolation: str, ke
     decode: dict[str, Any] = {"exif": "ignore", "scaled": "never"}
     if color_mode != "rgb":
         decode["channels"] = channels_of(color_mode)
+    if color_mode == "grayscale" and is_deep(files):
+        decode["bits"] = 16
     height, width = size
     resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), **_RESIZING[interpolation]}
     return [{"decode": decode}, {"resize": resize}]
