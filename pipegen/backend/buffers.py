@@ -6,6 +6,7 @@ A fresh array of a batch of photographs costs more than the copy into it, since 
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Buffers:
 
     def __init__(self) -> None:
         self._kept: list[Array] = []
+        self._lock = threading.Lock()
 
     def copy(self, tensor: Any, dtype: str | None = None) -> Array:
         """A tensor as an array that may be written to, of its own dtype or another one."""
@@ -35,17 +37,21 @@ class Buffers:
         return array
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        for i in range(len(self._kept)):
-            if sys.getrefcount(self._kept[i]) == _UNUSED and self._kept[i].shape == shape and self._kept[i].dtype == dtype:
-                return self._kept[i]
-        self._kept = [*self._kept[-(_KEPT - 1) :], np.empty(shape, dtype)]
-        return self._kept[-1]
+        with self._lock:  # else two threads could find the same array unused
+            for i in range(len(self._kept)):
+                array = self._kept[i]
+                if sys.getrefcount(array) == _UNUSED and array.flags.writeable and array.shape == shape and array.dtype == dtype:
+                    return array
+            array = np.empty(shape, dtype)
+            self._kept = [*self._kept[-(_KEPT - 1) :], array]
+            return array
 
 
 def _count_of_an_unused_one() -> int:
     held = [np.empty(0)]
-    return sys.getrefcount(held[0])
+    array = held[0]
+    return sys.getrefcount(array)
 
 
 _UNUSED = _count_of_an_unused_one()
-"""References to an array that only a list holds, while they are counted."""
+"""References to an array that only a list and one name hold, while they are counted."""

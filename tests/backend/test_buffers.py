@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,38 @@ def test_a_view_holds_the_memory_of_its_array() -> None:
     others = [buffers.copy(tf.fill(SHAPE, float(n))) for n in range(2, 12)]
     assert (row == 1).all()
     assert [array[0, 0] for array in others] == list(range(2, 12)), "more are held than are kept"
+
+
+def test_what_was_made_read_only_is_not_written_to() -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.buffers import Buffers
+
+    buffers = Buffers()
+    buffers.copy(tf.fill(SHAPE, 1.0)).setflags(write=False)
+    assert (buffers.copy(tf.fill(SHAPE, 2.0)) == 2).all()
+
+
+def test_threads_get_memory_of_their_own() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import tensorflow as tf
+
+    from pipegen.backend.buffers import Buffers
+
+    buffers = Buffers()
+    tensors = [tf.fill(SHAPE, float(n)) for n in range(4)]
+
+    def wrong(n: int) -> int:
+        return sum(int((buffers.copy(tensors[n]) != n).any()) for _ in range(50))
+
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert sum(threads.map(wrong, range(4))) == 0
+    finally:
+        sys.setswitchinterval(switch)
 
 
 def test_what_differs_has_memory_of_its_own() -> None:
