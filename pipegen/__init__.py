@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipegen.building import build
     from pipegen.compilation import Spec, load
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
-    from pipegen.pipeline import Pipeline, build
+    from pipegen.pipeline import Pipeline
 
 __version__ = "0.1.0"
 
@@ -40,7 +41,7 @@ _HOMES = {
     "Spec": "compilation",
     "SpecError": "errors",
     "StateError": "errors",
-    "build": "pipeline",
+    "build": "building",
     "load": "compilation",
 }
 

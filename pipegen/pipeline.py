@@ -1,26 +1,22 @@
-"""The façade: `build` and the `Pipeline` that it gives. TensorFlow is imported when a pipeline is built."""
+"""The façade: the `Pipeline` that `pipegen.build` gives. TensorFlow is imported when one is made."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.cache.room import claim_disk
-from pipegen.compilation import Spec, claim_cache, collect_data, load, optimise, plans_with_data
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import circumstances, explain_text
-from pipegen.fitting import fit
-from pipegen.functions import Allowed, with_functions
 from pipegen.state import make_state, position_from
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import keras
     import numpy as np
@@ -38,45 +34,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipegen")
 
 
-def build(
-    spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
-    *,
-    params: Mapping[str, object] | None = None,
-    runtime: Mapping[str, object] | None = None,
-    data: Mapping[str, object] | None = None,
-    allow_code: Sequence[str] = (),
-    progress: Callable[[int], None] | None = None,
-) -> Pipeline:
-    """Compile a spec into a running pipeline.
-
-    Args:
-        spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
-        params: Values for declared params: `{"size": 192}`.
-        runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
-        data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
-        allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
-        progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
-
-    Returns:
-        The pipeline: `model.fit(pipe.train, validation_data=pipe.validation)`.
-
-    Raises:
-        SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
-    """
-    loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
-    loaded = with_functions(loaded, Allowed.of(allow_code))
-    manifest = collect_data(loaded, progress, data)
-    loaded, _ = fit(loaded, manifest, progress)
-    for warning in loaded.warnings:
-        if warning.severity is Severity.WARNING:
-            log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
-    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), partial(build, data=data, allow_code=tuple(allow_code)))
-
-
 class Pipeline:
     """A compiled spec on its data. Made by `pipegen.build`."""
 
-    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline] = build) -> None:
+    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline]) -> None:
         from pipegen.backend.engine import Engine
 
         self.spec = spec

@@ -37,8 +37,8 @@ def bench(
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     start_tensorflow()
+    from pipegen.building import build
     from pipegen.cli.measure import measure
-    from pipegen.pipeline import build
 
     with progress("listing") as listed:
         pipe = build(loaded, progress=listed, allow_code=allowed.modules)

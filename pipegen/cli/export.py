@@ -52,7 +52,7 @@ def export(
         raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")
     _check_folder(folder, overwrite)
     start_tensorflow()
-    from pipegen.pipeline import build
+    from pipegen.building import build
 
     with progress("listing") as listed:
         pipe = build(loaded, progress=listed, allow_code=allowed.modules)

@@ -20,6 +20,8 @@ _MASKS = frozenset({
     "mask", "masks", "label", "labels", "annotation", "annotations", "segmentation", "segmentations", "target", "targets", "gt", "y",
 })  # fmt: skip
 """What such folders are called, or a word of their names."""
+_ALONE = frozenset({"x", "y", "input", "inputs", "target", "targets", "label", "labels"})
+"""Those that say so only where no third folder stands beside the two."""
 _NEARLY = 0.9
 """The share of the files that have a partner, at least."""
 _FEW, _MANY = 32, 64
@@ -136,6 +138,9 @@ def _found(
     levels = _Levels()
     for two, _ in all_:
         levels.add(two.levels)
+    if any(not _says(two.masks, _MASKS) for two, _ in all_):
+        names = " and ".join(f"{name}/" for name in (all_[0][0].images, all_[0][0].masks))
+        remarks.append(f"if {names} are two classes, and no images with their masks, the source is `image_folder: {{path: ...}}`")
     files = [os.path.join(below, two.images, image) for two, below in all_ for image, _ in two.pairs]
     sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
     alone = sum(two.alone for two, _ in all_)
@@ -145,8 +150,8 @@ def _found(
 
 def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
     """The folder of images and that of masks among some, if that is what they are."""
-    if len(names) > 2:
-        names = [name for name in names if _says(name, _IMAGES) != _says(name, _MASKS)]
+    if len(names) > 2:  # where `x` and `y` may be classes among others
+        names = [name for name in names if _says(name, _IMAGES - _ALONE) != _says(name, _MASKS - _ALONE)]
     if len(names) != 2:
         return None
     stems = {name: _stems(os.path.join(folder, name), progress) for name in names}

@@ -17,8 +17,9 @@ The behaviour is the documented one. Where Keras does something else, and why it
 - `standardize` takes samplewise statistics of each image of a batch, not of the batch.
 
 A flow is compiled: it writes a spec (`to_spec` gives it, also as YAML), and its iterator walks the pipeline that `pipegen.build` makes
-of it. So its draws depend on the seed, the epoch and the image alone, and not on NumPy's stream; they have Keras' distributions but for
-what `to_spec` lists. The `validation` subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and
+of it. So its draws depend on the seed, the epoch and the image's place among the files or rows, and not on NumPy's stream: two flows of
+one seed, over images and over their masks, move alike. They have Keras' distributions but for what `to_spec` lists. The `validation`
+subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and
 `flow.pipeline` the pipeline, with its `preview`, `class_weights`, `explain` and `state`.
 
 The iterators are classes of Keras' names and signatures, for `isinstance` and to be made and derived from: `NumpyArrayIterator(x, y,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import pipegen
 from pipegen.backend.buffers import Buffers
 from pipegen.backend.derived import Explains
+from pipegen.building import build_by_place
 from pipegen.compat.arguments import name_of
 from pipegen.compat.functions import with_function
 from pipegen.compat.generator import ImageDataGenerator
@@ -76,6 +76,8 @@ class Iterator(Explains):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
         check_overrides(self, Iterator, OF_AN_ITERATOR, "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`")
+        if self._given_by() != "__getitem__":
+            check_overrides(self, Iterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
         check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
@@ -99,7 +101,7 @@ class Iterator(Explains):
         saves: tuple[Any, str, str],
     ) -> None:
         """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`."""
-        self.pipeline = pipe = pipegen.build(with_function(asked, with_matrix(self.image_data_generator, spec)), data=data)
+        self.pipeline = pipe = build_by_place(with_function(asked, with_matrix(self.image_data_generator, spec)), data)
         self.batch_size = pipe.spec.model.batch.size
         self.n = self.samples = pipe.num_examples(split)
         self.seed = seed
@@ -207,7 +209,10 @@ class Iterator(Explains):
             for i in range(len(self)):
                 batch = self[i]
                 if i == len(self) - 1:  # nobody may ask for more
+                    epoch = self._epoch()
                     self.on_epoch_end()
+                    if self._epoch() == epoch:  # a subclass that does something of its own there, and no more
+                        Iterator.on_epoch_end(self)
                 yield batch
 
     def __next__(self) -> Any:

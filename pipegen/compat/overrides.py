@@ -31,7 +31,7 @@ def overridden(thing: object, base: type, name: str) -> bool:
 
 
 def check_overrides(thing: object, base: type, names: Iterable[str], remedy: str) -> None:
-    """Refuse a subclass whose methods would be passed over in silence.
+    """Refuse a subclass, or a changed instance, whose methods would be passed over in silence.
 
     Args:
         thing: A generator, or an iterator.
@@ -42,7 +42,9 @@ def check_overrides(thing: object, base: type, names: Iterable[str], remedy: str
     Raises:
         UnsupportedArgument: Which names the first of them.
     """
-    found = next((name for name in names if overridden(thing, base, name)), None)
+    own = vars(thing)
+    found = next((name for name in names if overridden(thing, base, name) or callable(own.get(name))), None)
     if found is not None:
-        why = f"{type(thing).__name__} overrides it, and batches come from a compiled pipeline, which would pass over it"
+        who = "the instance" if found in own else type(thing).__name__
+        why = f"{who} overrides it, and batches come from a compiled pipeline, which would pass over it"
         raise UnsupportedArgument(found, why, remedy)

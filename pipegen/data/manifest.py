@@ -29,12 +29,14 @@ class Manifest:
         members: For each split, in the spec's order, the indices of its records, rising.
         source_name: The source's op; it enters the example ids.
         excluded: The keys that `errors.exclude` left out.
+        by_place: Whether an example's id is that of its place in the listing, rather than of its key.
     """
 
     listing: Listing
     members: Mapping[str, tuple[int, ...]]
     source_name: str
     excluded: tuple[str, ...] = ()
+    by_place: bool = False
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -106,6 +108,8 @@ class Manifest:
         Raises:
             InternalError: If two records share an id, which only chance could bring about.
         """
+        if self.by_place:
+            return tuple(example_id("place", str(i)) for i in range(len(self.listing.keys)))
         ids = tuple(example_id(self.source_name, key) for key in self.listing.keys)
         if len(set(ids)) < len(ids):
             first: dict[int, str] = {}

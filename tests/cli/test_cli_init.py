@@ -278,6 +278,23 @@ def test_images_and_masks(cli: Cli, tmp_path: Path, folders: tuple[str, str], va
     assert cli("validate", "scenes.pipegen.yaml", "--strict").exit_code == 0
 
 
+@pytest.mark.parametrize("names", ["ABXYZ", "xyz"])
+def test_classes_called_x_and_y_are_no_pairs(cli: Cli, tmp_path: Path, names: str) -> None:
+    """Classes whose files are numbered alike, such as letters."""
+    for name in names:
+        write_masks(tmp_path / "letters" / name, (0, 1), 20, bits=1)
+    text, _ = written(cli, "letters")
+    assert f"in {len(names)} classes" in text
+    assert "mask" not in text
+
+
+def test_two_folders_whose_names_say_nothing_may_be_classes(cli: Cli, tmp_path: Path) -> None:
+    write_photos(tmp_path / "two" / "photo", 20)
+    write_masks(tmp_path / "two" / "drawing", (0, 1), 20)
+    text, _ = written(cli, "two")
+    assert "# If photo/ and drawing/ are two classes" in text.replace("# if", "# If")
+
+
 def write_photos(folder: Path, count: int, size: tuple[int, int] = (20, 18)) -> None:
     """Pictures of many values."""
     from PIL import Image

@@ -358,3 +358,22 @@ def test_a_spec_names_a_function_of_a_module() -> None:
     assert steps == [{"cast": {"dtype": "float32"}}, {"python": {"function": "numpy:sqrt"}}]
     with pytest.raises(UnsupportedArgument, match="<lambda>' cannot be imported from one"):
         ImageDataGenerator(preprocessing_function=lambda image: image).to_spec()
+
+
+def test_two_flows_of_one_seed_move_alike(tmp_path: Path) -> None:
+    """Photographs and their masks, as people zip them: the files have other names, endings and folders."""
+    values = np.random.default_rng(0).integers(0, 256, (5, 12, 12, 3), np.uint8)
+    for i, one in enumerate(values):
+        for place in (f"images/all/{i}.png", f"masks/painted/{i}_mask.bmp"):
+            (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(one).save(tmp_path / place)
+    generator = ImageDataGenerator(horizontal_flip=True, width_shift_range=0.3)
+    asked: dict[str, Any] = {"target_size": (12, 12), "class_mode": None, "batch_size": 5, "seed": 3}
+    photos, masks = (generator.flow_from_directory(tmp_path / folder, **asked) for folder in ("images", "masks"))
+    for _ in range(2):
+        np.testing.assert_array_equal(next(photos), next(masks))
+    paths = ([f"images/all/{i}.png" for i in range(5)], [f"masks/painted/{i}_mask.bmp" for i in range(5)])
+    first, second = (generator.flow_from_dataframe({"filename": names}, tmp_path, **asked) for names in paths)
+    batch = next(first)
+    np.testing.assert_array_equal(batch, next(second))
+    assert not np.array_equal(np.sort(batch, 0), np.sort(values.astype(np.float32), 0)), "nothing was drawn"

@@ -138,6 +138,9 @@ def test_a_subclass_gives_batches_of_its_own() -> None:
             x, y = super().__getitem__(index)
             return x, 2 * y + 100
 
+        def on_epoch_end(self) -> None:
+            """Does not tell the base."""
+
     class Old(NumpyArrayIterator):
         def next(self) -> Any:
             x, y = super().next()
@@ -175,6 +178,10 @@ def test_what_nothing_would_call_is_refused() -> None:
         def first_target(self) -> Any:
             return self.y[0]  # type: ignore[index]
 
+    class Staged(NumpyArrayIterator):
+        def on_epoch_end(self) -> None:
+            self.stage = 1
+
     class Generator(ImageDataGenerator):
         def standardize(self, x: Array) -> Array:
             return x / 2
@@ -187,6 +194,12 @@ def test_what_nothing_would_call_is_refused() -> None:
         Mine(X, Y, None)
     with pytest.raises(UnsupportedArgument, match=r"`standardize`: Generator overrides it.*`preprocessing_function`"):
         Generator().flow(X)
+    with pytest.raises(UnsupportedArgument, match=r"`on_epoch_end`: Staged overrides it.*callback"):
+        Staged(X, Y, None)
+    changed = ImageDataGenerator()
+    changed.standardize = lambda x: x / 2  # type: ignore[method-assign]
+    with pytest.raises(UnsupportedArgument, match=r"`standardize`: the instance overrides it"):
+        changed.flow(X)
     assert Named(X, Y, None).first_target() == 0
     assert len(Wrapped().flow(X, shuffle=False)) == 4
 
