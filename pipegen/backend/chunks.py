@@ -14,7 +14,7 @@ from pipegen.types import ElementType
 Run: TypeAlias = Callable[[Read | Element, Features, Mapping[str, tf.Tensor]], None]
 
 _REAL = "@real"
-"""Whether a row is an example, or stands in for one to fill the last chunk."""
+"""Whether a row is an example, or stands in for one to fill the last chunk, or the batch."""
 
 _BY_REFERENCE = 1 << 14
 """Bytes of an example's feature from which on it goes to its batch as it is. Stacking it within the chunk first would cost a second
@@ -29,10 +29,21 @@ def size(batch: int, most: int) -> int:
 def cut(features: Features, chunk: int, *, full: bool) -> Features:
     """A batch's rows `(n, ...)` as chunks `(⌈n / chunk⌉, chunk, ...)`; where not every batch is full, the last row fills up."""
     if not full:
-        n = tf.shape(features["@record"])[0]
-        rows = tf.range(n + -n % chunk)
-        features = {name: tf.gather(value, tf.minimum(rows, n - 1)) for name, value in features.items()} | {_REAL: rows < n}
+        features = filled(features, chunk)
     return {name: tf.reshape(value, tf.concat([[-1, chunk], tf.shape(value)[1:]], 0)) for name, value in features.items()}
+
+
+def filled(features: Features, multiple: int) -> Features:
+    """A batch's rows `(n, ...)`, and its last one again until there are a multiple of so many; `real` takes those away."""
+    n = tf.shape(features["@record"])[0]
+    rows = tf.range(n + -n % multiple)
+    return {name: tf.gather(value, tf.minimum(rows, n - 1)) for name, value in features.items()} | {_REAL: rows < n}
+
+
+def real(features: Features) -> Features:
+    """A batch without the rows that filled it up."""
+    n = tf.reduce_sum(tf.cast(features[_REAL], tf.int32))
+    return {name: value[:n] for name, value in features.items() if name != _REAL}
 
 
 def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: int) -> Features:
@@ -91,10 +102,7 @@ def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full:
             rows[name] = tf.stack([one for some in lists for one in _apart(some, spec, chunk)])
         else:
             rows[name] = tf.reshape(value, [batch if full else -1, *value.shape[2:]])
-    if full:
-        return rows
-    n = tf.reduce_sum(tf.cast(rows.pop(_REAL), tf.int32))
-    return {name: value[:n] for name, value in rows.items()}
+    return rows if full else real(rows)
 
 
 def _together(values: list[tf.Tensor]) -> tf.Tensor:

@@ -113,7 +113,8 @@ class Executor:
         """The batches of some epochs, one after another.
 
         Args:
-            epochs: Elements `(epoch, first step)`, int64 scalars.
+            epochs: Elements `(epoch, first step)`, int64 scalars. More than one only where every batch is full: examples are
+                stacked across the end of an epoch.
             name_damaged: Guard each record, so that a failure names its file whatever is built on the dataset.
 
         Returns:

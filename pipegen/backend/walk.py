@@ -44,6 +44,9 @@ class Run:
         """Whether every batch has that size."""
         self.all_full = self.full or executor.wide is not None
         """Whether every batch has one size, be it that of whole mix groups."""
+        self.filled = single and not self.all_full
+        """Whether a batch with fewer examples is filled up until it is stacked: it would take those of the next step. Otherwise only the
+        last batch of all can have fewer."""
         self.pending: list[Read | Element] = []
         self.missing: Callable[[Features], Features]
         """Computes one example that a cache has not; set where there is a cache."""
@@ -148,9 +151,12 @@ class Run:
         if self.together:
             self.chain.append(step)
             return numbered
-        if self.chunk > 1:
-            return plain_map(numbered, lambda epoch, number: chunks.cut(step(epoch, number), self.chunk, full=self.all_full)).unbatch()
-        return plain_map(numbered, step).unbatch()
+
+        def rows(epoch: tf.Tensor, number: tf.Tensor) -> Features:
+            features = chunks.filled(step(epoch, number), self.size) if self.filled else step(epoch, number)
+            return chunks.cut(features, self.chunk, full=self.all_full or self.filled) if self.chunk > 1 else features
+
+        return plain_map(numbered, rows).unbatch()
 
     def whole_batch(self, *given: Any) -> Any:
         """All that was put off until the batch is whole."""
@@ -247,12 +253,14 @@ class Run:
 
     def batch(self, ds: tf.data.Dataset, node: Batch) -> tf.data.Dataset:
         """Stack, and gather from the cache where there is one."""
-        size = self.x.wide or self.size
+        size, full = self.x.wide or self.size, self.all_full or self.filled
         if self.chunk > 1:
             of = self.entry
-            chunked = ds.batch(size // self.chunk, drop_remainder=self.all_full)
-            return plain_map(chunked, lambda f: chunks.joined(f, of, size, self.chunk, full=self.all_full))
-        ds = ds.batch(size, drop_remainder=self.all_full)
+            chunked = ds.batch(size // self.chunk, drop_remainder=full)
+            ds = plain_map(chunked, lambda f: chunks.joined(f, of, size, self.chunk, full=full))
+        else:
+            ds = ds.batch(size, drop_remainder=full)
+        ds = plain_map(ds, chunks.real) if self.filled else ds
         return plain_map(ds, lambda f: self._gather(f, node.out), self.threads) if self.gathers else ds
 
     def hold_and_shuffle(self, ds: tf.data.Dataset) -> tf.data.Dataset:

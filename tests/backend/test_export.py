@@ -81,6 +81,27 @@ def test_draws_are_versions_of_the_same_examples(pipe: Pipeline, tmp_path: Path)
     assert all(epochs == sorted(set(epochs)) for epochs in versions.values())
 
 
+@pytest.mark.parametrize(("transforms", "own", "examples", "draws"), [
+    (["random_flip", {"mixup": {"alpha": 1}}], {"output": {"encode": {"label": "one_hot"}}}, 5, 3),
+    (["random_flip"], {"errors": {"decode": {"skip": {"max_fraction": 0.2}}}}, None, 2),
+])  # fmt: skip
+def test_other_steps_after_one_that_is_not_full(
+    photo_folder: Path, tmp_path: Path, transforms: list[Any], own: dict[str, Any], examples: int | None, draws: int
+) -> None:
+    """Epochs of 20 examples: in steps of 8, or where damaged ones are replaced, of 9 as in training."""
+    sizes = {"splits": {"parts": {"train": 20, "validation": 23}}, "batch": {"size": 9, "remainder": "keep"}}
+    pipe = pipeline(photo_folder, transforms=[RESIZE, *transforms], **sizes, **own)
+    assert pipe.export(tmp_path, examples=examples, draws=draws).missing == 0
+    table = lines(tmp_path)
+    assert max(line["position"] // 8 for line in table if line["epoch"] < draws - 1) == 2, "the last step of an epoch before the last"
+    sources = sorted({line["source"] for line in table})
+    assert len(sources) == (examples or 20)
+    assert sorted((line["source"], line["epoch"]) for line in table) == [(source, e) for source in sources for e in range(draws)]
+    trained = [epoch_of(pipe, epoch)[0] for epoch in range(draws)]
+    for line in table:
+        np.testing.assert_allclose(pixels(tmp_path, line), trained[line["epoch"]][line["position"]], atol=0.51)
+
+
 def test_the_parameters_make_the_pixels(pipe: Pipeline, photo_folder: Path, tmp_path: Path) -> None:
     """What the table says, written as steps that draw nothing, gives the same picture."""
     pipe.export(tmp_path, examples=9)
