@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.functions import permission
-from pipegen.migrate.homes import of_function, stands
+from pipegen.migrate.homes import array_stands, of_function, stands
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources, folder_below, weighted
 from pipegen.migrate.values import ClassIndices, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
@@ -33,6 +33,7 @@ class BuildCall:
         findings: Takes what is not handed over.
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
+        problem: Why there is no call, where there is none.
     """
 
     written: Written
@@ -41,14 +42,15 @@ class BuildCall:
     findings: Findings
     home: ast.stmt
     left_out: list[Flow]
+    problem: str = field(init=False, default="")
 
     def text(self) -> str | None:
-        """The call; `None` where the form of the arrays is not sure."""
+        """The call; `None`, with the problem, where the form or the place of the arrays is not sure."""
         data = self._data() if self.written.group.method == "flow" else ""
         return None if data is None else f'pipegen.build("{self.written.file}"{self._params()}{data}{allowed(self.written)})'
 
     def _data(self) -> str | None:
-        """The arrays; `None` where their form is not sure."""
+        """The arrays; `None` where their form or their place is not sure."""
         group = self.written.group
         parts = {}
         for split, flow in group.parts.items():
@@ -62,7 +64,14 @@ class BuildCall:
         return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}"
 
     def _arrays(self, flow: Flow) -> str | None:
+        self.problem = "whether the labels are class indices or one-hot rows is not known"
         if "x" not in flow.args or isinstance(flow.argument("x"), Seq) or "**" in flow.args:
+            return None
+        arrays = [flow.args[name].node for name in ("x", "y", "sample_weight") if name in flow.args]
+        if not all(array_stands(self.evaluator, node, flow, self.home) for node in arrays):
+            inside = flow.frame is not of_function(flow.frame)
+            where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
+            self.problem = f"the arrays of line {flow.line} are not there, or are others, {where}"
             return None
         image = f'"image": {self.edits.source(flow.args["x"].node)}'
         if "y" not in flow.args or plain(flow.argument("y")) is None:

@@ -75,9 +75,10 @@ class Rewriter:
         if problem or home is None:
             self._refuse(written, problem)
             return
-        call = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out).text()
+        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out)
+        call = build.text()
         if call is None:
-            self._refuse(written, "whether the labels are class indices or one-hot rows is not known")
+            self._refuse(written, build.problem)
             return
         pipe = self._new_name()
         self.edits.before(home, f"{pipe} = {call}")
