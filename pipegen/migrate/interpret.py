@@ -93,6 +93,8 @@ class Collected:
     """The assignment whose whole value is a call that makes an object, by the id of the object."""
     shared: set[int] = field(default_factory=set)
     """Nodes that are several objects, since their function is called several times."""
+    unsure: dict[int, ast.Attribute] = field(default_factory=dict)
+    """Attributes of what is not known, and may be an iterator, by the id of the node."""
 
     def uses_of(self, flow: Flow) -> list[Use]:
         """The uses of one iterator."""
@@ -220,6 +222,8 @@ class _Walker:
         if not isinstance(node, _OBJECTS) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
             return
         value = self.values.value(node, frame)
+        if isinstance(node, ast.Attribute) and isinstance(self.values.value(node.value, frame), Unknown):
+            self.found.unsure[id(node)] = node
         if isinstance(node, ast.Call):
             self._call(node, frame)
         if isinstance(value, (Flow, Generator, Zipped)):

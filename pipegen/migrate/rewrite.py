@@ -14,6 +14,7 @@ from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import home_of, is_read_elsewhere
 from pipegen.migrate.imports import exchange_imports
+from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.refusals import Refusals
 from pipegen.migrate.signatures import FLOWS
@@ -62,6 +63,7 @@ class Rewriter:
             return self.code.text
         for generator in self.found.generators:
             self._generator(generator)
+        Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
         exchange_imports(self.edits)
         return self.edits.apply()
 
