@@ -10,7 +10,7 @@ from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, plain
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, certain, plain
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
@@ -195,8 +195,15 @@ class _Walker:
         if isinstance(node, ast.For) and makes_several(node, self.calls) and self._loop(node, frame, (*above[-3:], node)):
             return
         inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
-        for child in ast.iter_child_nodes(node):
+        for child in self._taken(node, frame) if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
+
+    def _taken(self, node: ast.IfExp, frame: Frame) -> list[ast.expr]:
+        """The condition and the side that a round takes, where that is known; else all of them."""
+        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+        test = certain(self.values.value(node.test, frame)) if in_round else None
+        sides = [node.body, node.orelse] if not in_round or isinstance(test, Unknown) else [node.body if test else node.orelse]
+        return [node.test, *sides]
 
     def _loop(self, node: ast.For, frame: Frame, above: tuple[ast.AST, ...]) -> bool:
         """Walk through a loop once for each round, and only through what the round runs, where that is known."""

@@ -168,8 +168,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
     for statement in body:
         if isinstance(statement, ast.Continue):
             return found, True
-        matters = _continues(statement) or any(_named(n) in calls for n in ast.walk(statement) if isinstance(n, ast.Call))
-        if not matters or not (_continues(statement) or isinstance(statement, ast.If)):
+        if not _branches(statement, calls):
             found.append(statement)
             continue
         test = certain(evaluator.value(statement.test, frame)) if isinstance(statement, ast.If) else Unknown("it is no branch")
@@ -182,6 +181,14 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
         if inner[1]:
             return found, True
     return found, False
+
+
+def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
+    """Whether a statement ends the round at times, or calls one of these functions or methods at times; a loop inside is left out."""
+    if _continues(statement):
+        return True
+    branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
+    return any(isinstance(n, ast.Call) and _named(n) in calls for branch in branches for n in ast.walk(branch))
 
 
 def _continues(node: ast.AST) -> bool:

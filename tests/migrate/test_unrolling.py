@@ -63,6 +63,8 @@ def folders(code: str) -> list[str]:
             "    it = g.flow_from_directory(s)\n",
             ["b"],
         ),
+        ("[g.flow_from_directory(s, (5, 5)) if s == 'a' else g.flow_from_directory(s) for s in ('a', 'b')]\n", ["a 5", "b"]),
+        ("for s in ('a', 'b'):\n    with x:\n        if s == 'b':\n            g.flow_from_directory(s)\n", [UNKNOWN]),
         ("for i in range(3):\n    it = g.flow_from_directory('a')\n", ["a"]),
     ],
 )
