@@ -56,7 +56,8 @@ class UseEdits:
             if bare and use.node is not use.flow.node:
                 self.edits.replace(use.node, f"{self.edits.source(use.node)}.dataset")
             call = next(c for c in self.found.calls if c.node is use.outer)
-            edit_model_call(self.edits, call, self.findings, {id(use.node): f"{self.edits.source(use.node)}.dataset"} if bare else {})
+            given = {id(use.node): f"{self.edits.source(use.node)}.dataset"} if bare else {}
+            edit_model_call(self.edits, call, self.found.evaluator, self.findings, given)
         elif use.kind == "member":
             self._member(use)
         elif use.kind == "method":
