@@ -92,6 +92,7 @@ class BuildCall:
         for name, text in (*(p for f in flows for p in self._paths(f)), *(n for f in flows for n in self._numbers(f))):
             given.setdefault(name, text)
         self._report_lost(given)
+        self._note(given)
         return ", params={" + ", ".join(f'"{name}": {text}' for name, text in given.items()) + "}" if given else ""
 
     def _report_lost(self, given: dict[str, str]) -> None:
@@ -103,6 +104,21 @@ class BuildCall:
                 if lost and origins_of(argument.value) and flow not in self.left_out:
                     message = f"`{name}` is not handed over: its expression gives something else, or nothing, before this line"
                     self.findings.add("PG615", argument.node.lineno, message, f'add it to the call of `build`: `params={{"{lost[0]}": …}}`')
+
+    def _note(self, given: dict[str, str]) -> None:
+        """Say of what is not known that the call gives it, where it does."""
+        group = self.written.group
+        for flow in group.flows:
+            for name, argument in flow.args.items():
+                names = params_of(group, flow, name, self.written.params)
+                known = plain(argument.value)
+                if not names or not isinstance(known, Unknown) or any(param not in given for param in names):
+                    continue
+                for finding in self.findings.of("unresolved"):
+                    about = finding.message.startswith(f"`{name}` is not known") or f"`--set {names[0]}=" in finding.help
+                    if finding.line in (argument.node.lineno, flow.line, known.line) and about and finding.help.startswith("the spec has"):
+                        help_ = finding.help.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
+                        self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
         """Folders and tables."""
