@@ -104,7 +104,8 @@ class Rewriter:
         """Say why the code of a group is not edited, and what to write."""
         group = written.group
         split = _split_name(group, group.split_of(group.first))
-        help_ = f"write `pipe = {hint(written)}`, and `{access('pipe', split)}` for the iterator"
+        where = " where all its arrays are there" if problem.startswith("the arrays of") else ""
+        help_ = f"write `pipe = {hint(written)}`{where}, and `{access('pipe', split)}` for the iterator"
         if group.masks:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
