@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.functions import permission
-from pipegen.migrate.homes import of_function, stands
+from pipegen.migrate.homes import array_stands, of_function, stands
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources, folder_below, weighted
 from pipegen.migrate.values import ClassIndices, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
@@ -33,6 +33,7 @@ class BuildCall:
         findings: Takes what is not handed over.
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
+        problem: Why there is no call, where there is none.
     """
 
     written: Written
@@ -41,14 +42,15 @@ class BuildCall:
     findings: Findings
     home: ast.stmt
     left_out: list[Flow]
+    problem: str = field(init=False, default="")
 
     def text(self) -> str | None:
-        """The call; `None` where the form of the arrays is not sure."""
+        """The call; `None`, with the problem, where the form or the place of the arrays is not sure."""
         data = self._data() if self.written.group.method == "flow" else ""
         return None if data is None else f'pipegen.build("{self.written.file}"{self._params()}{data}{allowed(self.written)})'
 
     def _data(self) -> str | None:
-        """The arrays; `None` where their form is not sure."""
+        """The arrays; `None` where their form or their place is not sure."""
         group = self.written.group
         parts = {}
         for split, flow in group.parts.items():
@@ -62,7 +64,14 @@ class BuildCall:
         return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}"
 
     def _arrays(self, flow: Flow) -> str | None:
+        self.problem = "whether the labels are class indices or one-hot rows is not known"
         if "x" not in flow.args or isinstance(flow.argument("x"), Seq) or "**" in flow.args:
+            return None
+        arrays = [flow.args[name].node for name in ("x", "y", "sample_weight") if name in flow.args]
+        if not all(array_stands(self.evaluator, node, flow, self.home) for node in arrays):
+            inside = flow.frame is not of_function(flow.frame)
+            where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
+            self.problem = f"the arrays of line {flow.line} are not there, or are others, {where}"
             return None
         image = f'"image": {self.edits.source(flow.args["x"].node)}'
         if "y" not in flow.args or plain(flow.argument("y")) is None:
@@ -83,6 +92,7 @@ class BuildCall:
         for name, text in (*(p for f in flows for p in self._paths(f)), *(n for f in flows for n in self._numbers(f))):
             given.setdefault(name, text)
         self._report_lost(given)
+        self._note(given)
         return ", params={" + ", ".join(f'"{name}": {text}' for name, text in given.items()) + "}" if given else ""
 
     def _report_lost(self, given: dict[str, str]) -> None:
@@ -94,6 +104,21 @@ class BuildCall:
                 if lost and origins_of(argument.value) and flow not in self.left_out:
                     message = f"`{name}` is not handed over: its expression gives something else, or nothing, before this line"
                     self.findings.add("PG615", argument.node.lineno, message, f'add it to the call of `build`: `params={{"{lost[0]}": …}}`')
+
+    def _note(self, given: dict[str, str]) -> None:
+        """Say of what is not known that the call gives it, where it does."""
+        group = self.written.group
+        for flow in group.flows:
+            for name, argument in flow.args.items():
+                names = params_of(group, flow, name, self.written.params)
+                known = plain(argument.value)
+                if not names or not isinstance(known, Unknown) or any(param not in given for param in names):
+                    continue
+                for finding in self.findings.of("unresolved"):
+                    about = finding.message.startswith(f"`{name}` is not known") or f"`--set {names[0]}=" in finding.help
+                    if finding.line in (argument.node.lineno, flow.line, known.line) and about and finding.help.startswith("the spec has"):
+                        help_ = finding.help.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
+                        self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
         """Folders and tables."""

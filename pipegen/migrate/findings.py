@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal["broken", "mistake", "meaning", "missing", "unresolved", "by hand"]
@@ -97,6 +97,10 @@ class Findings:
     def add(self, code: str, line: int, message: str, help: str = "") -> None:
         """Record one finding."""
         self.items.setdefault(Finding(code, line, message, help))
+
+    def exchange(self, old: Finding, help: str) -> None:
+        """Give a finding another help, in its place."""
+        self.items = {(replace(f, help=help) if f == old else f): None for f in self.items}
 
     def of(self, kind: Kind) -> list[Finding]:
         """Those of one kind, by line."""

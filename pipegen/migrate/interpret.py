@@ -9,8 +9,8 @@ from typing import Literal, cast
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
-from pipegen.migrate.unrolling import makes_several, rounds
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, plain
+from pipegen.migrate.unrolling import makes_several, reached, rounds
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, certain, plain
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
@@ -93,6 +93,8 @@ class Collected:
     """The assignment whose whole value is a call that makes an object, by the id of the object."""
     shared: set[int] = field(default_factory=set)
     """Nodes that are several objects, since their function is called several times."""
+    unsure: dict[int, ast.Attribute] = field(default_factory=dict)
+    """Attributes of what is not known, and may be an iterator, by the id of the node."""
 
     def uses_of(self, flow: Flow) -> list[Use]:
         """The uses of one iterator."""
@@ -190,19 +192,30 @@ class _Walker:
         if isinstance(node, COMPREHENSIONS):
             self._comprehension(node, frame, (*above[-3:], node))
             return
-        frames = rounds(self.values, node, frame) if isinstance(node, ast.For) and makes_several(node, self.calls) else None
-        if isinstance(node, ast.For) and frames is not None:
-            self._loop(node, frame, frames, (*above[-3:], node))
+        if isinstance(node, ast.For) and makes_several(node, self.calls) and self._loop(node, frame, (*above[-3:], node)):
             return
         inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
-        for child in ast.iter_child_nodes(node):
+        for child in self._taken(node, frame) if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
 
-    def _loop(self, node: ast.For, frame: Frame, frames: list[Frame], above: tuple[ast.AST, ...]) -> None:
-        """Walk through a loop once for each round."""
+    def _taken(self, node: ast.IfExp, frame: Frame) -> list[ast.expr]:
+        """The condition and the side that a round takes, where that is known; else all of them."""
+        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+        test = certain(self.values.value(node.test, frame)) if in_round else None
+        sides = [node.body, node.orelse] if not in_round or isinstance(test, Unknown) else [node.body if test else node.orelse]
+        return [node.test, *sides]
+
+    def _loop(self, node: ast.For, frame: Frame, above: tuple[ast.AST, ...]) -> bool:
+        """Walk through a loop once for each round, and only through what the round runs, where that is known."""
+        frames = rounds(self.values, node, frame)
+        parts = [(inner, reached(self.values, node.body, inner, self.calls)) for inner in frames or ()]
+        known = [(inner, part[0]) for inner, part in parts if part is not None]
+        if frames is None or len(known) < len(frames):
+            return False
         self.visit(node.iter, frame, above)
-        for statement, inner in (*((s, f) for f in frames for s in node.body), *((s, frame) for s in node.orelse)):
+        for statement, inner in (*((s, f) for f, part in known for s in part), *((s, frame) for s in node.orelse)):
             self.visit(statement, inner, above)
+        return True
 
     def _comprehension(self, node: Comprehension, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         """Walk through a comprehension once for each round, or once where they are not known."""
@@ -220,6 +233,8 @@ class _Walker:
         if not isinstance(node, _OBJECTS) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
             return
         value = self.values.value(node, frame)
+        if isinstance(node, ast.Attribute) and isinstance(self.values.value(node.value, frame), Unknown):
+            self.found.unsure[id(node)] = node
         if isinstance(node, ast.Call):
             self._call(node, frame)
         if isinstance(value, (Flow, Generator, Zipped)):

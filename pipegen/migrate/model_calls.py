@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.scopes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
+from pipegen.migrate.values import origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.edits import Edits
+    from pipegen.migrate.evaluate import Evaluator
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.interpret import ModelCall
+    from pipegen.migrate.values import Frame
 
 
-def edit_model_call(edits: Edits, call: ModelCall, findings: Findings, replaced: dict[int, str]) -> None:
+def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, findings: Findings, replaced: dict[int, str]) -> None:
     """Edit one call.
 
     Args:
         edits: Takes the edit.
         call: The call.
+        evaluator: Says which steps are known numbers.
         findings: Takes what changes its meaning.
         replaced: Other texts for arguments, by the id of their node.
     """
@@ -39,7 +43,7 @@ def edit_model_call(edits: Edits, call: ModelCall, findings: Findings, replaced:
     if method == function.attr and not dropped and not replaced:
         return
     for name in dropped:
-        _tell(name, call, findings)
+        _tell(name, call, evaluator, edits, findings)
     texts: list[str] = []
     for name, value in kept.items():
         text = replaced.get(id(value)) or _edited(edits, value)
@@ -93,20 +97,37 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
     return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
 
 
-def _tell(name: str, call: ModelCall, findings: Findings) -> None:
+def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findings: Findings) -> None:
     """What it means that an argument goes."""
     value, line = call.args[name], call.args[name].lineno
     if name in DROPPED:
         return
     part = {"steps_per_epoch": "training", "validation_steps": "validation"}.get(name, "evaluation")
-    if isinstance(value, ast.Constant) and isinstance(value.value, int):
+    found = evaluator.value(value, call.frame)
+    known = plain(found)
+    counted = isinstance(known, int) and not isinstance(known, bool)
+    if counted:
         old = next((k.arg for k in call.node.keywords if k.value is value), name) or name
         unit = "examples" if "samples" in old else "steps"
-        message = f"`{old}={value.value}` counted {unit} by hand; now an epoch is one pass over the data"
+        which = "" if isinstance(value, ast.Constant) else f", which is {known}{' by default' if origins_of(found) else ''},"
+        message = f"`{old}={' '.join(edits.source(value).split())}`{which} counted {unit} by hand; now an epoch is one pass over the data"
         longer = part == "training" and unit == "steps"
-        help_ = f"for epochs of that length, add `epoch: {{steps: {value.value}}}` to the spec" if longer else ""
+        help_ = f"for epochs of that length, add `epoch: {{steps: {known}}}` to the spec" if longer else ""
         findings.add("PG622", line, message, help_)
-        return
-    if part != "training" and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv) for n in ast.walk(value)):
+    if part != "training" and (_leaves_out(value, evaluator, call.frame) if counted else bool(_divisions(value))):
         message = f"`{name}` rounds down, so that the last examples of the {part} data were left out"
         findings.add("PG649", line, message, "now every example counts once")
+
+
+def _divisions(value: ast.expr) -> list[ast.BinOp]:
+    """The divisions in an expression that round down."""
+    return [n for n in ast.walk(value) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
+
+
+def _leaves_out(value: ast.expr, evaluator: Evaluator, frame: Frame) -> bool:
+    """Whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
+    for division in _divisions(value):
+        sides = [plain(evaluator.value(side, frame)) for side in (division.left, division.right)]
+        if not isinstance(division.right, ast.Constant) and all(isinstance(s, int) for s in sides) and sides[1] and sides[0] % sides[1]:
+            return True
+    return False

@@ -44,7 +44,7 @@ def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
     given = split if use.node is use.pair.node else edits.edits.source(use.node)
     if use.kind == "model":
         call = next(c for c in edits.found.calls if c.node is use.outer)
-        edit_model_call(edits.edits, call, edits.findings, {})
+        edit_model_call(edits.edits, call, edits.found.evaluator, edits.findings, {})
     elif isinstance(whole, ast.GeneratorExp):
         around = (n for n in ast.walk(edits.edits.tree) if isinstance(n, ast.Call) and whole in n.args)
         shares = any(end(call.func) == start(whole) for call in around)  # its brackets are those of the call

@@ -14,6 +14,7 @@ from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import home_of, is_read_elsewhere
 from pipegen.migrate.imports import exchange_imports
+from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.refusals import Refusals
 from pipegen.migrate.signatures import FLOWS
@@ -62,6 +63,7 @@ class Rewriter:
             return self.code.text
         for generator in self.found.generators:
             self._generator(generator)
+        Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
         exchange_imports(self.edits)
         return self.edits.apply()
 
@@ -75,9 +77,10 @@ class Rewriter:
         if problem or home is None:
             self._refuse(written, problem)
             return
-        call = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out).text()
+        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out)
+        call = build.text()
         if call is None:
-            self._refuse(written, "whether the labels are class indices or one-hot rows is not known")
+            self._refuse(written, build.problem)
             return
         pipe = self._new_name()
         self.edits.before(home, f"{pipe} = {call}")
@@ -101,7 +104,8 @@ class Rewriter:
         """Say why the code of a group is not edited, and what to write."""
         group = written.group
         split = _split_name(group, group.split_of(group.first))
-        help_ = f"write `pipe = {hint(written)}`, and `{access('pipe', split)}` for the iterator"
+        where = " where all its arrays are there" if problem.startswith("the arrays of") else ""
+        help_ = f"write `pipe = {hint(written)}`{where}, and `{access('pipe', split)}` for the iterator"
         if group.masks:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:

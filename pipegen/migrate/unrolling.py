@@ -153,8 +153,54 @@ def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
             if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and _mentions(n.value, told):
                 targets = n.targets if isinstance(n, ast.Assign) else [n.target]
                 told |= {t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)}
-    made = [n for n in inside if isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in calls]
+    made = [n for n in inside if isinstance(n, ast.Call) and _named(n) in calls]
     return any(_mentions(call, told) for call in made)
+
+
+def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
+    """What runs in one round of a loop: of a branch its condition and the side that is taken, and nothing after `continue`.
+
+    Returns:
+        The statements and conditions, and whether the round ends with them; `None` where the code alone does not say which side is taken,
+        and the round ends there, or one of the functions or methods of `calls` is called.
+    """
+    found: list[ast.AST] = []
+    for statement in body:
+        if isinstance(statement, ast.Continue):
+            return found, True
+        if not _branches(statement, calls):
+            found.append(statement)
+            continue
+        test = certain(evaluator.value(statement.test, frame)) if isinstance(statement, ast.If) else Unknown("it is no branch")
+        if not isinstance(statement, ast.If) or isinstance(test, Unknown):
+            return None
+        inner = reached(evaluator, statement.body if test else statement.orelse, frame, calls)
+        if inner is None:
+            return None
+        found += [statement.test, *inner[0]]
+        if inner[1]:
+            return found, True
+    return found, False
+
+
+def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
+    """Whether a statement ends the round at times, or calls one of these functions or methods at times; a loop inside is left out."""
+    if _continues(statement):
+        return True
+    branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
+    return any(isinstance(n, ast.Call) and _named(n) in calls for branch in branches for n in ast.walk(branch))
+
+
+def _continues(node: ast.AST) -> bool:
+    """Whether a statement may go on with the next round of the loop around it."""
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        return any(map(_continues, node.orelse))
+    return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))
+
+
+def _named(call: ast.Call) -> str:
+    """The function or the method that is called, by its own name."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipegen.migrate.interpret import Collected, PairUse, Use
     from pipegen.migrate.values import Flow
 
-_MEMBERS = {
+MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
     "classes": '{pipe}.labels("{split}")',
     "labels": '{pipe}.labels("{split}")',
@@ -56,7 +56,8 @@ class UseEdits:
             if bare and use.node is not use.flow.node:
                 self.edits.replace(use.node, f"{self.edits.source(use.node)}.dataset")
             call = next(c for c in self.found.calls if c.node is use.outer)
-            edit_model_call(self.edits, call, self.findings, {id(use.node): f"{self.edits.source(use.node)}.dataset"} if bare else {})
+            given = {id(use.node): f"{self.edits.source(use.node)}.dataset"} if bare else {}
+            edit_model_call(self.edits, call, self.found.evaluator, self.findings, given)
         elif use.kind == "member":
             self._member(use)
         elif use.kind == "method":
@@ -85,7 +86,7 @@ class UseEdits:
     def _member(self, use: Use) -> None:
         bare, pipe, split = self.bare, self.pipe, self.split
         outer = cast("ast.Attribute", use.outer)
-        form = _MEMBERS.get(use.name)
+        form = MEMBERS.get(use.name)
         stored = not isinstance(outer.ctx, ast.Load)
         if use.name == "filenames" and not stored:
             self._filenames(use, f"{self.edits.source(use.node)}.files" if bare else f'{pipe}.files("{split}")')
@@ -141,9 +142,14 @@ class UseEdits:
 
 def is_dropped(found: Collected, use: Use) -> bool:
     """Whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
+    return is_in_dropped(found, use.node)
+
+
+def is_in_dropped(found: Collected, node: ast.expr) -> bool:
+    """The same for any expression."""
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
-    return any(id(call.node) in edited and drops(call, use.node) for call in found.calls)
+    return any(id(call.node) in edited and drops(call, node) for call in found.calls)
 
 
 def goes_on(found: Collected, flow: Flow) -> bool:

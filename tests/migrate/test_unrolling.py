@@ -46,8 +46,35 @@ def folders(code: str) -> list[str]:
         ("for d in ('a', 'b'):\n    it = g.flow_from_directory(d)\n    if x:\n        break\n", [UNKNOWN]),
         ("for d in ('a', 'b'):\n    def f():\n        return g.flow_from_directory(d)\n", [UNKNOWN]),
         ("[g.flow_from_directory(d) for d in ('a', 'b') if d in x]\n", [UNKNOWN]),
+        # Of a branch only the side that is taken, where the round says which; and nothing after `continue`.
+        (
+            "for s in ('a', 'b'):\n    if s == 'a':\n        it = g.flow_from_directory(s, (5, 5))\n"
+            "    else:\n        it = g.flow_from_directory(s)\n",
+            ["a 5", "b"],
+        ),
+        ("for s in ('a', 'b'):\n    if x:\n        it = g.flow_from_directory(s)\n", [UNKNOWN]),
+        ("for s in ('a', 'b', 'c'):\n    if s == 'b':\n        continue\n    it = g.flow_from_directory(s)\n", ["a", "c"]),
+        ("for s in ('a', 'b'):\n    if s in x:\n        continue\n    it = g.flow_from_directory(s)\n", [UNKNOWN]),
+        ("for s in ('a', 'b'):\n    if s in x:\n        print(s)\n    it = g.flow_from_directory(s)\n", ["a", "b"]),
+        ("for s in ('a', 'b'):\n    for x in z:\n        continue\n    it = g.flow_from_directory(s)\n", ["a", "b"]),
+        ("for s in ('a', 'b'):\n    with x:\n        continue\n    it = g.flow_from_directory(s)\n", [UNKNOWN]),
+        (
+            "for s in ('a', 'b'):\n    if s == 'a':\n        if s != 'b':\n            continue\n        g.flow_from_directory('c')\n"
+            "    it = g.flow_from_directory(s)\n",
+            ["b"],
+        ),
+        ("[g.flow_from_directory(s, (5, 5)) if s == 'a' else g.flow_from_directory(s) for s in ('a', 'b')]\n", ["a 5", "b"]),
+        ("for s in ('a', 'b'):\n    with x:\n        if s == 'b':\n            g.flow_from_directory(s)\n", [UNKNOWN]),
         ("for i in range(3):\n    it = g.flow_from_directory('a')\n", ["a"]),
     ],
 )
 def test_each_round_has_its_own_values(code: str, expected: list[str]) -> None:
     assert folders(code) == expected
+
+
+def test_a_branch_that_is_not_taken_is_no_mistake() -> None:
+    code = "for s in ('train', 'val'):\n    if s == 'train':\n        ImageDataGenerator(rotation_range=9).flow_from_directory(s)\n"
+    code += "    else:\n        ImageDataGenerator().flow_from_directory(s)\n"
+    result = migrate_code(parse_code("t.py", (HEAD + code).encode()))
+    assert [f.code for f in result.findings.of("mistake")] == []
+    assert sum("random_rotation" in text for text in result.specs.values()) == 1

@@ -1,0 +1,188 @@
+"""Uses of iterators that the edits did not reach, since it is not certain what is used: they are said, each at its line."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.mutation import root_name
+from pipegen.migrate.scopes import COMPREHENSIONS
+from pipegen.migrate.uses import MEMBERS, is_in_dropped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.migrate.edits import Edits
+    from pipegen.migrate.findings import Findings
+    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.values import Flow
+
+_OTHER_MEMBERS = {
+    "filenames": 'write `{pipe}.files("{split}")`, which gives whole paths',
+    "image_shape": "write the shape itself",
+    "batch_size": "write the number itself",
+}
+_MEMBERS = {**{name: f"write `{form}`" for name, form in MEMBERS.items()}, **_OTHER_MEMBERS}
+_METHODS = {
+    "reset": "take it out: every pass over a dataset begins anew",
+    "next": "make one iterator, `batches = iter(DATASET.repeat())`, and write `next(batches)`",
+}
+_OLD_CALLS = ("fit_generator", "evaluate_generator", "predict_generator")
+_CALLS = ("fit", "evaluate", "predict")
+_OF_CONTAINERS = ("items", "values", "get", "pop", "copy")
+"""Methods of a dict or a list that give what is in it."""
+_KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
+"""Functions whose result holds what they are given."""
+_MOST_ROUNDS = 6
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class Leftovers:
+    """Finds them.
+
+    Attributes:
+        edits: The source text and its tree.
+        found: What the file has to do with `ImageDataGenerator`.
+        findings: Takes the remarks.
+        done: The iterators that were exchanged.
+        pipe: The variable that holds the pipeline.
+        names: The variables, attributes and functions that may hold or give one of them; names of other scopes count as the same.
+    """
+
+    edits: Edits
+    found: Collected
+    findings: Findings
+    done: list[Flow]
+    pipe: str
+    names: set[str] = field(default_factory=set)
+    _made: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._made = {id(f.node) for f in self.done}
+
+    def report(self) -> None:
+        """Say each of them."""
+        self._follow()
+        parents = {id(n.func) for n in ast.walk(self.edits.tree) if isinstance(n, ast.Call)}
+        for node in self.found.unsure.values():
+            if self._carries(node.value) and not is_in_dropped(self.found, node):
+                self._attribute(node, called=id(node) in parents)
+        known = {id(call.node) for call in self.found.calls}
+        for call in ast.walk(self.edits.tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and id(call) not in known:
+                self._call(call, call.func.attr)
+
+    def _attribute(self, node: ast.Attribute, *, called: bool) -> None:
+        """A member, or a method, of what may be one of the iterators."""
+        name = node.attr
+        forms = _METHODS if called else _MEMBERS
+        if name not in forms:
+            return
+        shown = self.edits.source(node.value).split("\n")[0]
+        message = f"`{shown}` may be the iterator, which is a dataset now and has no `.{name}{'()' if called else ''}`"
+        self.findings.add("PG615", node.lineno, message, f"if it is, {forms[name].format(pipe=self.pipe, split='…')}")
+
+    def _call(self, call: ast.Call, name: str) -> None:
+        """A call of the model that was not edited."""
+        help_ = "name what is given, and leave out `steps_per_epoch`, `validation_steps`, `workers` and the like"
+        if name in _OLD_CALLS:
+            message = f"`{name}` is not edited, since what it is given may be the iterator, and does not exist in Keras 3"
+            self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
+        elif name in _CALLS and any(k.arg is None and self._carries(k.value) for k in call.keywords):
+            message = f"`{name}` may get the iterator among arguments that are unpacked, and is not edited"
+            self.findings.add("PG615", call.lineno, message, help_)
+
+    # What may hold an iterator
+
+    def _follow(self) -> None:
+        """Find the names, by what is assigned, looped over, given and returned."""
+        functions: dict[str, _Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, _Function)}
+        for _ in range(_MOST_ROUNDS):
+            before = len(self.names)
+            for node in ast.walk(self.edits.tree):
+                self.names.update(self._reached(node, functions))
+            if len(self.names) == before:
+                return
+
+    def _reached(self, node: ast.AST, functions: dict[str, _Function]) -> Iterator[str]:
+        """The names that a single node hands an iterator to."""
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from self._assigned(target, node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            yield from self._assigned(node.target, node.value)
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and self._carries(node.iter):
+            yield from _stored(node.target)
+        elif isinstance(node, _Function):
+            given = [n.value for n in ast.walk(node) if isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) and n.value is not None]
+            if any(self._carries(value) for value in given):
+                yield node.name
+            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+            defaults = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=True)]
+            defaults += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None]
+            yield from (name for name, default in defaults if self._carries(default))
+        elif isinstance(node, ast.Call):
+            yield from self._given(node, functions.get(getattr(node.func, "attr", getattr(node.func, "id", ""))))
+
+    def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
+        """The names of a target, those alone whose own part of a tuple is an iterator."""
+        both = [e.elts if isinstance(e, (ast.Tuple, ast.List)) else [] for e in (target, value)]
+        if both[0] and len(both[0]) == len(both[1]):
+            for inner, part in zip(*both, strict=True):
+                yield from self._assigned(inner, part)
+        elif self._carries(value):
+            yield from _stored(target)
+
+    def _given(self, call: ast.Call, function: _Function | None) -> Iterator[str]:
+        """The parameters of a function of the file that a call hands an iterator to."""
+        if function is None:
+            return
+        names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+        names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+        yield from (name for name, value in zip(names, call.args, strict=False) if self._carries(value))
+        yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
+
+    def _carries(self, node: ast.AST | None) -> bool:
+        """Whether an expression may be, or hold, one of the iterators."""
+        if node is None or id(node) in self._made:
+            return node is not None
+        if isinstance(node, ast.Name):
+            return node.id in self.names
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.names or (node.attr not in _MEMBERS and self._carries(node.value))
+        if isinstance(node, ast.Call):
+            return self._call_carries(node)
+        if isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await)):
+            return self._carries(node.value)
+        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+            return any(map(self._carries, node.elts))
+        if isinstance(node, (ast.Dict, ast.BoolOp)):
+            return any(map(self._carries, node.values))
+        if isinstance(node, ast.IfExp):
+            return self._carries(node.body) or self._carries(node.orelse)
+        if isinstance(node, COMPREHENSIONS):
+            return self._carries(node.value if isinstance(node, ast.DictComp) else node.elt)
+        return False
+
+    def _call_carries(self, node: ast.Call) -> bool:
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
+        keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
+        return name in self.names or of_container or (keeps and any(map(self._carries, (*node.args, *(k.value for k in node.keywords)))))
+
+
+def _stored(target: ast.expr) -> Iterator[str]:
+    """What an assignment to a target gives a value: names, attributes, and what a subscript is of."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for inner in target.elts:
+            yield from _stored(inner)
+    elif isinstance(target, ast.Starred):
+        yield from _stored(target.value)
+    elif isinstance(target, ast.Subscript):
+        yield target.value.attr if isinstance(target.value, ast.Attribute) else root_name(target)
+    elif isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute):
+        yield target.attr
