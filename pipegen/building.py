@@ -55,12 +55,14 @@ def build(
     return _built(loaded, collect_data(loaded, progress, data), again, progress)
 
 
-def build_by_place(spec: Mapping[str, Any] | Spec, data: Mapping[str, object] | None = None) -> Pipeline:
+def build_by_place(
+    spec: Mapping[str, Any] | Spec, *, runtime: Mapping[str, object] | None = None, data: Mapping[str, object] | None = None
+) -> Pipeline:
     """The same, but what is drawn for an example depends on its place in the listing, and not on what it is called.
 
     Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks.
     """
-    loaded = with_functions(load(spec), Allowed.of(()))
+    loaded = with_functions(load(spec, runtime=runtime), Allowed.of(()))
     manifest = replace(collect_data(loaded, None, data), by_place=True)
     return _built(loaded, manifest, partial(build_by_place, data=data))
 

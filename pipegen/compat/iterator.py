@@ -101,7 +101,7 @@ class Iterator(Explains):
         saves: tuple[Any, str, str],
     ) -> None:
         """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`."""
-        self.pipeline = pipe = build_by_place(with_function(asked, with_matrix(self.image_data_generator, spec)), data)
+        self.pipeline = pipe = build_by_place(with_function(asked, with_matrix(self.image_data_generator, spec)), data=data)
         self.batch_size = pipe.spec.model.batch.size
         self.n = self.samples = pipe.num_examples(split)
         self.seed = seed

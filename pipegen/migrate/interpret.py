@@ -20,18 +20,7 @@ UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "z
 
 
 @dataclass(eq=False)
-class Use:
-    """One use of an iterator.
-
-    Attributes:
-        kind: `model`: an argument of `fit` and its kin; `member`, `method`: of the iterator; `other`: anything else.
-        name: The argument, the member or the function.
-        node: The expression that is the iterator.
-        outer: What is made of it: the call, the attribute, the loop.
-        frame: Where.
-    """
-
-    flow: Flow
+class _AnyUse:
     kind: UseKind
     name: str
     node: ast.expr
@@ -45,20 +34,26 @@ class Use:
 
 
 @dataclass(eq=False)
-class PairUse:
-    """One use of two iterators that `zip` joins; the rest as in `Use`."""
+class Use(_AnyUse):
+    """One use of an iterator.
+
+    Attributes:
+        kind: `model`: an argument of `fit` and its kin; `member`, `method`: of the iterator; `other`: anything else.
+        name: The argument, the member or the function.
+        node: The expression that is the iterator.
+        outer: What is made of it: the call, the attribute, the loop.
+        frame: Where.
+        flow: The iterator.
+    """
+
+    flow: Flow
+
+
+@dataclass(eq=False)
+class PairUse(_AnyUse):
+    """One use of two iterators that `zip` joins, which are `pair`; the rest as in `Use`."""
 
     pair: Zipped
-    kind: UseKind
-    name: str
-    node: ast.expr
-    outer: ast.AST
-    frame: Frame
-
-    @property
-    def line(self) -> int:
-        """Where it stands."""
-        return self.node.lineno
 
 
 @dataclass(eq=False)
@@ -311,9 +306,9 @@ class _Walker:
             else:
                 kind, name = "model", found
         if isinstance(thing, Flow):
-            self.found.uses.append(Use(thing, kind, name, node, about, frame))  # type: ignore[arg-type]
+            self.found.uses.append(Use(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
         else:
-            self.found.pair_uses.append(PairUse(thing, kind, name, node, about, frame))  # type: ignore[arg-type]
+            self.found.pair_uses.append(PairUse(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
 
     def _model_call(self, call: ast.Call, node: ast.expr, frame: Frame) -> str | None:
         """The argument of `fit` or its kin that a node is, or `None` where it is another call."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from pipes import picture
 from typing import Any
@@ -14,19 +13,11 @@ from PIL import Image
 import pipegen
 from pipegen.compat import ImageDataGenerator
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("plain_kernels")]
 
 pd = pytest.importorskip("pandas")
 N = 9
 ASKED = {"target_size": (12, 16), "batch_size": 4, "shuffle": False}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick() -> Any:
-    """Plain kernels, since each XLA kernel takes seconds to compile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipegen, "build", partial(pipegen.build, runtime={"jit": "never", "cache": "none"}))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from pipes import picture
 from typing import Any
@@ -11,10 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import pipegen
 from pipegen.compat import ImageDataGenerator, UnsupportedArgument
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("plain_kernels")]
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(6)
@@ -22,14 +20,6 @@ X = RNG.integers(0, 256, (13, 10, 14, 3)).astype(np.uint8)
 Y = RNG.normal(size=(13, 2))
 WEIGHTS = RNG.uniform(size=13)
 AUGMENTED = {"rotation_range": 30, "horizontal_flip": True, "rescale": 1 / 255}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick() -> Any:
-    """Plain kernels, since each XLA kernel takes seconds to compile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipegen, "build", partial(pipegen.build, runtime={"jit": "never", "cache": "none"}))
-        yield
 
 
 @pytest.fixture(scope="module")

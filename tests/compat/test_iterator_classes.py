@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from functools import partial
 from pathlib import Path
 from pipes import picture
 from typing import Any
@@ -12,25 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import pipegen
 from pipegen import compat
 from pipegen.compat import DataFrameIterator, DirectoryIterator, ImageDataGenerator, Iterator, NumpyArrayIterator, UnsupportedArgument
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("plain_kernels")]
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(4)
 X = RNG.integers(0, 256, (7, 6, 8, 3)).astype(np.uint8)
 Y = np.arange(7.0)
 SMALL: dict[str, Any] = {"target_size": (6, 8), "batch_size": 4, "shuffle": False}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick() -> Any:
-    """Plain kernels, since each XLA kernel takes seconds to compile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipegen, "build", partial(pipegen.build, runtime={"jit": "never", "cache": "none"}))
-        yield
 
 
 @pytest.fixture(scope="module")
