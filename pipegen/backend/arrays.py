@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.derived import DerivedDataset
+from pipegen.backend.owned_arrays import owned_arrays
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets import PipelineDataset
@@ -29,4 +30,4 @@ class NumpyBatches(DerivedDataset):
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._pipegen_batches:
-            yield tf.nest.map_structure(lambda t: t.numpy(), batch)
+            yield owned_arrays(batch)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipegen.backend.buffers import Buffers
 from pipegen.backend.derived import Explains
+from pipegen.backend.owned_arrays import owned_arrays
 from pipegen.building import build_by_place
 from pipegen.compat.arguments import name_of
 from pipegen.compat.functions import with_function
@@ -109,7 +109,6 @@ class Iterator(Explains):
         self._split = split
         self._walk: Walk[Any] | None = None
         self._ahead: tuple[int, int, Walk[Any]] | None = None
-        self._buffers = Buffers()
         self._pass = pipe[split]
         self._pipegen_translate = self._pass._pipegen_translate
         self.save_to_dir, self.save_prefix, self.save_format = saves
@@ -137,9 +136,7 @@ class Iterator(Explains):
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:
-        import tensorflow as tf
-
-        arrays = tf.nest.map_structure(lambda t: self._buffers.copy(t, "float64" if self._widens and t.dtype.is_floating else None), batch)
+        arrays = owned_arrays(batch, widen=self._widens)
         if self._saving is not None:
             self._saving.write(*(arrays if self._numbered else [_first(arrays)]))
         return self._arrays(arrays)

@@ -71,9 +71,12 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
     if dtype.is_floating:
         return tf.cast(x, dtype)
-    if dtype == tf.uint8:  # clipped, rounded and converted in one pass over the memory
-        quantized = tf.raw_ops.QuantizeV2(input=x, min_range=0.0, max_range=255.0, T=tf.quint8, mode="SCALED", round_mode="HALF_TO_EVEN")
-        return tf.bitcast(quantized.output, tf.uint8)
+    if dtype == tf.uint8:
+        # Clipped, rounded and converted in one pass over the memory. As one slice along an axis, since oneDNN's form of the operation,
+        # which TensorFlow puts in its place on some processors, knows no axes: it takes longer, and refuses an image of one value.
+        flat = tf.reshape(x, [1, -1])
+        limits = {"min_range": [0.0], "max_range": [255.0], "mode": "SCALED", "round_mode": "HALF_TO_EVEN", "axis": 0}
+        return tf.reshape(tf.bitcast(tf.raw_ops.QuantizeV2(input=flat, T=tf.quint8, **limits).output, tf.uint8), tf.shape(x))
     return tf.saturate_cast(tf.round(x), dtype)
 
 

@@ -113,7 +113,6 @@ def test_whole_numbers_round_half_to_even_and_clip() -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.tf
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 def test_every_level_and_what_lies_beside_it_is_rounded_as_numpy_rounds(dtype: str) -> None:
     import tensorflow as tf
@@ -123,8 +122,21 @@ def test_every_level_and_what_lies_beside_it_is_rounded_as_numpy_rounds(dtype: s
     x = np.concatenate([halves, np.nextafter(halves, np.float32(-1e6)), np.nextafter(halves, np.float32(1e6)), np.float32([-1e9, 1e9])])
     expected = np.clip(np.rint(x), 0, most).astype(dtype)
     np.testing.assert_array_equal(to_dtype(tf.constant(x), tf.as_dtype(dtype)), expected)
+    in_a_graph = tf.function(lambda t: to_dtype(t, tf.as_dtype(dtype)), autograph=False)
+    np.testing.assert_array_equal(in_a_graph(tf.constant(x)), expected)
 
 
+@pytest.mark.tf
+def test_an_image_of_one_value() -> None:
+    import tensorflow as tf
+
+    image = np.uint8([[[7], [8]]])
+    assert apply(Resize(size=(1, 1)), image).tolist() == [[[8]]]
+    in_a_dataset = tf.data.Dataset.from_tensors(tf.constant([[[7.5]]])).map(lambda t: to_dtype(t, tf.uint8))
+    assert next(iter(in_a_dataset)).numpy().tolist() == [[[8]]]
+
+
+@pytest.mark.tf
 def test_floats_stay_floats() -> None:
     image = np.random.default_rng(3).random((6, 8, 3), np.float32)
     y = apply(Resize(size=(3, 4)), image)
