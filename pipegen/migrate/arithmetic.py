@@ -64,6 +64,22 @@ def _small(op: ast.operator, a: object, b: object) -> bool:
     return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e300 and abs(b) < 1e300
 
 
+def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
+    """`left == right`, `left != right`, and the same by `is` where one side is `None`."""
+    a, b = plain(left), plain(right)
+    same = isinstance(op, (ast.Eq, ast.Is))
+    by_name = isinstance(op, (ast.Is, ast.IsNot))
+    if not by_name and not isinstance(op, (ast.Eq, ast.NotEq)):
+        return Unknown("it is computed at run time", line)
+    if by_name and (a is None or b is None):
+        other = left if b is None else right
+        if not isinstance(other, Unknown):
+            return derived((a is None and b is None) == same, left, right)
+    if by_name or isinstance(a, Unknown) or isinstance(b, Unknown):
+        return Unknown("it is compared at run time", line)
+    return derived((a == b) == same, left, right)
+
+
 def negate(op: ast.unaryop, value: Value, line: int) -> Value:
     """`-x`, `+x`, `not x` of a known value."""
     a = plain(value)

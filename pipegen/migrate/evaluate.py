@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, negate
+from pipegen.migrate.arithmetic import combine, compare, negate
 from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside
 from pipegen.migrate.bindings import changed, imported, is_keras
+from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last
+from pipegen.migrate.filling import filled
+from pipegen.migrate.labels import of_rows
 from pipegen.migrate.mutation import changers_of
 from pipegen.migrate.outside import Outside
 from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, flattened, scope_of, start
@@ -15,6 +19,7 @@ from pipegen.migrate.values import (
     Const,
     Dotted,
     Frame,
+    Instance,
     Local,
     Map,
     Options,
@@ -47,6 +52,8 @@ class Evaluator:
         """The frames of comprehensions and loops that are unrolled, by the ids of the node and the frame around it."""
         self.module = Frame(self._scope(tree))
         self.outside = Outside(self, tree)
+        self.objects: dict[int, list[Instance]] = {}
+        """The objects of each plain class that were seen to be made, by the id of the class's definition."""
 
     def _scope(self, node: Node) -> Scope:
         if id(node) not in self._scopes:
@@ -66,9 +73,14 @@ class Evaluator:
     def frame(
         self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
     ) -> Frame:
-        """The frame of a scope inside another; that of a call from a frame is made once."""
+        """The frame of a scope inside another; that of a call from a frame is made once.
+
+        A function that no call is known of has the defaults of its parameters, each as what its caller may replace.
+        """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
+            if call is None and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                args = {**defaults(self, node, parent), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
 
@@ -121,11 +133,9 @@ class Evaluator:
             if isinstance(test, Unknown):
                 return Unknown("a condition that is known only at run time decides it", line)
             return self.value(node.body if test else node.orelse, frame)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
-            known = not any(isinstance(plain(side), Unknown) for side in (left, right))
-            equal = known and plain(left) == plain(right)
-            return derived(equal == isinstance(node.ops[0], ast.Eq), left, right) if known else Unknown("it is compared at run time", line)
+            return compare(node.ops[0], left, right, line)
         if isinstance(node, ast.JoinedStr):
             return self._text(node, frame)
         if isinstance(node, COMPREHENSIONS):
@@ -182,6 +192,9 @@ class Evaluator:
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         owner = self.value(node.value, frame)
+        rows = of_rows(owner, node.slice)
+        if rows is not None:
+            return rows
         if isinstance(owner, Table):
             chosen = node.slice
             if isinstance(chosen, ast.List):
@@ -232,7 +245,7 @@ class Evaluator:
         return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
 
     def _bound(self, name: str, bindings: list[Binding], at: Position, frame: Frame, inside: bool) -> Value:
-        base = [b for b in bindings if b.kind != "changed"]
+        base = self._run([b for b in bindings if b.kind != "changed"], frame)
         chosen: Value
         where: Position = (0, 0)
         prior = [b for b in base if b.after <= at]
@@ -249,8 +262,24 @@ class Evaluator:
             chosen = imported(name, base)
         else:
             chosen = self._agreed(name, base, at, frame)
-        changes = [b for b in bindings if b.kind == "changed" and b.after > where and (not inside or b.after <= at or not b.straight)]
-        return changed(name, chosen, changes)
+        once = inside and frame.scope.is_once(at)  # then nothing after a place has happened before it
+        changes = [b for b in bindings if b.kind == "changed" and b.after > where]
+        changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
+        made = filled(self, chosen, changes, frame)
+        return made if made is not None else changed(name, chosen, changes)
+
+    def _run(self, bindings: list[Binding], frame: Frame) -> list[Binding]:
+        """The bindings without those of branches that are not taken; those of branches that are taken for certain count as straight."""
+        if not any(b.conditions for b in bindings):
+            return bindings
+        found = []
+        for binding in bindings:
+            tests = [(certain(self.value(test, frame)), wanted) for test, wanted in binding.conditions or ()]
+            if any(not isinstance(test, Unknown) and bool(test) != wanted for test, wanted in tests):
+                continue
+            taken = bool(tests) and not any(isinstance(test, Unknown) for test, _ in tests)
+            found.append(replace(binding, straight=True) if taken else binding)
+        return found
 
     def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
         """The value that all assignments agree on."""
@@ -285,26 +314,29 @@ class Evaluator:
         node = function.node
         if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
             return None, Unknown("what it makes is not followed", call.lineno)
-        args = self.bind(node.args, call, frame, function.frame)
+        args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
             return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
+        if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
+            args[node.args.args[0].arg] = function.bound
         inner = self.frame(node, function.frame, args, call=call, caller=frame)
         inner.depth = max(inner.depth, frame.depth + 1)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.decorator_list:
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_undecorated(node):
             return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
-        returns = [n for n in _own_nodes(node) if isinstance(n, ast.Return)]
-        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own_nodes(node))
+        returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(node))
         if not returns and not yields:
             return inner, Const(None)
         body = flattened(node.body)
         handed = self._handed_on(body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
-        if yields or len(returns) != 1 or body[-1] is not returns[0]:
+        last = None if yields else returned_last(self, body, inner)
+        if last is None:
             return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
-        return inner, self.value(returns[0].value, inner) if returns[0].value is not None else Const(None)
+        return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
     def _handed_on(self, body: list[ast.stmt], frame: Frame) -> Zipped | None:
         """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
@@ -326,56 +358,6 @@ class Evaluator:
                 return True
             here = here.parent
         return False
-
-    def bind(self, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False) -> dict[str, Value] | None:
-        """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown.
-
-        With `method`, the first parameter is the object itself, and gets no argument.
-        """
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
-        if len(spec.defaults) > len(names):
-            return None
-        bound: dict[str, Value] = {}
-        rest: list[Value] = []
-        for i, arg in enumerate(call.args):
-            if isinstance(arg, ast.Starred):
-                return None
-            if i < len(names):
-                bound[names[i]] = self.value(arg, frame)
-            else:
-                rest.append(self.value(arg, frame))
-        extra: dict[str, Value] = {}
-        known = {*names, *(a.arg for a in spec.kwonlyargs)}
-        for keyword in call.keywords:
-            value = self.value(keyword.value, frame)
-            if keyword.arg is None:
-                if not isinstance(value, Map):
-                    return None
-                for key, inner in value.items.items():
-                    (bound if key in known else extra)[key] = inner
-            else:
-                (bound if keyword.arg in known else extra)[keyword.arg] = value
-        pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
-        pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
-        for name, default in pairs:
-            bound.setdefault(name, self.value(default, home))
-        if spec.kwarg is not None:
-            bound[spec.kwarg.arg] = Map(extra)
-        if spec.vararg is not None:
-            bound[spec.vararg.arg] = Seq(tuple(rest))
-        return bound
-
-
-def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST]:
-    """The nodes of a function without those of functions inside it."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
-        found.append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo += list(ast.iter_child_nodes(node))
-    return found
 
 
 def _called(frame: Frame) -> str:

@@ -11,8 +11,8 @@ from pipegen.migrate.scopes import flattened
 from pipegen.migrate.values import Dotted, Local, Unknown, Value
 
 if TYPE_CHECKING:
+    from pipegen.migrate.amounts import Step
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.steps import Step
 
 
 def permission(value: Value) -> str:
@@ -23,7 +23,7 @@ def permission(value: Value) -> str:
 
 def function_step(value: Value, line: int, findings: Findings) -> Step | None:
     """The step that does what a preprocessing function does; `None`, with a finding, where there is none."""
-    from pipegen.migrate.steps import Step, number
+    from pipegen.migrate.amounts import Step, number
 
     preset = preset_of(value)
     if preset is not None:

@@ -10,7 +10,7 @@ from pipegen.migrate.pairs import Pair, folder_of, pairs_of
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, origins_of, plain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.collected import Collected
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -133,6 +133,8 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
     if role in group.parts or group.method != flow.method or group.masks:
         return False
     other = group.first
+    if flow.method == "flow_from_dataframe" and _is_bare(other) != _is_bare(flow):
+        return False
     if role in ("train", "validation") and flow.get("subset") is not None:
         return data_key(other) == data_key(flow) and other.get("subset") is not None
     if role == "train" and group.fits:
@@ -140,6 +142,11 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
     if any(_is_share(f) for f in group.parts.values()) or _is_share(flow):
         return False
     return flow.method == "flow" or _size(other) == _size(flow)
+
+
+def _is_bare(flow: Flow) -> bool:
+    """Whether the rows of a table have no labels that an iterator reads, so that a spec of its own reads them."""
+    return "class_mode" in flow.args and plain(flow.args["class_mode"].value) in (None, "input")
 
 
 def _is_share(flow: Flow) -> bool:

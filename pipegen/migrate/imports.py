@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipegen.migrate.edits import Edits
+    from pipegen.migrate.findings import Findings
 
 _NAME = "ImageDataGenerator"
 
 
-def exchange_imports(edits: Edits) -> None:
-    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing uses it any more."""
+def exchange_imports(edits: Edits, findings: Findings) -> None:
+    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing uses it any more; one that stays is said."""
     remaining = len(re.findall(rf"\b{_NAME}\b", edits.apply()))
     statements = [s for s in ast.walk(edits.tree) if isinstance(s, ast.ImportFrom) and any(a.name == _NAME for a in s.names)]
     top = [s for s in statements if s in edits.tree.body]
@@ -21,6 +22,13 @@ def exchange_imports(edits: Edits) -> None:
     used = remaining > len(statements) or any(len(re.findall(rf"\b{name}\b", edits.apply())) > 1 for name in renamed)
     if used or not top or len(top) != len(statements):
         _insert(edits)
+        for statement in statements if used else ():
+            if (statement.module or "").split(".")[0] in ("keras", "keras_preprocessing"):
+                message = (
+                    f"`{_NAME}` is still imported, since code uses it that is not edited; `{statement.module}` has it no more in Keras 3"
+                )
+                help_ = "take it out with what uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
+                findings.add("PG615", statement.lineno, message, help_)
         return
     for i, statement in enumerate(top):
         others = [a for a in statement.names if a.name != _NAME]

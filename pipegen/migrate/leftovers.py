@@ -13,9 +13,9 @@ from pipegen.migrate.uses import MEMBERS, is_in_dropped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.interpret import Collected
     from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {

@@ -23,8 +23,8 @@ from pipegen.migrate.write_spec import Writer, Written
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected
 
 SUFFIX = ".pipegen.yaml"
 
@@ -174,7 +174,7 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
             result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
             continue
         result.specs[file] = text
-        written.append(Written(group, file, tuple(writer.params)))
+        written.append(Written(group, file, tuple(writer.params), tuple(writer.knobs.found)))
     return written
 
 

@@ -11,9 +11,9 @@ from pipegen.migrate.steps import RANDOM, STATISTICS, augments
 from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, ModelCall
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected, ModelCall
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"

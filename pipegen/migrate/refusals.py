@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.homes import home_of, of_function
+from pipegen.migrate.homes import home_of, loop_around, of_function
 from pipegen.migrate.pair_edits import problem_of
-from pipegen.migrate.scopes import COMPREHENSIONS
+from pipegen.migrate.scopes import COMPREHENSIONS, end, start
 from pipegen.migrate.sources import Sources, folder_below
-from pipegen.migrate.values import Generator, Table, Unknown, certain, origins_of, plain
+from pipegen.migrate.values import Generator, Unknown, certain, origins_of, plain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, Use
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected, Use
     from pipegen.migrate.values import Flow
 
 
@@ -35,8 +36,13 @@ class Refusals:
     def reason(self) -> str:
         """Why the group's code is not edited; empty where it is."""
         flows = self.group.flows
-        if any(home_of(f) is None for f in flows):
+        looped = any(isinstance(f.frame.scope.node, ast.For) and id(f.node) not in self.whole for f in flows)
+        if looped or any(home_of(f) is None for f in flows):
             return "the iterator is made in a branch or a loop" if len(flows) == 1 else "an iterator is made in a branch or a loop"
+        if self._leaves_loop():
+            return "its iterators are made in and out of a loop"
+        if not self.group.masks and any(self.found.is_paired(f) for f in flows):
+            return "its iterators are drawn from side by side, and must move together"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
         if any(isinstance(f.frame.scope.node, COMPREHENSIONS) and id(f.node) not in self.whole for f in flows):
@@ -45,6 +51,12 @@ class Refusals:
             return "its iterators are made in several functions"
         odd = next((f for f in flows if not isinstance(f.generator, Generator)), None)
         return self._of_left_out() or ("its generator is not known" if odd is not None else self._of_generators() or self._of_uses())
+
+    def _leaves_loop(self) -> bool:
+        """Whether the first iterator is made in a loop that another is not in."""
+        first = min(self.group.flows, key=lambda f: start(f.node))
+        loop = loop_around(first)
+        return loop is not None and any(not start(loop) <= start(f.node) <= end(loop) for f in self.group.flows)
 
     def _of_left_out(self) -> str:
         """What is wrong with iterators that become `predict_on`."""
@@ -63,7 +75,7 @@ class Refusals:
 
     def _of_generators(self) -> str:
         flows = self.group.flows
-        if any(isinstance(f.generator, Generator) and f.generator.subclass is not None for f in flows):
+        if any(isinstance(f.generator, Generator) and f.generator.classes for f in flows):
             return "its generator is a subclass of ImageDataGenerator"
         if any(owner is f.generator for f in flows for owner, _, _ in self.found.assigned):
             return "its generator is changed after it was made"
@@ -77,15 +89,10 @@ class Refusals:
             problem = next((p for p in problems if p), "")
             if problem:
                 return problem
-        elif any(self.found.is_paired(f) for f in flows):
-            return "its iterators are drawn from side by side, and must move together"
         if any(not self._alike(f) and self._draws(f) for f in flows):
             return "batches of another size than those of training are drawn from one of its iterators"
         if Sources(self.group, Findings(), {}).stray() is not None:
             return "an iterator takes a share of its data, and the spec all of it"
-        tables = [f.argument("dataframe") for f in flows if f.method == "flow_from_dataframe"]
-        if any(not isinstance(t, Table) or t.changed for t in tables):
-            return "its table is made by code"
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
         if any(of_function(u.frame) is not of_function(f.frame) and u.kind in ("member", "method") for u, f in uses):
             return "its members are used in another function"

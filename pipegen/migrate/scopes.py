@@ -31,6 +31,10 @@ class Binding:
         straight: Whether the statement runs whenever its scope does, once and in order.
         column: For `changed` by `name['column'] = value`: that column, where it is a text.
         line: Where it stands, where `after` does not say so.
+        conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
+            if they do; `None` where something else decides it, too.
+        key: For `changed` by `name[key] = value`: the key.
+        loop: For the same in a loop: the loop, where the statement runs in each of its rounds, and the loop whenever its scope does.
     """
 
     name: str
@@ -43,6 +47,9 @@ class Binding:
     node: ast.AST | None = None
     column: str | None = None
     line: int = 0
+    conditions: tuple[tuple[ast.expr, bool], ...] | None = None
+    key: ast.expr | None = None
+    loop: ast.For | None = None
 
 
 @dataclass(eq=False)
@@ -163,6 +170,8 @@ class _Reader:
     def __init__(self, scope: Scope, changers: Changers) -> None:
         self.scope = scope
         self.changers = changers
+        self.conditions: tuple[tuple[ast.expr, bool], ...] | None = ()
+        self.loop: ast.For | None = None
 
     def block(self, body: list[ast.stmt], *, straight: bool) -> None:
         for statement in body:
@@ -206,16 +215,31 @@ class _Reader:
                 if item.optional_vars is not None:
                     self._other(item.optional_vars, start(node))
         stays = straight and (isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.If) and is_main(node.test)))
+        outer = self.conditions, self.loop
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
+                self.conditions, self.loop = self._around(node, straight, first=name == "body")
                 self.block([s for s in block if isinstance(s, ast.stmt)], straight=stays and name == "body")
+                self.conditions, self.loop = outer
+        self.conditions, self.loop = None, None
         for handler in getattr(node, "handlers", ()):
             if handler.name:
                 self._bind(handler.name, start(handler), "other", False)
             self.block(handler.body, straight=False)
         for case in getattr(node, "cases", ()):
             self._case(case, start(node))
+        self.conditions, self.loop = outer
+
+    def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[tuple[ast.expr, bool], ...] | None, ast.For | None]:
+        """The conditions and the loop that a block of a statement stands in; `first` tells its body from what follows `else`."""
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return self.conditions, self.loop
+        if isinstance(node, ast.If):
+            plain = () if first and is_main(node.test) else ((node.test, first),)
+            return (None if self.conditions is None else (*self.conditions, *plain)), None
+        whole = isinstance(node, ast.For) and straight and first and not node.orelse
+        return None, node if whole and isinstance(node, ast.For) else None
 
     def _case(self, case: ast.match_case, after: Position) -> None:
         for inner in ast.walk(case.pattern):
@@ -254,8 +278,7 @@ class _Reader:
                 else:
                     self._target(inner, value, after, straight, (*path, i))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            key = target.slice.value if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str) else None
-            self._bind(target.value.id, after, "changed", straight, value=value, column=key)
+            self._bind(target.value.id, after, "changed", straight, value=None if path else value, key=target.slice)
         elif isinstance(target, (ast.Attribute, ast.Subscript)) and root_name(target) not in ("", "self"):
             self._bind(root_name(target), after, "changed", straight)
         elif isinstance(target, ast.Starred):
@@ -291,6 +314,9 @@ class _Reader:
         path: tuple[int, ...] = (),
         dotted: str = "",
         node: ast.AST | None = None,
-        column: str | None = None,
+        key: ast.expr | None = None,
     ) -> None:
-        self.scope.add(Binding(name, after, kind, straight, value, path, dotted, node, column))
+        column = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+        conditions = () if straight else self.conditions
+        made = Binding(name, after, kind, straight, value, path, dotted, node, column, conditions=conditions, key=key, loop=self.loop)
+        self.scope.add(made)

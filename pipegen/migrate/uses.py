@@ -10,9 +10,9 @@ from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.values import Unknown, certain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, PairUse, Use
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.interpret import Collected, PairUse, Use
     from pipegen.migrate.values import Flow
 
 MEMBERS = {
@@ -94,7 +94,7 @@ class UseEdits:
         literal = _literal(use.flow, use.name)
         if form is not None and not stored and not bare:
             self.edits.replace(use.outer, form.format(pipe=pipe, split=split))
-            if use.name == "class_indices":
+            if use.name == "class_indices" and use.flow.method == "flow_from_directory":
                 self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
         elif use.name in ("batch_size", "target_size") and literal is not None and not stored:
             self.edits.replace(use.outer, repr(literal))

@@ -91,10 +91,15 @@ class Dotted(Value):
 
 @dataclass(frozen=True, eq=False)
 class Local(Value):
-    """A function, a lambda or a class of the file, and the frame that it was defined in."""
+    """A function, a lambda or a class of the file, and the frame that it was defined in.
+
+    Attributes:
+        bound: Of a method: the object that it is called on, which may not be known.
+    """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     frame: Frame
+    bound: Value | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +218,7 @@ class Generator(Value):
         args: By name.
         node: The call.
         wrong: Keywords that the constructor does not have, with their lines.
-        subclass: The class of the file that is constructed, if it is one.
+        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
     """
 
     line: int
@@ -221,7 +226,7 @@ class Generator(Value):
     node: ast.Call
     frame: Frame
     wrong: tuple[tuple[str, int], ...] = ()
-    subclass: ast.ClassDef | None = None
+    classes: tuple[ast.ClassDef, ...] = ()
 
     def get(self, name: str) -> Any:
         """A plain argument; `None` where it is not given or not known."""
@@ -273,6 +278,13 @@ def origins_of(*values: Value | None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def setting(value: Value, origin: str) -> Value:
+    """A default that something outside the code may replace."""
+    if isinstance(value, Seq):
+        return Seq(tuple(setting(item, origin) for item in value.items), value.is_list)
+    return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
+
+
 def derived(value: Any, *sources: Value) -> Const:
     """A plain value that was computed from others: a `Setting` where one of them is."""
     origins = origins_of(*sources)
@@ -299,6 +311,8 @@ def plain(value: Value | None) -> Any:
         return bad if bad is not None else found
     if isinstance(value, Unknown):
         return value
+    if isinstance(value, Dotted) and not value.name.startswith("builtins."):
+        return Unknown(f"`{value.name.lstrip('.')}` is not in this file")
     return Unknown("it is no plain value")
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.amounts import Step
+from pipegen.migrate.knobs import Knob, Knobs
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
 from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, names_folders, targets, weighted
-from pipegen.migrate.steps import Step, Steps
+from pipegen.migrate.steps import Steps
 from pipegen.migrate.values import Generator, Unknown, origins_of, plain
 
 if TYPE_CHECKING:
@@ -34,11 +36,13 @@ class Written:
         group: The iterators that it stands for.
         file: Its name.
         params: The names of its params.
+        knobs: Those of them that are arguments of the constructor.
     """
 
     group: Group
     file: str
     params: tuple[str, ...]
+    knobs: tuple[Knob, ...] = ()
 
 
 @dataclass
@@ -57,16 +61,20 @@ class Writer:
     findings: Findings
     fitted: frozenset[int] = frozenset()
     params: dict[str, str] = field(default_factory=dict)
+    knobs: Knobs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.knobs = Knobs(self.params)
 
     def text(self) -> str | None:
         """The spec; `None`, with a finding, where no data is known to read."""
-        source = Sources(self.group, self.findings, self.params).lines()
+        source = Sources(self.group, self.findings, self.params, self.knobs).lines()
         if source is None:
             return None
         steps = self._steps()
         batch = self._batch()
         order = self._order()
-        report_settings(self.group, tuple(self.params), self.findings)
+        report_settings(self.group, tuple(self.params), tuple(self.knobs.found), self.findings)
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
             f"# Written by `pipegen migrate {self.file}`. Paths are relative to this file.",
@@ -106,13 +114,14 @@ class Writer:
             return steps
         if "**" in generator.args:
             self._report_unpacked(generator)
-        if generator.subclass is not None:
-            methods = ", ".join(f"`{m.name}`" for m in generator.subclass.body if hasattr(m, "name"))
-            message = f"`{generator.subclass.name}` is a subclass of ImageDataGenerator" + (
+        if generator.classes:
+            methods = ", ".join(dict.fromkeys(f"`{m.name}`" for c in generator.classes for m in c.body if hasattr(m, "name")))
+            message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator" + (
                 f" with {methods} of its own" if methods else ""
             )
             self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
         writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted)
+        writer.knobs = self.knobs
         writer.channels = 1 if flow.get("color_mode") == "grayscale" else 3
         if "train" in self.group.parts:
             steps += writer.augmentation()
