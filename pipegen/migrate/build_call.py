@@ -12,7 +12,7 @@ from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.knobs import expression
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources, folder_below, weighted
-from pipegen.migrate.values import ClassIndices, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
+from pipegen.migrate.values import Generator, OneHot, Seq, Table, Unknown, origins_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ class BuildCall:
             self.problem = f"the table of line {flow.line} is not there, or is another, {where}"
 
     def _arrays(self, flow: Flow) -> str | None:
-        self.problem = "whether the labels are class indices or one-hot rows is not known"
+        self.problem = "its arrays are not given one by one"
         if "x" not in flow.args or isinstance(flow.argument("x"), Seq) or "**" in flow.args:
             return None
         arrays = [flow.args[name].node for name in ("x", "y", "sample_weight") if name in flow.args]
@@ -99,13 +99,12 @@ class BuildCall:
         if "y" not in flow.args or plain(flow.argument("y")) is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
-        if isinstance(value, OneHot):
+        name = Sources(self.written.group, Findings(), {}).given_labels()
+        if name == "label" and isinstance(value, OneHot):
             inner = flow.args["y"].node
             label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
-        elif not isinstance(value, ClassIndices):
-            return None
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
-        return f'{{{image}, "label": {label}{weight}}}'
+        return f'{{{image}, "{name}": {label}{weight}}}'
 
     def _params(self) -> str:
         """What is known at run time alone, or may be another then, where its expression gives the same here."""
@@ -165,7 +164,15 @@ class BuildCall:
         things += [(group.first, generator.args[knob.argument], [knob.param]) for knob in knobs]
         for flow, argument, names in things:
             known = plain(argument.value)
-            if names and isinstance(known, Unknown) and all(param in given for param in names):
+            if not names or any(param not in given for param in names):
+                continue
+            for finding in self.findings.of("unresolved") if origins_of(argument.value) else ():
+                if finding.code == "PG613" and finding.line == argument.node.lineno and finding.message.startswith(f"`{argument.name}` is"):
+                    alone = finding.help.startswith("the spec has it as the default of")
+                    self.findings.exchange(
+                        finding, "the call of `build` gives it; the spec alone has this default" if alone else finding.help
+                    )
+            if isinstance(known, Unknown):
                 lines = (argument.node.lineno, flow.line, known.line)
                 for finding in self.findings.of("unresolved"):
                     about = finding.message.startswith(f"`{argument.name}` is not known") or f"`--set {names[0]}=" in finding.help
@@ -236,7 +243,8 @@ class BuildCall:
 def hint(written: Written) -> str:
     """The call as far as it is known without the code around it."""
     group = written.group
-    inner = '{"image": x, "label": y}'
+    given = Sources(group, Findings(), {}).given_labels()
+    inner = f'{{"image": x, "{given}": y}}' if given else '{"image": x}'
     sources = Sources(group, Findings(), {})
     tables = any(sources.in_memory(flow) for flow in group.parts.values())
     inner = "df" if tables else inner

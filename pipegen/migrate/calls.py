@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
 
 _MOST_CLASSES = 20
+_PLAINLY = (
+    "os.path.join", "posixpath.join", "os.path.normpath", "os.path.expanduser", "math.ceil", "math.floor", "numpy.ceil", "numpy.floor",
+    *(f"builtins.{name}" for name in ("str", "int", "float", "bool", "abs", "len", "tuple", "list")),
+)  # fmt: skip
+"""Functions whose result is known where their arguments are."""
 _PLAIN: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "abs": abs, "len": len}
 
 
@@ -210,6 +215,8 @@ def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, v
         return values[0]
     given = [plain(v) for v in values]
     bad = next((v for v in given if isinstance(v, Unknown)), None)
+    if name not in _PLAINLY and not (name.startswith("pathlib.") and name.endswith("Path")):
+        return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
     if bad is not None or node.keywords or len(values) != len(node.args):
         return bad if bad is not None and bad.line else Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
     try:

@@ -54,6 +54,8 @@ class Evaluator:
         self.outside = Outside(self, tree)
         self.objects: dict[int, list[Instance]] = {}
         """The objects of each plain class that were seen to be made, by the id of the class's definition."""
+        self.called: dict[int, Frame] = {}
+        """The frame of the first call of each function that was seen, by the id of the function's node."""
 
     def _scope(self, node: Node) -> Scope:
         if id(node) not in self._scopes:
@@ -321,6 +323,7 @@ class Evaluator:
             args[node.args.args[0].arg] = function.bound
         inner = self.frame(node, function.frame, args, call=call, caller=frame)
         inner.depth = max(inner.depth, frame.depth + 1)
+        self.called.setdefault(id(node), inner)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_undecorated(node):

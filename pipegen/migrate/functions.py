@@ -45,8 +45,9 @@ def function_step(value: Value, line: int, findings: Findings) -> Step | None:
         findings.add("PG621", line, message, help_)
         return Step(f"python: {{function: {called}}}")
     name = value.name if isinstance(value, Dotted) else getattr(getattr(value, "node", None), "name", "")
-    what = f"`{name}`" if name else value.reason if isinstance(value, Unknown) and value.reason else "a function of this file"
-    message = f"`preprocessing_function` is {what}, which a spec cannot call"
+    message = f"`preprocessing_function` is {f'`{name}`' if name else 'a function of this file'}, which a spec cannot call"
+    if isinstance(value, Unknown) and value.reason:
+        message = f"`preprocessing_function` is not known, and a spec cannot call it: {value.reason}"
     help_ = "write it as steps (`pipegen ops` lists them); or move it into a module of its own and import it, for a `python` step"
     findings.add("PG630", line, message, help_)
     return None

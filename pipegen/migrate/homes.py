@@ -19,7 +19,10 @@ _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
 )  # fmt: skip
 """Expressions that change nothing, whenever they are evaluated."""
-_PURE = ("os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "builtins.str", "builtins.int")
+_PURE = (
+    "os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "builtins.str", "builtins.int", "builtins.tuple",
+    "builtins.float",
+)  # fmt: skip
 _READING_ARRAYS = (*_READING, ast.Tuple, ast.List, ast.Slice, ast.UnaryOp, ast.unaryop, ast.keyword)
 _PURE_OF_ARRAYS = (
     "abs", "argmax", "array", "asarray", "astype", "concatenate", "copy", "expand_dims", "flatten", "float32", "ravel", "repeat", "reshape",
@@ -47,25 +50,38 @@ def home_of(flow: Flow) -> ast.stmt | None:
     if loops:
         loop = loops[0].scope.node
         return loop if len(loops) == 1 and isinstance(loop, ast.For) and loop in flattened(body) else None
-    return _innermost(body, start(flow.node))
+    found = _innermost(body, start(flow.node))
+    return found[0] if found is not None else None
 
 
-def _innermost(body: list[ast.stmt], at: Position) -> ast.stmt | None:
-    """The simple statement at a place, with nothing around it but loops, `with` and the question whether the file is the program."""
-    for statement in body:
-        if start(statement) <= at <= end(statement):
-            if isinstance(statement, _LOOPS) or statement is not flattened([statement])[-1]:
-                inner = getattr(statement, "body", [])
-                return _innermost(inner, at) if inner and start(inner[0]) <= at <= end(inner[-1]) else None
-            return None if hasattr(statement, "body") or isinstance(statement, ast.Match) else statement
-    return None
+def branch_of(flow: Flow) -> list[ast.stmt] | None:
+    """The statements beside the one that an iterator is made in, where a condition decides whether they run."""
+    if any(isinstance(frame.scope.node, ast.For) for frame in _around(flow.frame)):
+        return None
+    found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), start(flow.node))
+    return found[1] if found is not None and found[2] else None
+
+
+def _innermost(body: list[ast.stmt], at: Position, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
+    """The simple statement at a place, or the loop whose iterable is there; its block; and whether a condition decides if it runs."""
+    statement = next((s for s in body if start(s) <= at <= end(s)), None)
+    if statement is None or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match)):
+        return None
+    blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and start(b[0]) <= at <= end(b[-1])]
+    if blocks:
+        always = isinstance(statement, _LOOPS) and blocks[0] is statement.body
+        always = always or statement is not flattened([statement])[-1]
+        return _innermost(blocks[0], at, perhaps=perhaps or not always)
+    iterated = isinstance(statement, ast.For) and start(statement.iter) <= at <= end(statement.iter)
+    return (statement, body, perhaps) if iterated or not hasattr(statement, "body") else None
 
 
 def loop_around(flow: Flow) -> ast.stmt | None:
     """The innermost loop of its function that an iterator is made in."""
     found = None
     for node in ast.walk(of_function(flow.frame).scope.node):
-        if isinstance(node, _LOOPS) and start(node) < start(flow.node) and end(flow.node) <= end(node):
+        inside = isinstance(node, _LOOPS) and start(node.body[0]) <= start(flow.node) and end(flow.node) <= end(node)
+        if isinstance(node, _LOOPS) and inside:
             found = node if found is None or start(node) > start(found) else found
     return found
 

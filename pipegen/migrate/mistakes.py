@@ -212,9 +212,22 @@ def _evaluation(group: Group, findings: Findings) -> None:
             findings.add("PG640", flow.line, message, "the spec augments the training split alone, so figures will differ, and mean more")
         if train is not None and isinstance(train.generator, Generator) and train.generator is not flow.generator:
             for name in ("rescale", "preprocessing_function", *_ORDERED):
+                _unknown_value(train.generator, flow.generator, name, split, findings)
                 if _differ(train.generator, flow.generator, name):
                     message = f"`{name}` differs between training and {split} data"
                     findings.add("PG654", flow.line, message, "the spec treats every split as the training data")
+
+
+def _unknown_value(train: Generator, other: Generator, name: str, split: str, findings: Findings) -> None:
+    """What is done to the values of evaluation data where that is not known, and is not written as for the training data."""
+    given = other.args.get(name)
+    value = plain(given.value) if given is not None and not isinstance(given.value, (Dotted, Local)) else None
+    if given is None or not isinstance(value, Unknown):
+        return
+    if name in train.args and ast.dump(train.args[name].node) == ast.dump(given.node):
+        return
+    message = f"`{name}` of the {split} data is not known: {value.reason or 'it is computed at run time'}"
+    findings.add("PG610", given.node.lineno, message, "the spec treats every split as the training data: look whether that is right")
 
 
 def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> None:

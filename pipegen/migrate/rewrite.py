@@ -17,7 +17,7 @@ from pipegen.migrate.homes import home_of, late_home, waiting_name
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
-from pipegen.migrate.refusals import Refusals
+from pipegen.migrate.refusals import Refusals, owner_of
 from pipegen.migrate.removal import Removal
 from pipegen.migrate.sources import Sources, folder_below
 from pipegen.migrate.uses import UseEdits, access, goes_on
@@ -106,7 +106,8 @@ class Rewriter:
             home, call = later, replace(build, home=later).text()
         if call is None:
             return self._refuse(written, build.problem, quiet=quiet)
-        pipe = self._new_name()
+        owner = owner_of(group, self.found)
+        pipe = f"{owner}.{self._new_name()}" if owner else self._new_name()
         self.edits.before(home, f"{pipe} = {call}")
         waiting = [flow for flow in group.flows if later is not None and home_of(flow) is not later]
         self.done += group.flows
@@ -122,7 +123,7 @@ class Rewriter:
             if flow in waiting:
                 self.edits.before(home, f"{waiting_name(flow)} = {self._fresh(pipe, name, flow)}")
                 self.edits.delete(cast("ast.stmt", home_of(flow)))
-            elif id(flow.node) not in whole:
+            elif id(flow.node) not in whole and not any(u.kind == "loop" and u.node is flow.node for u in self.found.uses_of(flow)):
                 text = f"{pipe}.predict_on({self._folder(flow)})" if uses.bare else self._fresh(pipe, name, flow)
                 self.edits.replace(flow.node, text)
             for use in self.found.uses_of(flow):

@@ -88,8 +88,7 @@ def is_square(flow: Flow) -> bool:
     argument = flow.args["target_size"]
     value, known = argument.value, plain(argument.value)
     if isinstance(known, Unknown):
-        pair = isinstance(argument.node, (ast.Name, ast.Attribute, ast.Subscript))
-        return not pair and (not isinstance(argument.node, (ast.Tuple, ast.List)) or len(argument.node.elts) != 2)
+        return isinstance(argument.node, (ast.Tuple, ast.List)) and len(argument.node.elts) != 2
     if not isinstance(known, (list, tuple)) or len(known) < 2 or known[0] != known[1]:
         return not isinstance(known, (list, tuple)) or len(known) < 2
     return not origins_of(value) or (isinstance(value, Seq) and value.items[0] is value.items[1])

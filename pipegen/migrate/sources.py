@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pipegen.migrate.amounts import number
 from pipegen.migrate.groups import data_key
 from pipegen.migrate.knobs import Knob, Knobs, is_open, varies
+from pipegen.migrate.labels import form_of
 from pipegen.migrate.pairs import folder_of
 from pipegen.migrate.values import Generator, OneHot, Table, Unknown, plain
 from pipegen.spec.scalars import flow_scalar
@@ -45,8 +46,14 @@ class Sources:
         """Whether the first iterator has labels that are classes."""
         flow = self.group.first
         if flow.method == "flow":
-            return "y" in flow.args and plain(flow.argument("y")) is not None
+            return self.given_labels() == "label"
         return class_mode(flow) not in (*_UNLABELLED, *WITHOUT_CLASSES) and not _all_in_one(flow)
+
+    def given_labels(self) -> str:
+        """What the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing where there is none."""
+        flows = [flow for flow in self.group.parts.values() if "y" in flow.args and plain(flow.argument("y")) is not None]
+        forms = {form_of(flow.argument("y")) for flow in flows}
+        return "" if not flows else "label" if len(forms) == 1 and None not in forms else "target"
 
     def lines(self) -> list[str] | None:
         """The sections; `None`, with a finding, where nothing of the data is known."""
@@ -328,7 +335,12 @@ class Sources:
         return f", root: {self._path(param, path, flow.line, 'the folder of the images')}"
 
     def _arrays(self, flow: Flow) -> str:
-        label = ", label: {kind: label}" if self.labelled() else ""
+        given = self.given_labels()
+        label = ", label: {kind: label}" if given == "label" else ", target: {kind: tensor}" if given else ""
+        if given == "target" and form_of(flow.argument("y")) is None and "y" in flow.args:
+            message = "whether the labels are class indices or one-hot rows is not known: the model is given them as they are"
+            help_ = "for class names and weights of classes, make the feature `label: {kind: label}`, and give it class indices"
+            self.findings.add("PG611", flow.args["y"].node.lineno, message, help_)
         weight = ", weight: {kind: weight}" if weighted(flow) else ""
         return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"
 

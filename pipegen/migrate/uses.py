@@ -65,8 +65,7 @@ class UseEdits:
         elif use.kind == "next":
             self._next(use)
         elif use.kind == "loop":
-            message = "a loop over the iterator never ended by itself; over the dataset it is one pass"
-            self.findings.add("PG622", use.line, message)
+            self._loop(use)
         elif (
             use.kind == "item"
             and isinstance(use.outer, ast.Subscript)
@@ -102,6 +101,18 @@ class UseEdits:
             self.findings.add(
                 "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
             )
+
+    def _loop(self, use: Use) -> None:
+        """A loop over the batches, which went on until code ended it: as it was where code does, else over one pass."""
+        own = use.node is use.flow.node
+        text = access(self.pipe, self.split) if own else self.edits.source(use.node)
+        dataset = f"{text}.dataset" if self.bare and not own else text
+        if ends_itself(use):
+            self.edits.replace(use.node, f"{dataset}.repeat().as_numpy_iterator()")
+            return
+        self.edits.replace(use.node, f"{dataset}.as_numpy_iterator()")
+        message = "a loop over the iterator never ended by itself; over the dataset it is one pass"
+        self.findings.add("PG622", use.line, message)
 
     def _method(self, use: Use) -> None:
         statement = next((s for s in ast.walk(self.edits.tree) if isinstance(s, ast.Expr) and s.value is use.outer), None)
@@ -150,6 +161,12 @@ def is_in_dropped(found: Collected, node: ast.expr) -> bool:
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)
+
+
+def ends_itself(use: Use) -> bool:
+    """Whether the body of a loop over batches ends it, or hands them on one by one to what does."""
+    ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
+    return isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s))
 
 
 def goes_on(found: Collected, flow: Flow) -> bool:

@@ -106,6 +106,7 @@ class Writer:
                 self.findings.add("PG630", line, message, "`pipegen export` writes augmented images, and what was drawn for each")
         self._report_unknown()
         self._report_differences()
+        self._report_missing_files()
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
@@ -155,6 +156,13 @@ class Writer:
             if flow not in sources.left_out() and class_mode(flow) != class_mode(first) and flow.method != "flow":
                 message = f"the {split} data has another `class_mode`; the spec has that of line {first.line} for every split"
                 self.findings.add("PG624", flow.line, message)
+
+    def _report_missing_files(self) -> None:
+        """Rows of a table whose file is not there."""
+        for split, flow in self.group.parts.items():
+            if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
+                message = f"rows of the {split} table whose image is missing were left out with a warning; now they are an error"
+                self.findings.add("PG620", flow.line, message, "`errors: {exclude: FILE}` leaves out the files that a list names")
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
         if not self._files:
@@ -248,6 +256,8 @@ class Writer:
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
+        elif self.group.method == "flow" and Sources(self.group, self.findings, {}).given_labels() == "target":
+            lines.append("y: target")
         elif mode in WITHOUT_CLASSES:
             count = targets(self.group.first)
             lines.append(f"y: [{', '.join(f'target_{i + 1}' for i in range(count))}]" if mode == "multi_output" else "y: target")
