@@ -7,7 +7,7 @@ import operator
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.values import Map, Seq, Unknown, Value, derived, plain
+from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +78,25 @@ def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
     if by_name or isinstance(a, Unknown) or isinstance(b, Unknown):
         return Unknown("it is compared at run time", line)
     return derived((a == b) == same, left, right)
+
+
+def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
+    """`a or b`, `a and b`: the side that decides, where that is certain."""
+    for side in sides[:-1]:
+        truth = truth_of(side)
+        if truth is None:
+            return Unknown("it is decided at run time", line)
+        if truth == isinstance(op, ast.Or):
+            return side
+    return sides[-1]
+
+
+def truth_of(value: Value) -> bool | None:
+    """Whether a value counts as true; `None` where that is not certain."""
+    if isinstance(value, (Generator, Flow, Local)):
+        return True
+    known = certain(value)
+    return None if isinstance(known, Unknown) else bool(known)
 
 
 def negate(op: ast.unaryop, value: Value, line: int) -> Value:

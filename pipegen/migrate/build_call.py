@@ -6,12 +6,13 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.class_modes import folder_below, weighted
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.functions import permission
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.knobs import expression
 from pipegen.migrate.settings import params_of, sides
-from pipegen.migrate.sources import Sources, folder_below, weighted
+from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Generator, OneHot, Seq, Table, Unknown, origins_of, plain
 
 if TYPE_CHECKING:

@@ -204,13 +204,22 @@ def _parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Va
     return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))
 
 
+def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
+    """What `dict(…)` makes of words, and of a dict before them."""
+    if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
+        return None
+    names = {k.arg or "" for k in node.keywords}
+    found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
+    if "**" in found or more:
+        return None
+    start = cast("Map", values[0]).items if values else {}
+    return Map({**start, **{key: argument.value for key, argument in found.items()}})
+
+
 def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value:
-    if name == "builtins.dict" and len(values) == len(node.args) <= 1 and all(isinstance(v, Map) for v in values):
-        names = {k.arg or "" for k in node.keywords}
-        found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
-        if "**" not in found and not more:
-            start = cast("Map", values[0]).items if values else {}
-            return Map({**start, **{key: argument.value for key, argument in found.items()}})
+    made = _dict(evaluator, node, frame, values) if name == "builtins.dict" else None
+    if made is not None:
+        return made
     if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
         return values[0]
     given = [plain(v) for v in values]

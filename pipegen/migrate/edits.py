@@ -24,6 +24,8 @@ class Edits:
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
     _branches: dict[int, ast.If] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
+    imports: set[str] = field(default_factory=set)
+    """Modules of the standard library that the edits need."""
 
     def __post_init__(self) -> None:
         at = 0

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, compare, negate
+from pipegen.migrate.arithmetic import combine, compare, either, negate
 from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside
 from pipegen.migrate.bindings import changed, imported, is_keras
 from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last
@@ -135,6 +135,8 @@ class Evaluator:
             if isinstance(test, Unknown):
                 return Unknown("a condition that is known only at run time decides it", line)
             return self.value(node.body if test else node.orelse, frame)
+        if isinstance(node, ast.BoolOp):
+            return either(node.op, [self.value(side, frame) for side in node.values], line)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
             return compare(node.ops[0], left, right, line)

@@ -1,4 +1,4 @@
-"""Dicts that the code fills key by key, in a row of statements or in a loop over what is written down."""
+"""Dicts and lists that the code fills bit by bit, in a row of statements or in a loop over what is written down."""
 
 from __future__ import annotations
 
@@ -6,27 +6,46 @@ import ast
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.unrolling import rounds
-from pipegen.migrate.values import Frame, Map, Unknown, Value, certain
+from pipegen.migrate.values import Frame, Map, Seq, Unknown, Value, certain
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
     from pipegen.migrate.scopes import Binding
 
 
-def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | None:
-    """A dict after changes in place, in the order of the code; `None` for what is no dict, or changed in another way."""
-    if not isinstance(value, Map) or not changes:
+def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:
+    """A dict or a list after changes in place, in the order of the code; `None` for others, and for other changes."""
+    if not isinstance(value, (Map, Seq)) or not changes:
         return None
-    items = dict(value.items)
+    held: Map | Seq | None = value
     for change in changes:
-        if change.key is None or change.value is None or len(frames := _frames(evaluator, change, frame)) == 0:
+        frames = _frames(evaluator, change, frame)
+        if not frames:
             return None
         for inner in frames:
-            key = certain(evaluator.value(change.key, inner))
-            if not isinstance(key, str):
-                return None
-            items[key] = evaluator.value(change.value, inner)
-    return Map(items)
+            held = _changed(evaluator, held, change, inner) if held is not None else None
+    return held
+
+
+def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
+    """What is held after one change."""
+    if change.value is None:
+        return None
+    if change.key is not None:
+        key = certain(evaluator.value(change.key, frame))
+        named = isinstance(held, Map) and isinstance(key, str)
+        return Map({**held.items, key: evaluator.value(change.value, frame)}) if named and isinstance(held, Map) else None
+    call = change.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr == "append" and isinstance(held, Seq) and held.is_list and len(call.args) == 1 and not call.keywords:
+        return Seq((*held.items, evaluator.value(call.args[0], frame)), is_list=True)
+    if call.func.attr != "update" or not isinstance(held, Map) or any(k.arg is None for k in call.keywords):
+        return None
+    given = [evaluator.value(a, frame) for a in call.args]
+    more = {k.arg: evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
+    known = [v.items for v in given if isinstance(v, Map)]
+    return Map({**held.items, **{key: v for items in known for key, v in items.items()}, **more}) if len(known) == len(given) else None
 
 
 def _frames(evaluator: Evaluator, change: Binding, frame: Frame) -> list[Frame]:

@@ -106,8 +106,8 @@ def _around(frame: Frame) -> list[Frame]:
     return found
 
 
-def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt) -> bool:
-    """Whether an expression of a frame may be moved to before a statement: it only reads what is there already, and still is."""
+def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+    """Whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
     for n in ast.walk(node):
         if isinstance(n, ast.Call):
             function = evaluator.value(n.func, frame)
@@ -178,7 +178,7 @@ def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     return any(isinstance(n, ast.Name) and n.id in names for call in calls for n in ast.walk(call))
 
 
-def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt) -> bool:
+def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Whether the names and attributes that an expression reads are the same before a statement, which may come later."""
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
@@ -196,7 +196,7 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
     return not any(_is_set_between(evaluator, n, frame, home) for n in read)
 
 
-def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt) -> bool:
+def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Whether an attribute is assigned or changed, or may be by a method, between a statement and where it is read."""
     function, root = of_function(frame).scope.node, root_name(read)
     first, last = sorted((home.lineno, read.lineno))

@@ -33,7 +33,7 @@ def exchange_imports(edits: Edits, findings: Findings) -> None:
     for i, statement in enumerate(top):
         others = [a for a in statement.names if a.name != _NAME]
         kept = f"from {'.' * statement.level}{statement.module or ''} import {', '.join(ast.unparse(a) for a in others)}" if others else ""
-        lines = ([kept] if kept else []) + (["import pipegen"] if i == 0 else [])
+        lines = ([kept] if kept else []) + (_modules(edits) if i == 0 else [])
         if lines:
             edits.replace(statement, "\n".join(lines))
         else:
@@ -46,5 +46,11 @@ def _insert(edits: Edits) -> None:
         docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
         if not docstring and not future and not isinstance(statement, ast.Pass):
-            edits.before(statement, "import pipegen")
+            for line in _modules(edits):
+                edits.before(statement, line)
             return
+
+
+def _modules(edits: Edits) -> list[str]:
+    """The statements that import what the edits need."""
+    return [f"import {name}" for name in (*sorted(edits.imports), "pipegen")]

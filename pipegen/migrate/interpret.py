@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import cast
 
+from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import taken_side
 from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
 from pipegen.migrate.evaluate import Evaluator
@@ -130,12 +131,15 @@ class _Walker:
         if isinstance(node, ast.For) and makes_several(node, self.calls) and self._loop(node, frame, (*above[-3:], node)):
             return
         inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
-        for child in self._taken(node, frame) if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node):
+        for child in self._taken(node, frame) if isinstance(node, (ast.IfExp, ast.BoolOp)) else ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
 
-    def _taken(self, node: ast.IfExp, frame: Frame) -> list[ast.expr]:
-        """The condition and the side that a round takes, where that is known; else all of them."""
-        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+    def _taken(self, node: ast.IfExp | ast.BoolOp, frame: Frame) -> list[ast.expr]:
+        """The condition and the side that a round, or a call, takes, where that is known; else all of them."""
+        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS)) or bool(frame.args)
+        if isinstance(node, ast.BoolOp):
+            ends = (i for i, side in enumerate(node.values, 1) if truth_of(self.values.value(side, frame)) == isinstance(node.op, ast.Or))
+            return node.values[: next(ends, None)] if in_round else node.values
         test = certain(self.values.value(node.test, frame)) if in_round else None
         sides = [node.body, node.orelse] if not in_round or isinstance(test, Unknown) else [node.body if test else node.orelse]
         return [node.test, *sides]

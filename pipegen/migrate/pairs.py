@@ -72,7 +72,7 @@ def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
 
 def folder_of(flow: Flow) -> str | None:
     """The folder whose files an iterator without labels reads, where it is known."""
-    from pipegen.migrate.sources import folder_below
+    from pipegen.migrate.class_modes import folder_below
 
     folder, below = plain(flow.argument("directory")), folder_below(flow)
     if not isinstance(folder, str) or not folder or below is None:

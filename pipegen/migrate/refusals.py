@@ -6,11 +6,12 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
 from pipegen.migrate.pair_edits import problem_of
 from pipegen.migrate.scopes import COMPREHENSIONS, end, start
-from pipegen.migrate.sources import Sources, folder_below
+from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Generator, Unknown, certain, origins_of, plain
 
 if TYPE_CHECKING:

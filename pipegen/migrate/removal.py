@@ -58,9 +58,10 @@ class Removal:
 
     def _is_read(self, statement: ast.stmt, frame: Frame) -> bool:
         """Whether other code reads what a statement assigns than the calls that were exchanged, and `fit`."""
-        calls = [*(call for _, call in self.found.fits), *(f.node for f in self.done)]
+        calls = [call for _, call in self.found.fits]
         owners = [c.func.value for c in calls if isinstance(c.func, ast.Attribute)]
-        known = frozenset(id(n) for root in (*owners, *self.gone) for n in ast.walk(root))
+        replaced = [f.node for f in self.done]
+        known = frozenset(id(n) for root in (*owners, *replaced, *self.gone) for n in ast.walk(root))
         return is_read_elsewhere(self.found.evaluator, statement, frame, known)
 
     def _holder(self, generator: Generator) -> ast.stmt | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.build_call import BuildCall, hint
+from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
@@ -19,7 +20,7 @@ from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.refusals import Refusals, owner_of
 from pipegen.migrate.removal import Removal
-from pipegen.migrate.sources import Sources, folder_below
+from pipegen.migrate.sources import Sources
 from pipegen.migrate.uses import UseEdits, access, goes_on
 from pipegen.migrate.values import certain
 

@@ -34,6 +34,7 @@ class Binding:
         conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
             if they do; `None` where something else decides it, too.
         key: For `changed` by `name[key] = value`: the key.
+        value: For `changed` by a method that is a statement of its own: the call.
         loop: For the same in a loop: the loop, where the statement runs in each of its rounds, and the loop whenever its scope does.
     """
 
@@ -150,6 +151,11 @@ def is_main(test: ast.expr) -> bool:
     )
 
 
+def _is_method_of(call: ast.Call, name: str) -> bool:
+    """Whether a call is one of a method of the object with a name itself."""
+    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
+
+
 def _params(scope: Scope, args: ast.arguments) -> None:
     for arg in parameters(args):
         scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
@@ -259,7 +265,8 @@ class _Reader:
                 self._bind(inner.target.id, end(node), "other", False)
             if isinstance(inner, ast.Call):
                 for name in changed_names(inner, self.changers):
-                    self._bind(name, end(node), "changed", straight)
+                    alone = isinstance(node, ast.Expr) and node.value is inner
+                    self._bind(name, end(node), "changed", straight, value=inner if alone and _is_method_of(inner, name) else None)
             todo += list(ast.iter_child_nodes(inner))
 
     def _of_inner(self, inner: Definition | ast.ClassDef) -> None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate.amounts import number
+from pipegen.migrate.class_modes import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, takes_share, weighted
 from pipegen.migrate.groups import data_key
 from pipegen.migrate.knobs import Knob, Knobs, is_open, varies
 from pipegen.migrate.labels import form_of
 from pipegen.migrate.pairs import folder_of
-from pipegen.migrate.values import Generator, OneHot, Table, Unknown, plain
+from pipegen.migrate.values import Generator, Table, Unknown, plain
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
 _KEY = "'([^/]+)[.][^./]+$'"
 """The name of a file without folders and its ending."""
-_UNLABELLED = (None, "input")
 _SUBSETS = {"train": "training", "validation": "validation"}
-WITHOUT_CLASSES = ("raw", "other", "multi_output")
-"""Class modes whose labels are numbers or several columns."""
 
 
 @dataclass
@@ -47,7 +45,7 @@ class Sources:
         flow = self.group.first
         if flow.method == "flow":
             return self.given_labels() == "label"
-        return class_mode(flow) not in (*_UNLABELLED, *WITHOUT_CLASSES) and not _all_in_one(flow)
+        return class_mode(flow) not in (*UNLABELLED, *WITHOUT_CLASSES) and not all_in_one(flow)
 
     def given_labels(self) -> str:
         """What the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing where there is none."""
@@ -107,7 +105,7 @@ class Sources:
         }
 
     def _alike(self, first: Flow, flow: Flow) -> bool:
-        bare = (class_mode(f) in _UNLABELLED or _all_in_one(f) for f in (first, flow))
+        bare = (class_mode(f) in UNLABELLED or all_in_one(f) for f in (first, flow))
         return len(set(bare)) == 1
 
     def left_out(self) -> list[Flow]:
@@ -250,14 +248,14 @@ class Sources:
         directory = flow.args.get("directory")
         given = plain(directory.value) if directory is not None else Unknown("no folder is given", flow.line)
         path = self._path(name, given, flow.line, "the folder")
-        classes = "" if _all_in_one(flow) else self._classes(flow)
+        classes = "" if all_in_one(flow) else self._classes(flow)
         extra = "" if classes or self._has_labels(flow) else ", labels: none"
         if flow.get("follow_links"):
             extra += ", follow_links: true"
         return f"{{image_folder: {{path: {path}{classes}{extra}}}}}"
 
     def _has_labels(self, flow: Flow) -> bool:
-        return class_mode(flow) not in _UNLABELLED and not _all_in_one(flow)
+        return class_mode(flow) not in UNLABELLED and not all_in_one(flow)
 
     def _classes(self, flow: Flow) -> str:
         if "classes" not in flow.args:
@@ -345,56 +343,5 @@ class Sources:
         return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"
 
 
-def takes_share(flow: Flow) -> bool:
-    """Whether a `subset` of this iterator is less than all of the data, as far as is known."""
-    if not isinstance(flow.generator, Generator):
-        return True
-    return "validation_split" in flow.generator.args and plain(flow.generator.args["validation_split"].value) not in (None, 0, False)
-
-
 def _separator(text: str) -> str:
     return '"\\t"' if text == "\t" else flow_scalar(text)
-
-
-def class_mode(flow: Flow) -> Any:
-    """The kind of labels of an iterator, by Keras' word; for those of `flow` by what the labels are known to be."""
-    if flow.method == "flow":
-        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
-    if "class_mode" in flow.args and plain(flow.args["class_mode"].value) is None:
-        return None
-    return flow.get("class_mode", "categorical")
-
-
-def weighted(flow: Flow) -> bool:
-    """Whether the examples have weights."""
-    name = {"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")
-    given = flow.args.get(name)
-    return given is not None and plain(given.value) is not None
-
-
-def targets(flow: Flow) -> int:
-    """How many columns are targets."""
-    value = flow.get("y_col", "class")
-    return len(value) if isinstance(value, (list, tuple)) else 1
-
-
-def folder_below(flow: Flow) -> str | None:
-    """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
-    classes = flow.get("classes")
-    if "classes" not in flow.args or _all_in_one(flow) or plain(flow.args["classes"].value) is None:
-        return ""
-    single = isinstance(classes, (list, tuple)) and len(classes) == 1 and isinstance(classes[0], str)
-    return classes[0] if single else None
-
-
-def names_folders(flow: Flow) -> bool:
-    """Whether an iterator reads those folders alone that `classes` names."""
-    classes = flow.get("classes")
-    named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
-    return flow.method == "flow_from_directory" and named and not _all_in_one(flow)
-
-
-def _all_in_one(flow: Flow) -> bool:
-    """The way to read a folder without classes: `classes=['.']`, or the folder itself as the only class of its parent."""
-    classes = flow.get("classes")
-    return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])

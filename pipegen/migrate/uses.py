@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.values import Unknown, certain
 
@@ -142,13 +143,24 @@ class UseEdits:
 
     def _filenames(self, use: Use, files: str) -> None:
         """Names relative to the folder, from whole paths."""
-        folder = certain(use.flow.argument("directory"))
-        imported = [b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])]
-        if isinstance(folder, str) and imported == ["os"]:
-            self.edits.replace(use.outer, f"[os.path.relpath(f, {str(folder)!r}) for f in {files}]")
+        folder = self._folder(use)
+        imported = {b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])}
+        if folder and imported <= {"os"}:
+            self.edits.imports.update({"os"} - imported)
+            self.edits.replace(use.outer, f"[os.path.relpath(f, {folder}) for f in {files}]")
             return
         message = "`.filenames` are relative to the folder, and pipegen gives whole paths"
         self.findings.add("PG615", use.line, message, f"take `[os.path.relpath(f, FOLDER) for f in {files}]`, or the paths as they are")
+
+    def _folder(self, use: Use) -> str:
+        """The folder of an iterator as an expression that gives it at the place of a use; empty where there is none."""
+        argument = use.flow.args.get("directory")
+        known = certain(argument.value) if argument is not None else None
+        if argument is None or isinstance(known, str):
+            return repr(str(known)) if known is not None else ""
+        place = use.outer if isinstance(use.outer, ast.expr) else use.node
+        here = of_function(use.frame) is of_function(use.flow.frame) and use.frame is of_function(use.frame)
+        return self.edits.source(argument.node) if here and stands(self.found.evaluator, argument.node, use.flow.frame, place) else ""
 
 
 def is_dropped(found: Collected, use: Use) -> bool:

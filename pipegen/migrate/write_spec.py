@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.amounts import Step
+from pipegen.migrate.class_modes import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
 from pipegen.migrate.knobs import Knob, Knobs
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
-from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, names_folders, targets, weighted
+from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import Steps
 from pipegen.migrate.values import Generator, Unknown, origins_of, plain
 
