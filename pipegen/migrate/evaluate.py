@@ -14,7 +14,7 @@ from pipegen.migrate.filling import filled
 from pipegen.migrate.labels import of_rows
 from pipegen.migrate.mutation import changers_of
 from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, flattened, scope_of, start
+from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, end, flattened, scope_of, start
 from pipegen.migrate.values import (
     Const,
     Dotted,
@@ -269,7 +269,8 @@ class Evaluator:
         once = inside and frame.scope.is_once(at)  # then nothing after a place has happened before it
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
         changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
-        made = filled(self, chosen, changes, frame)
+        going_on = inside and any(b.loop is not None and start(b.loop) <= at <= end(b.loop) for b in changes)
+        made = None if going_on else filled(self, chosen, changes, frame)
         return made if made is not None else changed(name, chosen, changes)
 
     def _run(self, bindings: list[Binding], frame: Frame) -> list[Binding]:

@@ -46,7 +46,8 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
     if not own and isinstance(thing, Generator) and name in RANDOM:
         return "the spec augments the training split alone, so it does not have this one"
     if not own and (isinstance(thing, Generator) or name in _ONCE):
-        return f"the spec has this once for every split, as line {group.first.line} has it"
+        model = group.first.generator if isinstance(thing, Generator) and isinstance(group.first.generator, Generator) else group.first
+        return f"the spec has this once for every split, as line {model.line} has it"
     return "the spec has this value: put another there where the code is run with another"
 
 

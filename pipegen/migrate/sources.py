@@ -335,8 +335,10 @@ class Sources:
     def _arrays(self, flow: Flow) -> str:
         given = self.given_labels()
         label = ", label: {kind: label}" if given == "label" else ", target: {kind: tensor}" if given else ""
-        if given == "target" and form_of(flow.argument("y")) is None and "y" in flow.args:
+        if given == "target" and "y" in flow.args:
             message = "whether the labels are class indices or one-hot rows is not known: the model is given them as they are"
+            if form_of(flow.argument("y")) is not None:
+                message = "the labels of the splits are not all of one known form: the model is given them as they are"
             help_ = "for class names and weights of classes, make the feature `label: {kind: label}`, and give it class indices"
             self.findings.add("PG611", flow.args["y"].node.lineno, message, help_)
         weight = ", weight: {kind: weight}" if weighted(flow) else ""

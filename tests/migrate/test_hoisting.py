@@ -1,0 +1,94 @@
+"""A function that makes an iterator and returns it goes with its calls: each call becomes a split, where nothing else is missed."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from pipegen.migrate.migration import Migration, migrate_code
+from pipegen.migrate.reading import parse_code
+
+HEAD = "import os, sys\nfrom tensorflow.keras.preprocessing.image import ImageDataGenerator\n"
+FIT = "model.fit(train, validation_data=val)\n"
+CALLS = f"train = make('a')\nval = make('b')\n{FIT}"
+MAKE = "def make(path):\n    g = ImageDataGenerator(rescale=1 / 255)\n    return g.flow_from_directory(path)\n"
+
+
+def migrated(code: str) -> Migration:
+    return migrate_code(parse_code("train.py", (HEAD + code).encode()))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        MAKE + CALLS,
+        MAKE.replace("    return", "    print(path)\n    assert path\n    return") + CALLS,
+        "def left(p):\n    return ImageDataGenerator().flow_from_directory(p)\n"
+        "def right(p):\n    return ImageDataGenerator().flow_from_directory(p)\n"
+        f"train = left('a')\nval = right('b')\n{FIT}",
+        f"{MAKE}def more(path):\n    return make(path)\ntrain = more('a')\nval = more('b')\n{FIT}",
+        f"class D:\n    def make(self, p):\n        return ImageDataGenerator().flow_from_directory(p)\nd = D()\n"
+        f"train = d.make('a')\nval = d.make('b')\n{FIT}",
+        f"class D:\n    def __init__(self, root):\n        self.root = root\n        self.g = ImageDataGenerator()\n"
+        "    def make(self, p):\n        return self.g.flow_from_directory(self.root + p)\nd = D('x')\n"
+        f"train = d.make('a')\nval = d.make('b')\n{FIT}",
+        f"{MAKE}def main():\n    " + CALLS.replace("\n", "\n    ").rstrip() + "\nmain()\n",
+        f"g = ImageDataGenerator()\ndef make(path, own=None):\n    own = own or ImageDataGenerator(rescale=0.5)\n"
+        f"    return own.flow_from_directory(path)\ntrain = make('a', g)\nval = make('b')\n{FIT}",
+    ],
+)
+def test_calls_become_splits_and_what_only_made_them_goes(code: str) -> None:
+    result = migrated(code)
+    ast.parse(result.changed)
+    for gone in ("ImageDataGenerator", "def make", "def left", "def more", "flow_from"):
+        assert gone not in result.changed
+    lines = [line.strip() for line in result.changed.splitlines()]
+    at = lines.index('pipe = pipegen.build("train.pipegen.yaml")')
+    assert lines[at + 1 : at + 4] == ["train = pipe.train", "val = pipe.validation", FIT.strip()]
+    assert not result.findings.of("by hand")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        MAKE.replace("    return", "    os.makedirs(path)\n    return") + CALLS,
+        MAKE.replace("    return", "    sizes[path] = 3\n    return") + CALLS,
+        MAKE.replace("    return", "    it = g.flow_from_directory(path)\n    print(it.n)\n    return it\n    return") + CALLS,
+        "class D:\n    def make(self, p):\n        self.last = p\n        return ImageDataGenerator().flow_from_directory(p)\nd = D()\n"
+        f"train = d.make('a')\nval = d.make('b')\n{FIT}",
+        "def make(path):\n    return ImageDataGenerator().flow_from_directory(path + sys.argv[1])\n" + CALLS,
+        "def make(x):\n    return ImageDataGenerator().flow(x[:9], y)\n" + CALLS,
+        f"{MAKE}def both(p):\n    train = make(p)\n    model.fit(train)\nboth('a')\nboth('b')\n",
+    ],
+)
+def test_a_function_that_does_more_stays_and_its_code_is_left_alone(code: str) -> None:
+    result = migrated(code)
+    assert result.changed == result.code.text
+    assert any("this code is not edited: one line makes several of the iterators" in f.message for f in result.findings.of("by hand"))
+
+
+def test_a_function_that_something_else_names_stays() -> None:
+    result = migrated(f"{MAKE}{CALLS}tools = [make]\n")
+    assert "def make(path):" in result.changed
+    assert "train = pipe.train" in result.changed
+    assert "import ImageDataGenerator" in result.changed
+
+
+def test_an_argument_that_is_a_parameter_is_named_as_the_call_names_it() -> None:
+    code = (
+        "def make(path, n, x=3):\n    return ImageDataGenerator().flow_from_directory(path, (n, n), batch_size=x)\n"
+        f"train = make(sys.argv[1], 8, x=size)\nval = make(os.path.join(sys.argv[1], 'val'), 8, x=size)\n{FIT}"
+    )
+    result = migrated(code)
+    assert '"train": sys.argv[1], "validation": os.path.join(sys.argv[1], \'val\'), "batch": size}' in result.changed
+
+
+def test_arrays_that_are_parameters_are_named_as_the_call_names_them() -> None:
+    code = (
+        "from keras.utils import to_categorical\ny = to_categorical(labels)\n"
+        "def make(x, y):\n    return ImageDataGenerator().flow(x, y)\n"
+        f"train = make(a, y[:9])\nval = make(b, y[9:])\n{FIT}"
+    )
+    data = '{"train": {"image": a, "label": y[:9].argmax(axis=1)}, "validation": {"image": b, "label": y[9:].argmax(axis=1)}}'
+    assert f"data={data}" in migrated(code).changed.replace("(y[:9])", "y[:9]").replace("(y[9:])", "y[9:]")
