@@ -35,6 +35,7 @@ class BuildCall:
         findings: Takes what is not handed over.
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
+        moved: What stands for arguments of the constructor where its function is called, by the ids of their nodes.
         problem: Why there is no call, where there is none.
         arrays_missing: Whether that is since arrays are others there.
     """
@@ -45,6 +46,7 @@ class BuildCall:
     findings: Findings
     home: ast.stmt
     left_out: list[Flow]
+    moved: dict[int, ast.expr] = field(default_factory=dict)
     problem: str = field(init=False, default="")
     arrays_missing: bool = field(init=False, default=False)
 
@@ -132,16 +134,18 @@ class BuildCall:
 
     def _lost(self, param: str, argument: Argument) -> None:
         message = f"`{argument.name}` is not handed over: its expression gives something else, or nothing, in line {self.home.lineno}"
-        self.findings.add("PG615", argument.node.lineno, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
+        self.findings.add("PG615", argument.line, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
 
     def _knobs(self) -> Iterator[tuple[str, str]]:
         """Arguments of the constructor."""
         generator = self.written.group.first.generator
         for knob in self.written.knobs if isinstance(generator, Generator) else ():
             argument = generator.args[knob.argument]
-            inside = self.evaluator.value(argument.node, generator.frame) is not argument.value  # of a dict that is unpacked
-            node, text = expression(knob, argument.node, self._source_in(argument.node, generator.frame), inside=inside)
-            if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, generator.frame):
+            inside = argument.unpacked
+            moved = self.moved.get(id(argument.node))
+            whole, frame = (argument.node, generator.frame) if moved is None else (moved, self.written.group.first.frame)
+            node, text = expression(knob, whole, self._source_in(whole, frame), inside=inside)
+            if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, frame):
                 yield knob.param, text
 
     def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
@@ -168,13 +172,13 @@ class BuildCall:
             if not names or any(param not in given for param in names):
                 continue
             for finding in self.findings.of("unresolved") if origins_of(argument.value) else ():
-                if finding.code == "PG613" and finding.line == argument.node.lineno and finding.message.startswith(f"`{argument.name}` is"):
+                if finding.code == "PG613" and finding.line == argument.line and finding.message.startswith(f"`{argument.name}` is"):
                     alone = finding.help.startswith("the spec has it as the default of")
                     self.findings.exchange(
                         finding, "the call of `build` gives it; the spec alone has this default" if alone else finding.help
                     )
             if isinstance(known, Unknown):
-                lines = (argument.node.lineno, flow.line, known.line)
+                lines = (argument.line, flow.line, known.line)
                 for finding in self.findings.of("unresolved"):
                     about = finding.message.startswith(f"`{argument.name}` is not known") or f"`--set {names[0]}=" in finding.help
                     if finding.line in lines and about and finding.help.startswith("the spec has"):
@@ -220,7 +224,7 @@ class BuildCall:
     def _text(self, flow: Flow, argument: str) -> str:
         """An argument as an expression that gives the same before the call; empty where there is none."""
         given = flow.args[argument]
-        inside = self.evaluator.value(given.node, flow.frame) is not given.value  # of a dict that is unpacked
+        inside = given.unpacked
         if not self._stands(given.node, flow) or (inside and not isinstance(given.node, (ast.Name, ast.Attribute))):
             return ""
         return self._source(given.node, flow) + (f'["{argument}"]' if inside else "")

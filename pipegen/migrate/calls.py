@@ -107,7 +107,7 @@ def arguments(
             continue
         for name, inner in pairs:
             if name in names:
-                found[name] = Argument(name, inner, keyword.value)
+                found[name] = Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
             else:
                 wrong.append((name, keyword.value.lineno))
     return found, tuple(wrong)

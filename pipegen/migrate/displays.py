@@ -28,13 +28,15 @@ class Display:
         flows: The iterators, in order.
         keys: Their keys, of a dict; of a loop, what its variable is in the rounds.
         name: The variable of a loop.
+        is_tuple: Whether it is a call that gives a tuple.
     """
 
-    node: Comprehension | ast.For
+    node: Comprehension | ast.For | ast.Call
     element: ast.expr
     flows: tuple[Flow, ...]
     keys: tuple[str | int, ...] | None
     name: str = ""
+    is_tuple: bool = False
 
 
 def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:

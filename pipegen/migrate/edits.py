@@ -24,6 +24,8 @@ class Edits:
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
     _branches: dict[int, ast.If] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
+    texts: dict[int, str] = field(default_factory=dict)
+    """The texts of expressions that do not stand in the source, by their ids."""
     imports: set[str] = field(default_factory=set)
     """Modules of the standard library that the edits need."""
 
@@ -55,11 +57,15 @@ class Edits:
 
     def source(self, node: ast.AST) -> str:
         """The text of a node."""
+        if id(node) in self.texts:
+            return self.texts[id(node)]
         first, last = self.span(node)
         return self.text[first:last]
 
     def source_with(self, node: ast.expr, texts: dict[int, str]) -> str:
         """The text of a node with other texts for some of the nodes in it, by their ids."""
+        if id(node) in self.texts:
+            return self.texts[id(node)]
         first, _ = self.span(node)
         text = self.source(node)
         for inner in sorted((n for n in ast.walk(node) if id(n) in texts), key=lambda n: self.span(n)[0], reverse=True):

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.displays import Display
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.mutation import Function
-from pipegen.migrate.values import Argument, Flow, Local, Seq, Setting, Table, Unknown, Value, origins_of, plain
+from pipegen.migrate.substitution import as_called
+from pipegen.migrate.values import Argument, Flow, Generator, Seq, Setting, Table, Unknown, Value, origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.collected import Collected
@@ -23,6 +25,7 @@ _HARMLESS = ("print", "info", "debug", "fit")
 """Calls that a function may make as statements of their own, and that are not missed."""
 CALLER = "the caller of `"
 """How the origin of a value begins that a function of the file is given."""
+_NUMBERS = ("directory", "target_size", "batch_size", "seed")
 
 
 @dataclass
@@ -33,11 +36,15 @@ class Hoisted:
         group: The group, with other iterators.
         moved: Each iterator that was exchanged, with what stands for it now.
         makers: The functions that make them.
+        displays: Calls that give several iterators of the group, and nothing else.
+        nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
     """
 
     group: Group
-    moved: list[tuple[Flow, Flow]]
-    makers: list[Function]
+    moved: list[tuple[Flow, Flow]] = field(default_factory=list)
+    makers: list[Function] = field(default_factory=list)
+    displays: list[Display] = field(default_factory=list)
+    nodes: dict[int, ast.expr] = field(default_factory=dict)
 
     def apply(self, found: Collected, *, back: bool = False) -> None:
         """Exchange the iterators in what was found, or undo that."""
@@ -48,14 +55,28 @@ class Hoisted:
             if id(old) in found.names:
                 found.names[id(new)] = found.names[id(old)]
 
+    def texts(self) -> dict[int, str]:
+        """The texts of the expressions that do not stand in the source, and of their parts, by their ids."""
+        arguments = [a.node for _, new in self.moved for a in new.args.values()]
+        made = [n for root in (*arguments, *self.nodes.values()) for n in ast.walk(root) if isinstance(n, ast.expr)]
+        own = {id(n) for _, new in self.moved for n in ast.walk(new.node)}
+        originals = {id(n) for old, _ in self.moved for a in old.args.values() for n in ast.walk(a.node)}
+        return {id(n): ast.unparse(n) for n in made if id(n) not in own and id(n) not in originals}
 
-def hoisted(found: Collected, group: Group) -> Hoisted | None:
-    """The group with its calls for iterators; `None` where that is not needed, or would not be sure to mean the same."""
+
+def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
+    """The group with its calls for iterators; `None` where that is not needed, or would not be sure to mean the same.
+
+    Args:
+        found: What the file has to do with `ImageDataGenerator`.
+        group: The group.
+        needed: Whether its iterators cannot stay where they are made, whatever the calls are.
+    """
     flows = list(group.parts.values())
     shared = any(id(f.node) in found.shared for f in flows)
-    if group.masks or (not shared and len({id(of_function(f.frame)) for f in flows}) == 1):
+    if group.masks or not (shared or needed or len({id(of_function(f.frame)) for f in flows}) > 1):
         return None
-    places = [_places(found, flow) for flow in flows]
+    places = [_places(found, flow, flows, stay=not needed) for flow in flows]
     common = [key for key in places[0] if all(key in p for p in places[1:])]
     for key in common:
         made = _at(found, group, [p[key] for p in places])
@@ -64,20 +85,28 @@ def hoisted(found: Collected, group: Group) -> Hoisted | None:
     return None
 
 
-def _places(found: Collected, flow: Flow) -> dict[int, int]:
+def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> dict[int, int]:
     """The functions in which an iterator can be put, each with the place of the call in its list; -1 for where it is made."""
     sites = found.sites.get(id(flow), [])
     frames = [id(of_function(frame)) for _, frame in sites]
-    alone = [sum(any(node is n for n, _ in other) for other in found.sites.values()) == 1 for node, _ in sites]
+    alone = [_gives_only(found, site, flow, flows) for site in sites]
     places = {key: i for i, key in enumerate(frames) if frames.count(key) == 1 and alone[i]}
-    if id(flow.node) not in found.shared:
+    if id(flow.node) not in found.shared and stay:
         places.setdefault(id(of_function(flow.frame)), -1)
     return places
 
 
+def _gives_only(found: Collected, site: _Site, flow: Flow, flows: list[Flow]) -> bool:
+    """Whether a call gives an iterator, or several of the same group in a tuple, whenever it runs, and nothing else."""
+    value = found.evaluator.value(*site)
+    given = list(value.items) if isinstance(value, Seq) else [value]
+    others = [f for f in found.flows if any(site[0] is node for node, _ in found.sites.get(id(f), []))]
+    inside = all(any(g is f for f in flows) for g in given) and len({id(g) for g in given}) == len(given)
+    return inside and any(g is flow for g in given) and len(others) == len(given)
+
+
 def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
-    moved: list[tuple[Flow, Flow]] = []
-    makers: list[Function] = []
+    made = Hoisted(group)
     parts: dict[str, Flow] = {}
     for (split, flow), i in zip(group.parts.items(), chosen, strict=True):
         if i < 0:
@@ -88,14 +117,31 @@ def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
         functions = [frame.scope.node for frame in inner]
         if any(of_function(u.frame) in inner for u in found.uses_of(flow)) or not all(_only_makes(f) for f in functions):
             return None
-        new = _moved(found, flow, sites[i], direct=i == len(sites) - 1)
+        new = _moved(found, flow, sites[i:])
         if new is None:
             return None
         parts[split] = new
-        moved.append((flow, new))
-        makers += [cast("Function", f) for f in functions if f not in makers]
-    nodes = [id(flow.node) for flow in parts.values()]
-    return Hoisted(replace(group, parts=parts), moved, makers) if len(set(nodes)) == len(nodes) else None
+        made.moved.append((flow, new))
+        made.makers += [cast("Function", f) for f in functions if f not in made.makers]
+        if flow is group.first:
+            made.nodes = _of_generator(found, flow, inner, sites[i:])
+    made.group = replace(group, parts=parts)
+    for node in {id(flow.node): flow.node for _, flow in made.moved}.values():
+        value = found.evaluator.value(node, next(f.frame for _, f in made.moved if f.node is node))
+        if isinstance(value, Seq):
+            flows = tuple(next(new for old, new in made.moved if old is item) for item in value.items)
+            made.displays.append(Display(node, node, flows, None, is_tuple=True))
+    found.kept += [made]
+    return made
+
+
+def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[_Site]) -> dict[int, ast.expr]:
+    """The arguments of the constructor as the call would write them, where it is made in the same function as the iterator."""
+    generator = flow.generator
+    if not isinstance(generator, Generator) or of_function(generator.frame) is not inner[-1]:
+        return {}
+    made = {id(a.node): as_called(found.evaluator, a.node, generator.frame, sites) for a in generator.args.values()}
+    return {key: node for key, node in made.items() if node is not None}
 
 
 def _only_makes(node: ast.AST) -> bool:
@@ -118,43 +164,19 @@ def _is_missed_by_none(statement: ast.stmt) -> bool:
     return isinstance(statement, (ast.Return, ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))
 
 
-def _moved(found: Collected, flow: Flow, site: _Site, *, direct: bool) -> Flow | None:
+def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
     """An iterator as its call gives it; `None` where an argument is another at run time, and cannot be named there."""
-    node, frame = site
+    node, frame = sites[0]
     args: dict[str, Argument] = {}
     for name, argument in flow.args.items():
-        given = _given(found, argument, flow, site) if direct else None
+        given = as_called(found.evaluator, argument.node, flow.frame, sites) if not argument.unpacked else None
         value = _without_callers(argument.value)
-        array = name in ("x", "y", "sample_weight") and flow.method == "flow"
+        array = name in ("x", "y", "sample_weight", "dataframe") and (flow.method == "flow" or not isinstance(value, Table))
         varies = isinstance(plain(value), Unknown) and not isinstance(value, Table)
-        if given is None and (array or ((varies or origins_of(value)) and name in ("directory", "target_size", "batch_size", "seed"))):
+        if given is None and (array or ((varies or origins_of(value)) and name in _NUMBERS)):
             return None
-        args[name] = replace(argument, value=value, node=given if given is not None else argument.node)
+        args[name] = replace(argument, value=value, node=given if given is not None else argument.node, moved_from=argument.node.lineno)
     return replace(flow, args=args, node=node, frame=frame)
-
-
-def _given(found: Collected, argument: Argument, flow: Flow, site: _Site) -> ast.expr | None:
-    """What a call gives for the parameter that an argument of the iterator is."""
-    call, frame = site
-    function = found.evaluator.value(call.func, frame)
-    if (
-        not isinstance(argument.node, ast.Name)
-        or not isinstance(function, Local)
-        or function.node is not of_function(flow.frame).scope.node
-    ):
-        return None
-    if isinstance(function.node, ast.ClassDef) or argument.node.id in _stored(function.node):
-        return None
-    spec = function.node.args
-    names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(function.bound is not None) :]
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return None
-    given = {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg is not None}}
-    return given.get(argument.node.id)
-
-
-def _stored(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _without_callers(value: Value) -> Value:

@@ -12,7 +12,7 @@ from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Unknown, Zipped, certain, plain
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
@@ -175,8 +175,9 @@ class _Walker:
         if isinstance(node, ast.Attribute) and isinstance(self.values.value(node.value, frame), Unknown):
             self.found.unsure[id(node)] = node
         if isinstance(node, ast.Call):
-            if isinstance(value, Flow) and value.node is not node:
-                self.found.sites.setdefault(id(value), []).append((node, frame))
+            for flow in value.items if isinstance(value, Seq) else (value,):
+                if isinstance(flow, Flow) and flow.node is not node:
+                    self.found.sites.setdefault(id(flow), []).append((node, frame))
             self._call(node, frame)
         if isinstance(value, (Flow, Generator, Zipped)):
             self._object(value, node, frame, above)

@@ -74,10 +74,11 @@ class Rewriter:
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:
-        move = hoisted(self.found, written.group)
+        move = hoisted(self.found, written.group, needed=owner_of(written.group, self.found) is None)
         if move is not None:
             move.apply(self.found)
-            if self._edit(replace(written, group=move.group), quiet=True):
+            self.edits.texts.update(move.texts())
+            if self._edit(replace(written, group=move.group), move):
                 self._take_out(move)
                 return
             move.apply(self.found, back=True)
@@ -90,23 +91,24 @@ class Rewriter:
             self.edits.delete(function)
             self.gone += [function]
 
-    def _edit(self, written: Written, *, quiet: bool = False) -> bool:
-        """Edit the code of a group; whether it is edited, and if not, the reason is said unless `quiet`."""
+    def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
+        """Edit the code of a group; whether it is edited, and if not, the reason is said unless its iterators are moved."""
         group = written.group
         first = min(group.flows, key=lambda f: (f.node.lineno, f.node.col_offset))
         home = home_of(first)
         left_out = Sources(group, self.findings, {}).left_out()
-        displays = displays_of(self.found, group, left_out)
+        displays = [*displays_of(self.found, group, left_out), *(move.displays if move is not None else ())]
         problem = Refusals(group, self.found, frozenset(id(d.element) for d in displays)).reason()
         if problem or home is None:
-            return self._refuse(written, problem, quiet=quiet)
-        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out)
+            return self._refuse(written, problem, quiet=move is not None)
+        nodes = move.nodes if move is not None else {}
+        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out, nodes)
         call = build.text()
         later = late_home(group.flows) if call is None and build.arrays_missing else None
         if later is not None:
             home, call = later, replace(build, home=later).text()
         if call is None:
-            return self._refuse(written, build.problem, quiet=quiet)
+            return self._refuse(written, build.problem, quiet=move is not None)
         owner = owner_of(group, self.found)
         pipe = f"{owner}.{self._new_name()}" if owner else self._new_name()
         self.edits.before(home, f"{pipe} = {call}")
@@ -155,7 +157,7 @@ class Rewriter:
             keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
             text = "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
         else:
-            text = f"[{', '.join(texts)}]"
+            text = f"({', '.join(texts)})" if display.is_tuple else f"[{', '.join(texts)}]"
         if display.name:
             self.edits.replace(display.element, texts[0] if len(texts) == 1 else f"{text}[{display.name}]")
             return

@@ -201,12 +201,25 @@ class Frame:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call that was bound to a name of the signature."""
+    """An argument of a call that was bound to a name of the signature.
+
+    Attributes:
+        node: The expression; of one that is unpacked, the dict.
+        unpacked: Whether it comes from a dict that is unpacked.
+        moved_from: Its line, where the node is another expression that stands for it.
+    """
 
     name: str
     value: Value
     node: ast.expr
     positional: bool = False
+    unpacked: bool = False
+    moved_from: int = 0
+
+    @property
+    def line(self) -> int:
+        """Where it stands in the code as it is."""
+        return self.moved_from or self.node.lineno
 
 
 @dataclass(frozen=True, eq=False)

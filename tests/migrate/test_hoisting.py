@@ -57,8 +57,10 @@ def test_calls_become_splits_and_what_only_made_them_goes(code: str) -> None:
         MAKE.replace("    return", "    it = g.flow_from_directory(path)\n    print(it.n)\n    return it\n    return") + CALLS,
         "class D:\n    def make(self, p):\n        self.last = p\n        return ImageDataGenerator().flow_from_directory(p)\nd = D()\n"
         f"train = d.make('a')\nval = d.make('b')\n{FIT}",
-        "def make(path):\n    return ImageDataGenerator().flow_from_directory(path + sys.argv[1])\n" + CALLS,
-        "def make(x):\n    return ImageDataGenerator().flow(x[:9], y)\n" + CALLS,
+        "def make(path):\n    path = path + sys.argv[1]\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
+        "def make(x):\n    x = x / 255\n    return ImageDataGenerator().flow(x, y)\n" + CALLS,
+        "def make(path):\n    return ImageDataGenerator().flow_from_directory(path + more)\ndef main(more):\n    train = make('a')\n"
+        f"    val = make('b')\n    {FIT}main(3)\n",
         f"{MAKE}def both(p):\n    train = make(p)\n    model.fit(train)\nboth('a')\nboth('b')\n",
     ],
 )
@@ -82,6 +84,64 @@ def test_an_argument_that_is_a_parameter_is_named_as_the_call_names_it() -> None
     )
     result = migrated(code)
     assert '"train": sys.argv[1], "validation": os.path.join(sys.argv[1], \'val\'), "batch": size}' in result.changed
+
+
+@pytest.mark.parametrize(
+    ("code", "params"),
+    [
+        (
+            "def make(path):\n    return ImageDataGenerator().flow_from_directory(path + sys.argv[1])\n" + CALLS,
+            """{"train": 'a' + sys.argv[1], "validation": 'b' + sys.argv[1]}""",
+        ),
+        (
+            "def make(root, name='a', n=8):\n    folder = os.path.join(root, name)\n"
+            "    return ImageDataGenerator().flow_from_directory(folder, batch_size=int(n))\n"
+            f"train = make(sys.argv[1])\nval = make(root=sys.argv[1], name='b')\n{FIT}",
+            """{"train": os.path.join(sys.argv[1], 'a'), "validation": os.path.join(sys.argv[1], 'b')}""",
+        ),
+        (
+            "def make(path):\n    return ImageDataGenerator().flow_from_directory(path)\n"
+            "def more(p):\n    return make(os.path.join(p, path))\n"
+            f"path = sys.argv[2]\ntrain = more(sys.argv[1])\nval = more('b')\n{FIT}",
+            """{"train": os.path.join(sys.argv[1], path), "validation": os.path.join('b', path)}""",
+        ),
+        (
+            "class D:\n    def __init__(self, root):\n        self.root = root\n    def make(self, name):\n"
+            "        return ImageDataGenerator().flow_from_directory(os.path.join(self.root, name))\n"
+            f"d = D(sys.argv[1])\ntrain = d.make('a')\nval = d.make('b')\n{FIT}",
+            """{"train": os.path.join(d.root, 'a'), "validation": os.path.join(d.root, 'b')}""",
+        ),
+        (
+            "def make(path, turn):\n    return ImageDataGenerator(rotation_range=turn * 2).flow_from_directory(path)\n"
+            f"train = make('a', int(sys.argv[1]))\nval = make('b', 0)\n{FIT}",
+            """{"rotation_range": int(sys.argv[1]) * 2}""",
+        ),
+    ],
+)
+def test_expressions_of_the_function_are_written_as_the_call_would_write_them(code: str, params: str) -> None:
+    assert f"params={params})" in migrated(code).changed
+
+
+TWO = """def both(root):
+    g = ImageDataGenerator()
+    a = g.flow_from_directory(root + '/a')
+    b = g.flow_from_directory(root + '/b')
+"""
+
+
+def test_a_function_that_gives_two_iterators_goes_where_their_members_are_asked_for() -> None:
+    code = f"{TWO}    return a, b\ndef main():\n    train, val = both(sys.argv[1])\n    print(train.num_classes)\n    {FIT}main()\n"
+    changed = migrated(code).changed
+    params = """{"train": sys.argv[1] + '/a', "validation": sys.argv[1] + '/b'}"""
+    assert f'    pipe = pipegen.build("train.pipegen.yaml", params={params})\n    train, val = (pipe.train, pipe.validation)\n' in changed
+    assert "print(len(pipe.class_names))" in changed
+    assert "def both" not in changed
+
+
+def test_a_function_that_gives_more_than_iterators_stays() -> None:
+    code = f"{TWO}    return a, b, 3\ndef main():\n    train, val, n = both(sys.argv[1])\n    print(train.num_classes)\n    {FIT}main()\n"
+    result = migrated(code)
+    assert result.changed == result.code.text
 
 
 def test_arrays_that_are_parameters_are_named_as_the_call_names_them() -> None:
