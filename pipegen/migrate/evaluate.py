@@ -9,7 +9,7 @@ from typing import cast
 from pipegen.migrate.arithmetic import combine, compare, either, negate
 from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside
 from pipegen.migrate.bindings import changed, imported, is_keras
-from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last
+from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last, shown_name
 from pipegen.migrate.filling import filled
 from pipegen.migrate.labels import of_rows
 from pipegen.migrate.mutation import changers_of
@@ -33,6 +33,7 @@ from pipegen.migrate.values import (
     origins_of,
     plain,
     same,
+    setting,
 )
 
 _DEPTH = 8
@@ -42,7 +43,10 @@ _MOST_FRAMES = 2000
 class Evaluator:
     """Finds the values of expressions of one parsed file."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, whole: frozenset[int] = frozenset()) -> None:
+        self.whole = whole
+        """Functions and loops that are not followed in each call and each round, by the ids of their nodes."""
+        self._given: dict[int, dict[str, Value]] = {}
         self._scopes: dict[int, Scope] = {}
         self._changers = changers_of(tree)
         self._attributes = attributes_from_outside(tree)
@@ -82,7 +86,7 @@ class Evaluator:
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
             if call is None and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                args = {**defaults(self, node, parent), **args}
+                args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
 
@@ -310,6 +314,12 @@ class Evaluator:
                     return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
                 value = value.items[index]
             return value
+        if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
+            from pipegen.migrate.unrolling import first_round
+
+            told = first_round(self, binding.node, frame)
+            if binding.name in told:
+                return told[binding.name]
         return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
@@ -322,6 +332,11 @@ class Evaluator:
         args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
             return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
+        if id(node) in self.whole and not isinstance(node, ast.Lambda):
+            known = {n: v for n, v in args.items() if isinstance(plain(v), (int, float, str, list, tuple))}
+            told = {n: setting(v, f"the caller of `{shown_name(node, function.frame)}`") for n, v in known.items()}
+            self._given.setdefault(id(node), told)
+            return None, Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
         if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
             args[node.args.args[0].arg] = function.bound
         inner = self.frame(node, function.frame, args, call=call, caller=frame)

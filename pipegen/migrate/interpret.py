@@ -20,9 +20,9 @@ _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
 _MOST_FRAMES = 500
 
 
-def collect(tree: ast.Module) -> Collected:
-    """Walk over a parsed file."""
-    evaluator = Evaluator(tree)
+def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
+    """Walk over a parsed file; functions and loops with these ids are walked through once, whatever they are called with."""
+    evaluator = Evaluator(tree, whole)
     mentions = _mentions(tree)
     walker = _Walker(Collected(evaluator), _concerned(mentions))
     walker.body(tree.body, evaluator.module)

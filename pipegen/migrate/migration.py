@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.compilation import inspect
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import group_flows
-from pipegen.migrate.interpret import collect
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
+from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
@@ -114,8 +113,7 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
     if code.tree is None or not (always or "ImageDataGenerator" in code.text or "flow_from_d" in code.text):
         return result
     try:
-        found = collect(code.tree)
-        groups = group_flows(found)
+        found, groups = collect_once(code.tree)
         find_mistakes(found, groups, result.findings)
         result.concerned = bool(found.generators or found.flows)
         _without_flow(found, result.findings)

@@ -215,7 +215,7 @@ class _Reader:
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             self.scope.loops.append((start(node), end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            self._other(node.target, start(node.body[0]))
+            self._other(node.target, start(node.body[0]), loop=node)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 if item.optional_vars is not None:
@@ -291,13 +291,13 @@ class _Reader:
         elif isinstance(target, ast.Starred):
             self._other(target.value, after)
 
-    def _other(self, target: ast.expr, after: Position, *, straight: bool = False) -> None:
+    def _other(self, target: ast.expr, after: Position, *, straight: bool = False, loop: ast.AST | None = None) -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
             if root_name(target) not in ("", "self"):
                 self._bind(root_name(target), after, "changed", straight)
             return
         for name in _names(target):
-            self._bind(name, after, "other", straight)
+            self._bind(name, after, "other", straight, node=loop)
 
     def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
         for alias in node.names:

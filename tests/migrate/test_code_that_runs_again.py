@@ -209,3 +209,53 @@ def test_steps_that_a_variable_holds_round_down_too() -> None:
     code = "val = g.flow_from_directory('val')\nsteps = val.n // val.batch_size\n"
     code += "model.fit(g.flow_from_directory('t'), validation_data=val, validation_steps=steps)\n"
     assert any(f.code == "PG649" for f in migrated(code).findings.items)
+
+
+EXTRACT = """def extract(folder, side=64):
+    batches = g.flow_from_directory(folder, (side, side), shuffle=SHUFFLE)
+    for x, y in batches:
+        use(x, y)
+        if done():
+            break
+extract('a')
+extract('b', 32)
+"""
+
+
+def test_a_function_that_uses_what_it_makes_builds_in_each_call() -> None:
+    result = migrated(EXTRACT.replace("SHUFFLE", "True"))
+    (text,) = result.specs.values()
+    assert "data: {type: path, default: a}" in text
+    assert "size: {type: int, default: 64, min: 1}" in text
+    assert (
+        '    pipe = pipegen.build("train.pipegen.yaml", params={"data": folder, "size": side})\n    batches = pipe.train\n'
+        in result.changed
+    )
+    assert {f.help for f in result.findings.items if f.code == "PG613"} == {"the call of `build` gives it; the spec alone has this default"}
+
+
+def test_calls_that_differ_in_what_no_param_says_are_left_alone() -> None:
+    code = EXTRACT.replace("SHUFFLE", "side == 64")
+    result = migrated(code)
+    assert result.changed == result.code.text
+    assert any("one line makes several of the iterators" in f.message for f in result.findings.of("by hand"))
+
+
+@pytest.mark.parametrize(
+    ("loop", "params"),
+    [
+        ("for d in ('a', 'b'):\n    model.fit(g.flow_from_directory(d))\n", '{"data": d}'),
+        ("for d, n in (('a', 8), ('b', 9)):\n    model.fit(g.flow_from_directory(d, (n, n)))\n", '{"data": d, "size": n}'),
+        (
+            "def make(d):\n    return g.flow_from_directory(d), g.flow_from_directory(d + '/v')\n"
+            "for d in ('a', 'b'):\n    train, val = make(d)\n    model.fit(train, validation_data=val)\n",
+            """{"train": d, "validation": d + '/v'}""",
+        ),
+    ],
+)
+def test_a_loop_over_names_that_trains_in_each_round_builds_in_each_round(loop: str, params: str) -> None:
+    result = migrated(loop)
+    (text,) = result.specs.values()
+    assert "default: a}" in text
+    assert f"params={params})" in result.changed
+    assert not [f for f in result.findings.of("by hand") if "not edited" in f.message]
