@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import replace
 from typing import cast
 
@@ -60,6 +61,9 @@ class Evaluator:
         """The objects of each plain class that were seen to be made, by the id of the class's definition."""
         self.called: dict[int, Frame] = {}
         """The frame of the first call of each function that was seen, by the id of the function's node."""
+        names = (getattr(n.func, "attr", getattr(n.func, "id", "")) for n in ast.walk(tree) if isinstance(n, ast.Call))
+        self.calls = Counter(names)
+        """How many calls there are of the functions and methods of each name."""
 
     def _scope(self, node: Node) -> Scope:
         if id(node) not in self._scopes:

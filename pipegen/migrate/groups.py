@@ -24,12 +24,14 @@ class Group:
         fits: The calls of `fit` that take them, by the id of the node.
         masks: The iterators of the masks that belong to the parts, by split, where they have masks.
         zips: What joins each part's two iterators, by split.
+        drawn: Whether code takes batches from the training iterator itself, and no `fit` gets it.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)
     fits: set[int] = field(default_factory=set)
     masks: dict[str, Flow] = field(default_factory=dict)
     zips: dict[str, Zipped] = field(default_factory=dict)
+    drawn: bool = False
 
     @property
     def first(self) -> Flow:
@@ -73,10 +75,16 @@ def group_flows(found: Collected) -> list[Group]:
         else:
             home.parts[role] = flow
     for group in groups:
+        group.drawn = not group.fits and "train" in group.parts and _is_drawn_from(found, group.parts["train"])
         order = ("train", "validation", "test", "predict")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
         group.masks = {split: group.masks[split] for split in order if split in group.masks}
     return sorted(groups, key=lambda g: g.first.line)
+
+
+def _is_drawn_from(found: Collected, flow: Flow) -> bool:
+    """Whether code takes batches from an iterator."""
+    return any(u.kind in ("loop", "next", "item") or u.name in ("next", "__next__") for u in found.uses_of(flow))
 
 
 def _add_pair(groups: list[Group], pair: Pair, role: str) -> None:

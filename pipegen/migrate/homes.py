@@ -158,6 +158,9 @@ def _can_wait(flow: Flow, home: ast.stmt, last: ast.stmt) -> bool:
     function = of_function(flow.frame).scope.node
     name = waiting_name(flow)
     between = [n for n in ast.walk(function) if isinstance(n, ast.Name) and (home.end_lineno or 0) < n.lineno < last.lineno]
+    inner = [n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and n is not function]
+    if any(isinstance(n, ast.Name) and n.id == name for f in inner for n in ast.walk(f)):
+        return False  # a call in between may read it
     bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name or "", []))
     return (
         not bound and not any(n.id == name for n in between) and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(last))

@@ -168,7 +168,8 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         return evaluator.value(found[0].value, frame)
     receiver = _receiver(evaluator, node, frame, inner)
     if receiver is None or receiver.made is None or receiver.made.scope.node is not home:
-        return evaluator.value(found[0].value, evaluator.called.get(id(home)) or evaluator.frame(home, inner, {}))
+        called = evaluator.called.get(id(home)) if evaluator.calls[home.name] == 1 else None
+        return evaluator.value(found[0].value, called or evaluator.frame(home, inner, {}))
     value = evaluator.value(found[0].value, receiver.made)
     told = {n.id for n in ast.walk(found[0].value) if isinstance(n, ast.Name)} & {a.arg for a in parameters(home.args)}
     known = isinstance(plain(value), (int, float, str, list, tuple))

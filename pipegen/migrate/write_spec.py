@@ -85,7 +85,7 @@ class Writer:
             *source,
             *(["transforms:", *(f"  - {s.text}" + (f"  # {s.comment}" if s.comment else "") for s in steps)] if steps else []),
             *order,
-            f"batch: {{size: {batch}}}",
+            f"batch: {{size: {batch}{', remainder: keep' if self.group.drawn else ''}}}",
             *self._output(),
         ]
         if not self.params:
@@ -239,7 +239,7 @@ class Writer:
             if other is not flow and size != value:
                 message = f"the {split} data came in batches of {size}; the spec has one size, {value}"
                 self.findings.add("PG622", other.line, message, "results of evaluation and prediction do not depend on it")
-        if "train" in self.group.parts:
+        if "train" in self.group.parts and not self.group.drawn:
             message = "the last batch of an epoch, where it is not full, is left out of training"
             self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation is always complete")
         self.params["batch"] = f"{{type: int, default: {value}, min: 1}}"

@@ -259,3 +259,19 @@ def test_a_loop_over_names_that_trains_in_each_round_builds_in_each_round(loop: 
     assert "default: a}" in text
     assert f"params={params})" in result.changed
     assert not [f for f in result.findings.of("by hand") if "not edited" in f.message]
+
+
+@pytest.mark.parametrize(
+    ("code", "keeps"),
+    [
+        ("x = next(g.flow_from_directory('d'))\n", True),
+        ("for x in g.flow_from_directory('d'):\n    use(x)\n    break\n", True),
+        ("it = g.flow_from_directory('d')\nprint(next(it))\nmodel.fit(it)\n", False),
+        ("model.fit(g.flow_from_directory('d'))\n", False),
+    ],
+)
+def test_batches_that_code_takes_itself_are_all_there(code: str, keeps: bool) -> None:
+    result = migrated(code)
+    (text,) = result.specs.values()
+    assert ("remainder: keep" in text) == keeps
+    assert any("the last batch of an epoch" in f.message for f in result.findings.items) != keeps

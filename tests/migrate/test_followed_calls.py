@@ -147,3 +147,13 @@ def test_a_default_of_a_function_that_nothing_calls_is_one_that_its_caller_may_r
     (text,) = result.specs.values()
     assert "data: {type: path, default: a}" in text
     assert "size: {type: int, default: 48, min: 1}" in text
+
+
+def test_an_attribute_that_several_calls_assign_is_not_taken_for_that_of_the_first() -> None:
+    code = (
+        "class T:\n    def setup(self, size):\n        self.size = size\n    def load(self):\n"
+        "        model.fit(ImageDataGenerator().flow_from_directory('d', (self.size, self.size)))\n"
+        "t = T()\nt.setup(32)\nt.load()\n"
+    )
+    assert "default: 32" in next(iter(migrated(code).specs.values()))
+    assert "default: 32" not in next(iter(migrated(code + "t.setup(64)\nt.load()\n").specs.values()))

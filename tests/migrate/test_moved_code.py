@@ -33,6 +33,7 @@ def migrated(code: str) -> Migration:
         f"train = g.flow(a, b)\nc /= 255\nprint(train.n)\nval = g.flow(c, d)\n{FIT}",
         f"train = other = g.flow(a, b)\nc /= 255\nval = g.flow(c, d)\n{FIT}",
         f"train = g.flow(load(a), b)\nc /= 255\nval = g.flow(c, d)\n{FIT}",
+        f"def show():\n    print(train.n)\ntrain = g.flow(a, b)\nshow()\nc /= 255\nval = g.flow(c, d)\n{FIT}",
         f"train = g.flow(a, b)\nfor i in x:\n    c = more(c)\n    val = g.flow(c, d)\n    {FIT}",
         "class T:\n    def f(self, model):\n        self.x = a\n        train = g.flow(self.x, b)\n        self.x = c\n"
         f"        val = g.flow(self.x, d)\n        {FIT}",
