@@ -155,5 +155,5 @@ def test_an_attribute_that_several_calls_assign_is_not_taken_for_that_of_the_fir
         "        model.fit(ImageDataGenerator().flow_from_directory('d', (self.size, self.size)))\n"
         "t = T()\nt.setup(32)\nt.load()\n"
     )
-    assert "default: 32" in next(iter(migrated(code).specs.values()))
-    assert "default: 32" not in next(iter(migrated(code + "t.setup(64)\nt.load()\n").specs.values()))
+    assert "size: {type: int, default: 32" in next(iter(migrated(code).specs.values()))
+    assert "size: {type: int, default: 32" not in next(iter(migrated(code + "t.setup(64)\nt.load()\n").specs.values()))
