@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pipegen.migrate.values import Flow, Frame
 
 
+BY_NUMBER = "by number"
+"""What is said of batches that are not taken in order."""
+
+
 @dataclass
 class Refusals:
     """Looks at one group.
@@ -114,6 +118,9 @@ class Refusals:
         if Sources(self.group, Findings(), {}).stray() is not None:
             return "an iterator takes a share of its data, and the spec all of it"
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
+        numbered = next((u for u, _ in uses if _is_by_number(u)), None)
+        if numbered is not None:
+            return f"batches are taken {BY_NUMBER} in line {numbered.line}, and a dataset has them in order alone"
         if owner_of(self.group, self.found) is None:
             return "its members are used in another function"
         several = next((u for u, _ in uses if not self._serves_alike(u)), None)
@@ -133,6 +140,13 @@ class Refusals:
     def _draws(self, flow: Flow) -> bool:
         """Whether single batches are drawn from an iterator."""
         return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
+
+
+def _is_by_number(use: Use) -> bool:
+    """Whether code asks an iterator for any batch, or for the rows of the last one."""
+    if use.kind == "item" and isinstance(use.outer, ast.Subscript):
+        return not isinstance(use.outer.slice, ast.Constant)
+    return use.kind in ("member", "method") and use.name in ("index_array", "_get_batches_of_transformed_samples")
 
 
 def _is_within(node: ast.AST, block: list[ast.stmt]) -> bool:

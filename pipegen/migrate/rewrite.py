@@ -18,7 +18,7 @@ from pipegen.migrate.homes import home_of, late_home, waiting_name
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
-from pipegen.migrate.refusals import Refusals, owner_of
+from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
 from pipegen.migrate.removal import Removal
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.uses import UseEdits, access, goes_on
@@ -146,6 +146,8 @@ class Rewriter:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
             help_ = _FEATURES
+        elif BY_NUMBER in problem:
+            help_ = "`from pipegen.compat import ImageDataGenerator` has batches by number, too, and the rest stays as it is"
         line = min(f.line for f in group.flows)
         self.findings.add("PG615", line, f"this code is not edited: {problem}", help_)
         return False
