@@ -13,10 +13,11 @@ from pipegen.migrate.displays import Display
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.mutation import Function
 from pipegen.migrate.substitution import as_called
-from pipegen.migrate.values import Argument, Flow, Generator, Seq, Setting, Table, Unknown, Value, origins_of, plain
+from pipegen.migrate.unrolling import passing_loop
+from pipegen.migrate.values import Argument, Flow, Generator, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
+    from pipegen.migrate.collected import Collected, PairUse, Use
     from pipegen.migrate.groups import Group
     from pipegen.migrate.values import Frame
 
@@ -38,6 +39,7 @@ class Hoisted:
         makers: The functions that make them.
         displays: Calls that give several iterators of the group, and nothing else.
         nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
+        pairs: What joins two iterators, with the call that stands for it now.
     """
 
     group: Group
@@ -45,9 +47,24 @@ class Hoisted:
     makers: list[Function] = field(default_factory=list)
     displays: list[Display] = field(default_factory=list)
     nodes: dict[int, ast.expr] = field(default_factory=dict)
+    pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)
+    _gone: list[Use] = field(default_factory=list)
+    _gone_pairs: list[PairUse] = field(default_factory=list)
 
     def apply(self, found: Collected, *, back: bool = False) -> None:
         """Exchange the iterators in what was found, or undo that."""
+        if back:
+            found.uses += self._gone
+            found.pair_uses += self._gone_pairs
+        elif self.pairs:  # what the functions do with them goes with the functions
+            self._gone = [u for u in found.uses if u.kind == "zip" and any(u.flow is old for old, _ in self.moved)]
+            self._gone_pairs = [u for u in found.pair_uses if of_function(u.frame).scope.node in self.makers]
+            found.uses = [u for u in found.uses if u not in self._gone]
+            found.pair_uses = [u for u in found.pair_uses if u not in self._gone_pairs]
+        for before, after in ((b, a) if back else (a, b) for a, b in self.pairs):
+            found.pairs = [after if p is before else p for p in found.pairs]
+            for pair_use in found.pair_uses:
+                pair_use.pair = after if pair_use.pair is before else pair_use.pair
         for old, new in ((b, a) if back else (a, b) for a, b in self.moved):
             found.flows = [new if f is old else f for f in found.flows]
             for use in found.uses:
@@ -72,9 +89,11 @@ def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
         group: The group.
         needed: Whether its iterators cannot stay where they are made, whatever the calls are.
     """
+    if group.masks:
+        return _of_pairs(found, group)
     flows = list(group.parts.values())
     shared = any(id(f.node) in found.shared for f in flows)
-    if group.masks or not (shared or needed or len({id(of_function(f.frame)) for f in flows}) > 1):
+    if not (shared or needed or len({id(of_function(f.frame)) for f in flows}) > 1):
         return None
     places = [_places(found, flow, flows, stay=not needed) for flow in flows]
     common = [key for key in places[0] if all(key in p for p in places[1:])]
@@ -83,6 +102,49 @@ def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
         if made is not None:
             return made
     return None
+
+
+def _of_pairs(found: Collected, group: Group) -> Hoisted | None:
+    """The same for pairs of images and masks, where functions join them."""
+    zips = group.zips
+    shared = any(len([p for p in found.pairs if p.node is z.node]) > 1 for z in zips.values())
+    if list(zips) != list(group.parts) or not (shared or len({id(of_function(z.frame)) for z in zips.values()}) > 1):
+        return None
+    sites = {split: found.sites.get(id(z), []) for split, z in zips.items()}
+    places = [{id(of_function(frame)): i for i, (_, frame) in enumerate(own)} for own in sites.values()]
+    for key in places[0]:
+        if all(key in p for p in places[1:]):
+            chosen = {split: sites[split][p[key] :] for split, p in zip(zips, places, strict=True)}
+            made = _pairs_at(found, group, chosen)
+            if made is not None:
+                return made
+    return None
+
+
+def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) -> Hoisted | None:
+    made = Hoisted(group)
+    parts, masks, zips = dict(group.parts), dict(group.masks), dict(group.zips)
+    for split, sites in chosen.items():
+        node, frame = sites[0]
+        zipped = group.zips[split]
+        inner = [*(of_function(f) for _, f in sites[1:]), of_function(zipped.frame)]
+        functions = [f.scope.node for f in inner]
+        alone = sum(any(node is n for n, _ in other) for other in found.sites.values()) == 1
+        here = all(of_function(f.frame) is inner[-1] for f in zipped.flows)
+        moved = [_moved(found, flow, sites) for flow in (parts[split], masks[split])] if alone and here else []
+        if not moved or None in moved or not all(map(_only_makes, functions)):
+            return None
+        image, mask = cast("list[Flow]", moved)
+        made.moved += [(parts[split], image), (masks[split], mask)]
+        if parts[split] is group.first:
+            made.nodes = _of_generator(found, group.first, inner, sites)
+        joined = (image, mask) if zipped.flows[0] is parts[split] else (mask, image)
+        parts[split], masks[split], zips[split] = image, mask, Zipped(joined, node, frame)
+        made.pairs.append((zipped, zips[split]))
+        made.makers += [cast("Function", f) for f in functions if f not in made.makers]
+    made.group = replace(group, parts=parts, masks=masks, zips=zips)
+    found.kept += [made]
+    return made
 
 
 def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> dict[int, int]:
@@ -148,7 +210,8 @@ def _only_makes(node: ast.AST) -> bool:
     """Whether nothing is missed of a function's work but what it returns."""
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
-    return all(_is_missed_by_none(statement) for statement in node.body)
+    ends = passing_loop(node.body[-1]) is not None  # it hands pairs on, one by one
+    return all(_is_missed_by_none(statement) for statement in (node.body[:-1] if ends else node.body))
 
 
 def _is_missed_by_none(statement: ast.stmt) -> bool:

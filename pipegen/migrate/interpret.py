@@ -176,7 +176,7 @@ class _Walker:
             self.found.unsure[id(node)] = node
         if isinstance(node, ast.Call):
             for flow in value.items if isinstance(value, Seq) else (value,):
-                if isinstance(flow, Flow) and flow.node is not node:
+                if isinstance(flow, (Flow, Zipped)) and flow.node is not node:
                     self.found.sites.setdefault(id(flow), []).append((node, frame))
             self._call(node, frame)
         if isinstance(value, (Flow, Generator, Zipped)):

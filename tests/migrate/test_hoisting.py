@@ -152,3 +152,34 @@ def test_arrays_that_are_parameters_are_named_as_the_call_names_them() -> None:
     )
     data = '{"train": {"image": a, "label": y[:9].argmax(axis=1)}, "validation": {"image": b, "label": y[9:].argmax(axis=1)}}'
     assert f"data={data}" in migrated(code).changed.replace("(y[:9])", "y[:9]").replace("(y[9:])", "y[9:]")
+
+
+PAIRS = """class D:
+    def __init__(self, root):
+        self.root = root
+    def pairs(self, split):
+        a = ImageDataGenerator(horizontal_flip=True).flow_from_directory(self.root + split + '/images', class_mode=None, seed=1)
+        b = ImageDataGenerator(horizontal_flip=True).flow_from_directory(self.root + split + '/masks', class_mode=None, seed=1)
+        END
+d = D('cells/')
+train, val = d.pairs('train'), d.pairs('val')
+model.fit(train, validation_data=val, steps_per_epoch=5)
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["return zip(a, b)", "both = zip(a, b)\n        return both", "for x, y in zip(a, b):\n            yield x, y"]
+)
+def test_pairs_that_a_function_joins_are_the_splits_of_one_pipeline(end: str) -> None:
+    result = migrated(PAIRS.replace("END", end))
+    (text,) = result.specs.values()
+    for folder in ("cells/train/images", "cells/train/masks", "cells/val/images", "cells/val/masks"):
+        assert f"default: {folder}}}" in text
+    assert "def pairs" not in result.changed
+    assert 'pipe = pipegen.build("train.pipegen.yaml")\ntrain, val = pipe.train, pipe.validation\n' in result.changed
+    assert "model.fit(train, validation_data=val)" in result.changed
+
+
+def test_pairs_that_a_function_changes_stay() -> None:
+    result = migrated(PAIRS.replace("END", "for x, y in zip(a, b):\n            yield x, y > 0"))
+    assert result.changed == result.code.text
