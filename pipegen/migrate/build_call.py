@@ -139,7 +139,9 @@ class BuildCall:
     def _knobs(self) -> Iterator[tuple[str, str]]:
         """Arguments of the constructor."""
         generator = self.written.group.first.generator
-        for knob in self.written.knobs if isinstance(generator, Generator) else ():
+        if not isinstance(generator, Generator):
+            return
+        for knob in self.written.knobs:
             argument = generator.args[knob.argument]
             inside = argument.unpacked
             moved = self.moved.get(id(argument.node))
@@ -165,8 +167,8 @@ class BuildCall:
         group = self.written.group
         things = [(flow, a, params_of(group, flow, n, self.written.params)) for flow in group.flows for n, a in flow.args.items()]
         generator = group.first.generator
-        knobs = self.written.knobs if isinstance(generator, Generator) else ()
-        things += [(group.first, generator.args[knob.argument], [knob.param]) for knob in knobs]
+        if isinstance(generator, Generator):
+            things += [(group.first, generator.args[knob.argument], [knob.param]) for knob in self.written.knobs]
         for flow, argument, names in things:
             known = plain(argument.value)
             if not names or any(param not in given for param in names):

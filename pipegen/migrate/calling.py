@@ -122,7 +122,7 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
     return None
 
 
-def _ends(statement: ast.stmt) -> bool:
+def _ends(statement: ast.AST) -> bool:
     """Whether a statement may end the function that it stands in."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
@@ -130,4 +130,4 @@ def _ends(statement: ast.stmt) -> bool:
         return True
     return any(
         _ends(child) for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
-    )  # type: ignore[arg-type]
+    )

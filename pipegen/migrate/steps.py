@@ -88,8 +88,8 @@ class Steps(Geometry):
             low, high = sorted(max(0.0, float(v)) for v in value)
             ends = [number(low), number(high)]
             if varies(self.generator, "brightness_range"):
-                knobs = [Knob(f"brightness_{end}", "brightness_range", item=i) for i, end in enumerate(("low", "high"))]
-                ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(knobs, ends, strict=True)]
+                both = [Knob(f"brightness_{end}", "brightness_range", item=i) for i, end in enumerate(("low", "high"))]
+                ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(both, ends, strict=True)]
             self.found.append(Step(f"random_brightness: {{factor: [{', '.join(ends)}]}}"))
             message = "`brightness_range` cut values to whole numbers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
             self.findings.add("PG623", line, message)

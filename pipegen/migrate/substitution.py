@@ -95,7 +95,7 @@ class _Put(ast.NodeTransformer):
         elif len(bindings) == 1 and only.kind == "value" and only.straight and only.value is not None and not only.path:
             self.depth += 1
             if self.depth <= _DEEPEST:
-                return self.visit(copy.deepcopy(only.value))  # type: ignore[no-any-return]
+                return self.visit(copy.deepcopy(only.value))
         self.failed = True
         return node
 
