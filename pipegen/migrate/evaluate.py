@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from pipegen.migrate.arithmetic import combine, compare, either, negate
-from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside
+from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, given_below
 from pipegen.migrate.bindings import changed, imported, is_keras
 from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last, shown_name
 from pipegen.migrate.filling import filled
@@ -51,6 +51,8 @@ class Evaluator:
         self._scopes: dict[int, Scope] = {}
         self._changers = changers_of(tree)
         self._attributes = attributes_from_outside(tree)
+        self._classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+        self._below: dict[int, frozenset[str]] = {}
         self._of_classes: dict[int, dict[str, list[Assignment]]] = {}
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
@@ -75,6 +77,12 @@ class Evaluator:
         if id(definition) not in self._of_classes:
             self._of_classes[id(definition)] = assignments_of(definition, self._changers)
         return self._of_classes[id(definition)]
+
+    def given_below(self, definition: ast.ClassDef) -> frozenset[str]:
+        """The attributes and methods that classes derived from one may give another value."""
+        if id(definition) not in self._below:
+            self._below[id(definition)] = given_below(definition, self._classes)
+        return self._below[id(definition)]
 
     def is_assigned(self, name: str) -> bool:
         """Whether code that is no method assigns an attribute of this name to any object."""

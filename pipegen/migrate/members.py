@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.attributes import Assignment, overridden
+from pipegen.migrate.attributes import Assignment
 from pipegen.migrate.calling import is_static
 from pipegen.migrate.mutation import parameters
 from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, plain, setting
@@ -149,7 +149,7 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     definition = cast("ast.ClassDef", inner.scope.node)
     name, line = node.attr, node.lineno
     found = evaluator.assignments(definition).get(name, [])
-    if evaluator.is_assigned(name) or overridden(definition, name, cast("ast.Module", evaluator.module.scope.node)):
+    if evaluator.is_assigned(name) or name in evaluator.given_below(definition):
         return Unknown(f"`self.{name}` is assigned elsewhere too", line)
     if not found:
         owner = evaluator.value(node.value, frame)

@@ -157,3 +157,22 @@ def test_an_attribute_that_several_calls_assign_is_not_taken_for_that_of_the_fir
     )
     assert "size: {type: int, default: 32" in next(iter(migrated(code).specs.values()))
     assert "size: {type: int, default: 32" not in next(iter(migrated(code + "t.setup(64)\nt.load()\n").specs.values()))
+
+
+@pytest.mark.parametrize(
+    ("below", "known"),
+    [
+        ("", True),
+        ("class B(A):\n    pass\nclass C(B):\n    def size(self):\n        return 48\n", False),
+        ("class B(A):\n    pass\nclass C(B):\n    side = 48\n", True),
+        ("class B(A):\n    def size(self):\n        return 48\n", False),
+        ("class B(A):\n    def other(self):\n        return 48\n", True),
+    ],
+)
+def test_a_method_that_a_class_further_down_has_too_may_be_that_one(below: str, known: bool) -> None:
+    code = (
+        "class A:\n    def size(self):\n        return 64\n    def load(self):\n        n = self.size()\n"
+        f"        model.fit(ImageDataGenerator().flow_from_directory('d', (n, n)))\n{below}"
+    )
+    (text,) = migrated(code).specs.values()
+    assert ("size: {type: int, default: 64" in text) == known
