@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import bind
 from pipegen.migrate.members import is_plain_class
+from pipegen.migrate.scopes import flattened
 from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, plain
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ def instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> V
     inner = evaluator.frame(definition, of.frame, {})
     made = evaluator.frame(constructor, inner, args, call=node, caller=frame)
     made.depth = max(made.depth, frame.depth + 1)
-    return _seen(evaluator, Instance(of, made))
+    found = _seen(evaluator, Instance(of, made))
+    for statement in flattened(constructor.body):
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            evaluator.value(statement.value, made)  # a method that sets attributes is called before they are read
+    return found
 
 
 def _seen(evaluator: Evaluator, made: Instance) -> Instance:

@@ -160,7 +160,23 @@ class UseEdits:
             return repr(str(known)) if known is not None else ""
         place = use.outer if isinstance(use.outer, ast.expr) else use.node
         here = of_function(use.frame) is of_function(use.flow.frame) and use.frame is of_function(use.frame)
-        return self.edits.source(argument.node) if here and stands(self.found.evaluator, argument.node, use.flow.frame, place) else ""
+        same = here and stands(self.found.evaluator, argument.node, use.flow.frame, place)
+        return self.edits.source(argument.node) if same or self._is_of_object(argument.node, use) else ""
+
+    def _is_of_object(self, node: ast.expr, use: Use) -> bool:
+        """Whether an expression is made of what the constructor alone gives the object that both methods belong to."""
+        frames = (of_function(use.frame), of_function(use.flow.frame))
+        around = frames[0].class_frame
+        if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
+            return False
+        if not all(
+            isinstance(n, (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)) for n in ast.walk(node)
+        ):
+            return False
+        assigned = self.found.evaluator.assignments(around.scope.node)
+        read = [n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+        fixed = all(name in assigned and all(a.method.name == "__init__" for a in assigned[name]) for name in read)
+        return fixed and {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} == {"self"}
 
 
 def is_dropped(found: Collected, use: Use) -> bool:

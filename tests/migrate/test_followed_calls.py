@@ -176,3 +176,14 @@ def test_a_method_that_a_class_further_down_has_too_may_be_that_one(below: str, 
     )
     (text,) = migrated(code).specs.values()
     assert ("size: {type: int, default: 64" in text) == known
+
+
+def test_what_a_constructor_calls_comes_before_what_is_asked_of_the_object() -> None:
+    code = (
+        "class T:\n    def __init__(self, d):\n        self.d = d\n        self.load()\n    def load(self):\n"
+        "        self.it = ImageDataGenerator().flow_from_directory(self.d)\n"
+        "    def run(self):\n        return self.it.samples, self.it.filenames\nprint(T('a').run())\n"
+    )
+    result = migrated(code)
+    assert folders(result) == ["a"]
+    assert 'self.pipe.num_examples("train")' in result.changed
