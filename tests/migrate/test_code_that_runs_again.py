@@ -283,3 +283,19 @@ def test_batches_by_number_stay_with_the_drop_in_class(use: str) -> None:
     assert result.changed == result.code.text
     (said,) = [f for f in result.findings.of("by hand") if "by number in line 5" in f.message]
     assert "pipegen.compat" in said.help
+
+
+@pytest.mark.parametrize(
+    ("given", "later", "known"),
+    [("self.root + '/a'", "", True), ("self.root + '/a'", "self.root = 3", False), ("more + '/a'", "", False), ("self.root[0]", "", False)],
+)
+def test_names_of_files_are_relative_to_a_folder_that_the_object_has(given: str, later: str, known: bool) -> None:
+    code = (
+        f"class T:\n    def __init__(self, root):\n        self.root = root\n    def load(self, more):\n        {later or 'pass'}\n"
+        f"        self.it = g.flow_from_directory({given})\n"
+        "    def run(self, model):\n        print(self.it.filenames)\n        model.fit(self.it)\nt = T(x)\nt.load(y)\nt.run(model)\n"
+    )
+    result = migrated(code)
+    text = "[os.path.relpath(f, self.root + '/a') for f in self.pipe.files(\"train\")]"
+    assert (text in result.changed) == known
+    assert any("`.filenames` are relative" in f.message for f in result.findings.of("by hand")) != known
