@@ -14,7 +14,7 @@ from pipegen.migrate.homes import of_function
 from pipegen.migrate.mutation import Function
 from pipegen.migrate.substitution import as_called
 from pipegen.migrate.unrolling import passing_loop
-from pipegen.migrate.values import Argument, Flow, Generator, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
+from pipegen.migrate.values import Argument, Dotted, Flow, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.collected import Collected, PairUse, Use
@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
 """Calls that a function may make as statements of their own, and that are not missed."""
+_READING = (
+    "os.path.",
+    "os.listdir",
+    "os.environ.",
+    "os.getenv",
+    "pandas.",
+    "numpy.",
+    "math.",
+    "pathlib.",
+    "glob.",
+    "builtins.",
+    "sklearn.",
+    "time.",
+)
+"""Libraries whose functions make values of what they are given."""
+_METHODS = (
+    "apply", "astype", "copy", "drop", "exists", "fillna", "format", "get", "isin", "items", "join", "joinpath", "keys", "map", "replace",
+    "reset_index", "reshape", "sample", "split", "startswith", "strip", "tolist", "unique", "values",
+)  # fmt: skip
+"""Methods of tables, texts, dicts and paths that change nothing."""
 CALLER = "the caller of `"
 """How the origin of a value begins that a function of the file is given."""
 _NUMBERS = ("directory", "target_size", "batch_size", "seed")
@@ -132,7 +152,7 @@ def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) ->
         alone = sum(any(node is n for n, _ in other) for other in found.sites.values()) == 1
         here = all(of_function(f.frame) is inner[-1] for f in zipped.flows)
         moved = [_moved(found, flow, sites) for flow in (parts[split], masks[split])] if alone and here else []
-        if not moved or None in moved or not all(map(_only_makes, functions)):
+        if not moved or None in moved or not all(_only_makes(found, f) for f in inner):
             return None
         image, mask = cast("list[Flow]", moved)
         made.moved += [(parts[split], image), (masks[split], mask)]
@@ -177,7 +197,7 @@ def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
         sites = found.sites[id(flow)]
         inner = [of_function(frame) for _, frame in sites[i + 1 :]] + [of_function(flow.frame)]
         functions = [frame.scope.node for frame in inner]
-        if any(of_function(u.frame) in inner for u in found.uses_of(flow)) or not all(_only_makes(f) for f in functions):
+        if any(of_function(u.frame) in inner for u in found.uses_of(flow)) or not all(_only_makes(found, f) for f in inner):
             return None
         new = _moved(found, flow, sites[i:])
         if new is None:
@@ -206,25 +226,46 @@ def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[
     return {key: node for key, node in made.items() if node is not None}
 
 
-def _only_makes(node: ast.AST) -> bool:
+def _only_makes(found: Collected, frame: Frame) -> bool:
     """Whether nothing is missed of a function's work but what it returns."""
+    node = frame.scope.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     ends = passing_loop(node.body[-1]) is not None  # it hands pairs on, one by one
-    return all(_is_missed_by_none(statement) for statement in (node.body[:-1] if ends else node.body))
+    return all(_is_missed_by_none(found, statement, frame) for statement in (node.body[:-1] if ends else node.body))
 
 
-def _is_missed_by_none(statement: ast.stmt) -> bool:
+def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> bool:
     if isinstance(statement, ast.If):
-        return all(map(_is_missed_by_none, (*statement.body, *statement.orelse)))
+        blocks = (*statement.body, *statement.orelse)
+        return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return not any(isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store) for t in targets for n in ast.walk(t))
+        stored = [n for t in targets for n in ast.walk(t) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)]
+        return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
     if isinstance(statement, ast.Expr):
         call = statement.value
         named = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
         return isinstance(call, ast.Constant) or named in _HARMLESS
-    return isinstance(statement, (ast.Return, ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))
+    if isinstance(statement, ast.Return):
+        return statement.value is None or _only_reads(found, statement.value, frame)
+    return isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))
+
+
+def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
+    """Whether the calls in an expression make generators and iterators, or values of what they are given, and nothing else."""
+    return all(_call_only_reads(found, n, frame) for n in ast.walk(node) if isinstance(n, ast.Call))
+
+
+def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
+    if isinstance(found.evaluator.value(call, frame), (Flow, Generator, Zipped, Seq)):
+        return True
+    function = found.evaluator.value(call.func, frame)
+    if isinstance(function, Dotted):
+        return function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
+    if isinstance(function, Local):
+        return False
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
 
 
 def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
@@ -236,6 +277,8 @@ def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
         value = _without_callers(argument.value)
         array = name in ("x", "y", "sample_weight", "dataframe") and (flow.method == "flow" or not isinstance(value, Table))
         varies = isinstance(plain(value), Unknown) and not isinstance(value, Table)
+        if given is not None and not array and not _only_reads(found, given, frame):
+            given = None
         if given is None and (array or ((varies or origins_of(value)) and name in _NUMBERS)):
             return None
         args[name] = replace(argument, value=value, node=given if given is not None else argument.node, moved_from=argument.node.lineno)

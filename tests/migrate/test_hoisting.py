@@ -57,6 +57,11 @@ def test_calls_become_splits_and_what_only_made_them_goes(code: str) -> None:
         MAKE.replace("    return", "    it = g.flow_from_directory(path)\n    print(it.n)\n    return it\n    return") + CALLS,
         "class D:\n    def make(self, p):\n        self.last = p\n        return ImageDataGenerator().flow_from_directory(p)\nd = D()\n"
         f"train = d.make('a')\nval = d.make('b')\n{FIT}",
+        "def make(path):\n    path = download(path)\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
+        "import tools\ndef make(path):\n    n = tools.unpack(path)\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
+        "def make(path):\n    n = tar.extractall(path)\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
+        "def make(path):\n    if prepare(path):\n        print(path)\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
+        "def make(path):\n    global last\n    last = path\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
         "def make(path):\n    path = path + sys.argv[1]\n    return ImageDataGenerator().flow_from_directory(path)\n" + CALLS,
         "def make(x):\n    x = x / 255\n    return ImageDataGenerator().flow(x, y)\n" + CALLS,
         "def make(path):\n    return ImageDataGenerator().flow_from_directory(path + more)\ndef main(more):\n    train = make('a')\n"
