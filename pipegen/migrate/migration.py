@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pipegen.migrate.groups import Group
 
 SUFFIX = ".pipegen.yaml"
+_OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")
+"""Methods of a generator that take one array."""
 
 
 @dataclass
@@ -142,7 +144,11 @@ def _without_flow(found: Collected, findings: Findings) -> None:
     for generator in found.generators:
         if not any(f.generator is generator for f in found.flows):
             message = "no iterator of this ImageDataGenerator is seen in this file"
-            findings.add("PG612", generator.line, message, "migrate the file that calls `flow…` on it, or write the spec by hand")
+            help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
+            single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
+            if single:
+                help_ = f"`{single}` takes one array at a time, which `from pipegen.compat import ImageDataGenerator` does, too"
+            findings.add("PG612", generator.line, message, help_)
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
@@ -150,9 +156,20 @@ def _assigned(found: Collected, findings: Findings) -> None:
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has what the constructor was given: look which of them counts"
-        if name in FITTED:
+        if name in FITTED and _is_copied(found, name, line):
+            help_ = "`standardize` in the spec measures the training data once for every split, so that this line can go"
+        elif name in FITTED:
             help_ = "write it as a step, `normalize: {mean: …, std: …}`, after the steps that come before it in Keras"
         findings.add("PG610", line, message, help_)
+
+
+def _is_copied(found: Collected, name: str, line: int) -> bool:
+    """Whether a line gives a generator a statistic that another generator has."""
+    generators = {id(g) for g in found.generators}
+    for node in ast.walk(found.evaluator.module.scope.node):
+        if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.value, ast.Attribute) and node.value.attr == name:
+            return any(id(owner) in generators and other == name and at == line for owner, other, at in found.members)
+    return False
 
 
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[Written]:

@@ -299,3 +299,17 @@ def test_names_of_files_are_relative_to_a_folder_that_the_object_has(given: str,
     text = "[os.path.relpath(f, self.root + '/a') for f in self.pipe.files(\"train\")]"
     assert (text in result.changed) == known
     assert any("`.filenames` are relative" in f.message for f in result.findings.of("by hand")) != known
+
+
+def test_a_generator_for_single_arrays_stays_with_the_drop_in_class() -> None:
+    result = migrated("h = ImageDataGenerator(rotation_range=9)\ndef batches():\n    yield h.random_transform(x)\n")
+    (said,) = [f for f in result.findings.items if f.code == "PG612" and "random_transform" in f.help]
+    assert "pipegen.compat" in said.help
+
+
+@pytest.mark.parametrize(("given", "help_"), [("h.mean", "so that this line can go"), ("[1, 2, 3]", "normalize:")])
+def test_a_statistic_that_is_assigned_has_the_help_that_fits(given: str, help_: str) -> None:
+    code = f"h = ImageDataGenerator(featurewise_center=True)\nh.fit(x)\ng.mean = {given}\n"
+    code += "model.fit(h.flow(x, y), validation_data=g.flow(z, w))\n"
+    (said,) = [f for f in migrated(code).findings.items if "`mean` is assigned" in f.message]
+    assert help_ in said.help
