@@ -17,6 +17,7 @@ from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
+from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer, Written
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.migrate.collected import Collected
     from pipegen.migrate.groups import Group
+    from pipegen.migrate.values import Flow
 
 SUFFIX = ".pipegen.yaml"
 _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")
@@ -146,9 +148,22 @@ def _without_flow(found: Collected, findings: Findings) -> None:
             message = "no iterator of this ImageDataGenerator is seen in this file"
             help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
             single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
-            if single:
+            name = found.name_of(generator)
+            unsure = [f for f in found.flows if isinstance(f.generator, Unknown) and name and _owner_name(f) == name]
+            if unsure:
+                message = (
+                    f"an iterator may be made of this ImageDataGenerator in line {unsure[0].line}, where it is not certain which one counts"
+                )
+                help_ = "make an iterator of each of them, so that each has a spec of its own, and choose between their pipelines"
+            elif single:
                 help_ = f"`{single}` takes one array at a time, which `from pipegen.compat import ImageDataGenerator` does, too"
             findings.add("PG612", generator.line, message, help_)
+
+
+def _owner_name(flow: Flow) -> str:
+    """The variable, or the attribute, that the generator of an iterator is called by."""
+    owner = flow.node.func.value if isinstance(flow.node.func, ast.Attribute) else None
+    return owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
 
 
 def _assigned(found: Collected, findings: Findings) -> None:

@@ -205,10 +205,17 @@ class _Reader:
         elif isinstance(node, ast.Global):
             self.scope.module_names.update(node.names)
         elif isinstance(node, ast.Delete):
-            for target in node.targets:
-                self._other(target, after, straight=straight)
+            self._deleted(node, straight)
         self._expressions(node, straight)
         self._inside(node, straight)
+
+    def _deleted(self, node: ast.Delete, straight: bool) -> None:
+        """`del`: nothing reads a name after that, and what it held stays what it was; a part of an object is gone from it."""
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self._bind(target.id, end(node), "changed", straight)
+            else:
+                self._other(target, end(node), straight=straight)
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
         """The blocks of a compound statement."""

@@ -313,3 +313,26 @@ def test_a_statistic_that_is_assigned_has_the_help_that_fits(given: str, help_: 
     code += "model.fit(h.flow(x, y), validation_data=g.flow(z, w))\n"
     (said,) = [f for f in migrated(code).findings.items if "`mean` is assigned" in f.message]
     assert help_ in said.help
+
+
+def test_what_is_deleted_at_the_end_of_a_round_is_what_it_was_before() -> None:
+    code = (
+        "for i in range(5):\n    train = g.flow_from_directory(f'{i}/a')\n    val = g.flow_from_directory(f'{i}/b')\n"
+        f"    {FIT}\n    print(val.classes)\n    del train, val\n"
+    )
+    result = migrated(code)
+    assert 'print(pipe.labels("validation"))' in result.changed
+    assert not result.findings.of("by hand")
+
+
+def test_arrays_that_are_deleted_in_between_are_not_waited_for() -> None:
+    code = f"train = g.flow(a, b)\ndel a\nc = more()\nval = g.flow(c, d)\n{FIT}\n"
+    result = migrated(code)
+    assert result.changed == result.code.text
+
+
+def test_a_generator_that_may_be_the_one_is_not_said_to_have_no_iterator() -> None:
+    code = "if x:\n    h = ImageDataGenerator()\nelse:\n    h = ImageDataGenerator(rescale=0.5)\nmodel.fit(h.flow_from_directory('d'))\n"
+    said = [f for f in migrated(code).findings.items if f.code == "PG612" and f.line in (5, 7)]
+    assert len(said) == 2
+    assert all("in line 8, where it is not certain" in f.message for f in said)
