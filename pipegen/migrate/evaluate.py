@@ -32,6 +32,7 @@ from pipegen.migrate.values import (
     certain,
     derived,
     origins_of,
+    picked,
     plain,
     same,
     setting,
@@ -235,7 +236,7 @@ class Evaluator:
             found = owner.items[key]
         if found is not None and origins_of(chosen_by):
             unknown = Unknown(f"{origins_of(chosen_by)[0]} chooses it", node.lineno)
-            return derived(found.value, found, chosen_by) if isinstance(found, Const) else unknown
+            return picked(found, chosen_by) or unknown
         if found is not None:
             return found
         return Unknown("an element of it is known only at run time", node.lineno)

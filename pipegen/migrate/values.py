@@ -304,6 +304,19 @@ def derived(value: Any, *sources: Value) -> Const:
     return Setting(value, origins) if origins else Const(value)
 
 
+def picked(value: Value, by: Value) -> Value | None:
+    """A value that another one chooses, which something outside the code may change; `None` for what is no plain value."""
+    if isinstance(value, Const):
+        return derived(value.value, value, by)
+    if isinstance(value, (Seq, Map)):
+        items = value.items.values() if isinstance(value, Map) else value.items
+        found = [picked(item, by) for item in items]
+        known = [item for item in found if item is not None]
+        if len(known) == len(found):
+            return Map(dict(zip(value.items, known, strict=True))) if isinstance(value, Map) else Seq(tuple(known), value.is_list)
+    return None
+
+
 def certain(value: Value | None) -> Any:
     """The Python value of what nothing outside the code changes; else an `Unknown`."""
     return Unknown(f"{origins_of(value)[0]} may change it") if origins_of(value) else plain(value)

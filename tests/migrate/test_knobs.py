@@ -178,3 +178,19 @@ def test_what_the_spec_does_not_have_is_not_said_to_be_in_it(own: str, help_: st
     flows = "train = g.flow_from_directory('a')\nval = h.flow_from_directory('b')\nmodel.fit(train, validation_data=val)\n"
     (said,) = [f for f in migrated(code + flows).findings.items if f.code == "PG613"]
     assert help_ in said.help
+
+
+def test_a_dict_that_an_option_chooses_is_that_of_its_default_and_said() -> None:
+    code = (
+        "LEVELS = {'light': dict(rotation_range=5), 'heavy': dict(rotation_range=30, fill_mode='reflect')}\n"
+        "p = argparse.ArgumentParser()\np.add_argument('--level', default='heavy')\na = p.parse_args()\n"
+        "g = ImageDataGenerator(validation_split=0.25, **LEVELS[a.level])\n"
+    )
+    result = migrated(code + FLOW)
+    (text,) = result.specs.values()
+    assert "random_rotation: {degrees: $rotation_range, fill: reflect}" in text
+    assert "rotation_range: {type: float, default: 30, min: 0}" in text
+    assert "LEVELS" not in result.changed.split("pipegen.build")[1].split("\n")[0]
+    said = {f.message.split("`")[1] for f in result.findings.items if f.code == "PG613"}
+    assert said == {"rotation_range", "fill_mode"}
+    assert any("`rotation_range` is not handed over" in f.message for f in result.findings.of("by hand"))
