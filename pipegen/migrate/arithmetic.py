@@ -7,7 +7,7 @@ import operator
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.values import Map, Seq, Unknown, Value, derived, plain
+from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,41 @@ def _small(op: ast.operator, a: object, b: object) -> bool:
     if isinstance(op, ast.Add) and isinstance(a, str) and isinstance(b, str):
         return True
     return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e300 and abs(b) < 1e300
+
+
+def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
+    """`left == right`, `left != right`, and the same by `is` where one side is `None`."""
+    a, b = plain(left), plain(right)
+    same = isinstance(op, (ast.Eq, ast.Is))
+    by_name = isinstance(op, (ast.Is, ast.IsNot))
+    if not by_name and not isinstance(op, (ast.Eq, ast.NotEq)):
+        return Unknown("it is computed at run time", line)
+    if by_name and (a is None or b is None):
+        other = left if b is None else right
+        if not isinstance(other, Unknown):
+            return derived((a is None and b is None) == same, left, right)
+    if by_name or isinstance(a, Unknown) or isinstance(b, Unknown):
+        return Unknown("it is compared at run time", line)
+    return derived((a == b) == same, left, right)
+
+
+def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
+    """`a or b`, `a and b`: the side that decides, where that is certain."""
+    for side in sides[:-1]:
+        truth = truth_of(side)
+        if truth is None:
+            return Unknown("it is decided at run time", line)
+        if truth == isinstance(op, ast.Or):
+            return side
+    return sides[-1]
+
+
+def truth_of(value: Value) -> bool | None:
+    """Whether a value counts as true; `None` where that is not certain."""
+    if isinstance(value, (Generator, Flow, Local)):
+        return True
+    known = certain(value)
+    return None if isinstance(known, Unknown) else bool(known)
 
 
 def negate(op: ast.unaryop, value: Value, line: int) -> Value:

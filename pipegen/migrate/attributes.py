@@ -76,14 +76,31 @@ def _is_names(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
-def overridden(definition: ast.ClassDef, name: str, tree: ast.Module) -> bool:
-    """Whether a class of the file that is derived from this one gives the attribute another value."""
-    for other in tree.body:
-        if isinstance(other, ast.ClassDef) and any(isinstance(b, ast.Name) and b.id == definition.name for b in other.bases):
-            stored = {n.id for n in ast.walk(other) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            if name in stored or name in assignments_of(other, {}):
-                return True
-    return False
+def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozenset[str]:
+    """The attributes and methods that the classes derived from this one, and from those, may give another value.
+
+    Args:
+        definition: The class.
+        classes: Every class of the file.
+    """
+    below: list[ast.ClassDef] = []
+    names = {definition.name}
+    while True:
+        more = [c for c in classes if c not in below and c is not definition and any(_base_name(b) in names for b in c.bases)]
+        if not more:
+            break
+        below += more
+        names |= {c.name for c in more}
+    found: set[str] = set()
+    for other in below:
+        found.update(n.id for n in ast.walk(other) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        found.update(m.name for m in other.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)))
+        found.update(assignments_of(other, {}))
+    return frozenset(found)
+
+
+def _base_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _stored(node: ast.AST, changers: Changers) -> list[str]:

@@ -6,19 +6,21 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.class_modes import folder_below, weighted
+from pipegen.migrate.findings import Findings
 from pipegen.migrate.functions import permission
-from pipegen.migrate.homes import array_stands, of_function, stands
+from pipegen.migrate.homes import array_stands, constants, of_function, stands
+from pipegen.migrate.knobs import expression
 from pipegen.migrate.settings import params_of, sides
-from pipegen.migrate.sources import Sources, folder_below, weighted
-from pipegen.migrate.values import ClassIndices, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
+from pipegen.migrate.sources import Sources
+from pipegen.migrate.values import Generator, OneHot, Seq, Table, Unknown, origins_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Flow
+    from pipegen.migrate.values import Argument, Flow, Frame
     from pipegen.migrate.write_spec import Written
 
 
@@ -33,7 +35,9 @@ class BuildCall:
         findings: Takes what is not handed over.
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
+        moved: What stands for arguments of the constructor where its function is called, by the ids of their nodes.
         problem: Why there is no call, where there is none.
+        arrays_missing: Whether that is since arrays are others there.
     """
 
     written: Written
@@ -42,54 +46,75 @@ class BuildCall:
     findings: Findings
     home: ast.stmt
     left_out: list[Flow]
+    moved: dict[int, ast.expr] = field(default_factory=dict)
     problem: str = field(init=False, default="")
+    arrays_missing: bool = field(init=False, default=False)
 
     def text(self) -> str | None:
         """The call; `None`, with the problem, where the form or the place of the arrays is not sure."""
-        data = self._data() if self.written.group.method == "flow" else ""
+        data = self._data()
         return None if data is None else f'pipegen.build("{self.written.file}"{self._params()}{data}{allowed(self.written)})'
 
     def _data(self) -> str | None:
-        """The arrays; `None` where their form or their place is not sure."""
+        """The arrays and tables that the code has; `None` where their form or their place is not sure."""
         group = self.written.group
+        sources = Sources(group, self.findings, {})
         parts = {}
         for split, flow in group.parts.items():
-            given = self._arrays(flow)
+            if flow.method != "flow" and not sources.in_memory(flow):
+                continue
+            given = self._arrays(flow) if flow.method == "flow" else self._table(flow)
             if given is None:
                 return None
             parts[split] = given
-        shared = len(parts) == 2 and all("subset" in f.args for f in group.parts.values()) and len(set(parts.values())) == 1
-        if shared or (list(parts) == ["train"] and Sources(group, self.findings, {}).labelled()):
+        if parts and sources.is_whole() and len(set(parts.values())) == 1:
             return f", data={next(iter(parts.values()))}"
-        return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}"
+        return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}" if parts else ""
+
+    def _table(self, flow: Flow) -> str | None:
+        """A table that the code has."""
+        self.problem = "whether its table is a DataFrame is not known"
+        if "dataframe" not in flow.args or "**" in flow.args:
+            return None
+        node = flow.args["dataframe"].node
+        if array_stands(self.evaluator, node, flow, self.home):
+            return self.edits.source(node)
+        self._missing(flow, "table")
+        return None
+
+    def _missing(self, flow: Flow, what: str) -> None:
+        inside = flow.frame is not of_function(flow.frame)
+        where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
+        self.arrays_missing = True
+        self.problem = f"the {what} of line {flow.line} are not there, or are others, {where}"
+        if what == "table":
+            self.problem = f"the table of line {flow.line} is not there, or is another, {where}"
 
     def _arrays(self, flow: Flow) -> str | None:
-        self.problem = "whether the labels are class indices or one-hot rows is not known"
+        self.problem = "its arrays are not given one by one"
         if "x" not in flow.args or isinstance(flow.argument("x"), Seq) or "**" in flow.args:
             return None
         arrays = [flow.args[name].node for name in ("x", "y", "sample_weight") if name in flow.args]
         if not all(array_stands(self.evaluator, node, flow, self.home) for node in arrays):
-            inside = flow.frame is not of_function(flow.frame)
-            where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
-            self.problem = f"the arrays of line {flow.line} are not there, or are others, {where}"
+            self._missing(flow, "arrays")
             return None
         image = f'"image": {self.edits.source(flow.args["x"].node)}'
         if "y" not in flow.args or plain(flow.argument("y")) is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
-        if isinstance(value, OneHot):
+        name = Sources(self.written.group, Findings(), {}).given_labels()
+        if name == "label" and isinstance(value, OneHot):
             inner = flow.args["y"].node
             label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
-        elif not isinstance(value, ClassIndices):
-            return None
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
-        return f'{{{image}, "label": {label}{weight}}}'
+        return f'{{{image}, "{name}": {label}{weight}}}'
 
     def _params(self) -> str:
         """What is known at run time alone, or may be another then, where its expression gives the same here."""
         given: dict[str, str] = {}
         flows = [flow for flow in self.written.group.flows if flow not in self.left_out]
-        for name, text in (*(p for f in flows for p in self._paths(f)), *(n for f in flows for n in self._numbers(f))):
+        paths, numbers = (p for f in flows for p in self._paths(f)), (n for f in flows for n in self._numbers(f))
+        for name, text in (*paths, *numbers, *self._knobs()):
             given.setdefault(name, text)
         self._report_lost(given)
         self._note(given)
@@ -98,25 +123,67 @@ class BuildCall:
     def _report_lost(self, given: dict[str, str]) -> None:
         """Say which values may be others at run time and are not handed over."""
         group = self.written.group
+        for knob in self.written.knobs:
+            if knob.param not in given and isinstance(group.first.generator, Generator):
+                self._lost(knob.param, group.first.generator.args[knob.argument])
         for flow in group.flows:
             for name, argument in flow.args.items():
                 lost = [p for p in params_of(group, flow, name, self.written.params) if p not in given]
                 if lost and origins_of(argument.value) and flow not in self.left_out:
-                    message = f"`{name}` is not handed over: its expression gives something else, or nothing, before this line"
-                    self.findings.add("PG615", argument.node.lineno, message, f'add it to the call of `build`: `params={{"{lost[0]}": …}}`')
+                    self._lost(lost[0], argument)
+
+    def _lost(self, param: str, argument: Argument) -> None:
+        message = f"`{argument.name}` is not handed over: its expression gives something else, or nothing, in line {self.home.lineno}"
+        self.findings.add("PG615", argument.line, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
+
+    def _knobs(self) -> Iterator[tuple[str, str]]:
+        """Arguments of the constructor."""
+        generator = self.written.group.first.generator
+        if not isinstance(generator, Generator):
+            return
+        for knob in self.written.knobs:
+            argument = generator.args[knob.argument]
+            inside = argument.unpacked
+            moved = self.moved.get(id(argument.node))
+            whole, frame = (argument.node, generator.frame) if moved is None else (moved, self.written.group.first.frame)
+            node, text = expression(knob, whole, self._source_in(whole, frame), inside=inside)
+            if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, frame):
+                yield knob.param, text
+
+    def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether an expression of another frame gives the same before the call: in the same function, or with names of the module."""
+        here = of_function(self.written.group.first.frame)
+        if of_function(frame) is here:
+            return stands(self.evaluator, node, frame, self.home)
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        scopes = [here.scope] if here.parent is not None else []
+        while frame.parent is not None:
+            scopes.append(frame.scope)
+            frame = frame.parent
+        return not any(names & set(scope.bindings) for scope in scopes) and stands(self.evaluator, node, here, self.home)
 
     def _note(self, given: dict[str, str]) -> None:
         """Say of what is not known that the call gives it, where it does."""
         group = self.written.group
-        for flow in group.flows:
-            for name, argument in flow.args.items():
-                names = params_of(group, flow, name, self.written.params)
-                known = plain(argument.value)
-                if not names or not isinstance(known, Unknown) or any(param not in given for param in names):
-                    continue
+        things = [(flow, a, params_of(group, flow, n, self.written.params)) for flow in group.flows for n, a in flow.args.items()]
+        generator = group.first.generator
+        if isinstance(generator, Generator):
+            things += [(group.first, generator.args[knob.argument], [knob.param]) for knob in self.written.knobs]
+        for flow, argument, names in things:
+            known = plain(argument.value)
+            if not names or any(param not in given for param in names):
+                continue
+            for finding in self.findings.of("unresolved") if origins_of(argument.value) else ():
+                if finding.code == "PG613" and finding.line == argument.line and finding.message.startswith(f"`{argument.name}` is"):
+                    alone = finding.help.startswith("the spec has it as the default of")
+                    self.findings.exchange(
+                        finding, "the call of `build` gives it; the spec alone has this default" if alone else finding.help
+                    )
+            if isinstance(known, Unknown):
+                lines = (argument.line, flow.line, known.line)
                 for finding in self.findings.of("unresolved"):
-                    about = finding.message.startswith(f"`{name}` is not known") or f"`--set {names[0]}=" in finding.help
-                    if finding.line in (argument.node.lineno, flow.line, known.line) and about and finding.help.startswith("the spec has"):
+                    about = finding.message.startswith(f"`{argument.name}` is not known") or f"`--set {names[0]}=" in finding.help
+                    if finding.line in lines and about and finding.help.startswith("the spec has"):
                         help_ = finding.help.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
                         self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
@@ -133,7 +200,7 @@ class BuildCall:
             node, frame = table.named
             for param in params_of(group, flow, "dataframe", declared):
                 if of_function(frame) is of_function(flow.frame) and stands(self.evaluator, node, frame, self.home):
-                    yield param, self.edits.source(node)
+                    yield param, self._source_in(node, frame)
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
         """Sizes and the seed."""
@@ -148,20 +215,28 @@ class BuildCall:
         node = flow.args["target_size"].node
         side = sides(flow)
         if names == ["size"] and side is not None:
-            return [("size", self.edits.source(side) if self._stands(side, flow) else "")]
+            return [("size", self._source(side, flow) if self._stands(side, flow) else "")]
         if isinstance(node, (ast.Tuple, ast.List)):
             pairs = zip(names, node.elts, strict=False) if len(names) == 2 else ()
-            return [(name, self.edits.source(part) if self._stands(part, flow) else "") for name, part in pairs]
-        text = self._text(flow, "target_size") if isinstance(flow.argument("target_size"), Seq) else ""
+            return [(name, self._source(part, flow) if self._stands(part, flow) else "") for name, part in pairs]
+        named = isinstance(flow.argument("target_size"), Seq) or (len(names) == 2 and not isinstance(node, ast.Constant))
+        text = self._text(flow, "target_size") if named else ""
         return [(name, f"{text}[{i}]" if text else "") for i, name in enumerate(names)]
 
     def _text(self, flow: Flow, argument: str) -> str:
         """An argument as an expression that gives the same before the call; empty where there is none."""
         given = flow.args[argument]
-        inside = self.evaluator.value(given.node, flow.frame) is not given.value  # of a dict that is unpacked
+        inside = given.unpacked
         if not self._stands(given.node, flow) or (inside and not isinstance(given.node, (ast.Name, ast.Attribute))):
             return ""
-        return self.edits.source(given.node) + (f'["{argument}"]' if inside else "")
+        return self._source(given.node, flow) + (f'["{argument}"]' if inside else "")
+
+    def _source(self, node: ast.expr, flow: Flow) -> str:
+        """The text of an expression with the values of a loop's variables, which are not there before the loop."""
+        return self._source_in(node, flow.frame)
+
+    def _source_in(self, node: ast.expr, frame: Frame) -> str:
+        return self.edits.source_with(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
         """Whether an argument is not known, or may be another at run time."""
@@ -175,8 +250,14 @@ class BuildCall:
 def hint(written: Written) -> str:
     """The call as far as it is known without the code around it."""
     group = written.group
-    inner = '{"image": x, "label": y}'
-    data = "" if group.method != "flow" else f", data={inner}" if len(group.parts) == 1 else ', data={"train": ' + inner + ", …}"
+    given = Sources(group, Findings(), {}).given_labels()
+    inner = f'{{"image": x, "{given}": y}}' if given else '{"image": x}'
+    sources = Sources(group, Findings(), {})
+    tables = any(sources.in_memory(flow) for flow in group.parts.values())
+    inner = "df" if tables else inner
+    split = next(iter(group.parts))
+    several = f', data={{"{split}": {inner}' + (", …}" if len(group.parts) > 1 else "}")
+    data = "" if group.method != "flow" and not tables else f", data={inner}" if sources.is_whole() else several
     return f'pipegen.build("{written.file}"{data}{allowed(written)})'
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate import records
 from pipegen.migrate.arithmetic import KnownPath, join
+from pipegen.migrate.labels import of_call, shuffled, split
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
 from pipegen.migrate.tables import read_table, split_table, table_method
 from pipegen.migrate.values import (
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 
     from pipegen.migrate.evaluate import Evaluator
 
+_MOST_CLASSES = 20
+_PLAINLY = (
+    "os.path.join", "posixpath.join", "os.path.normpath", "os.path.expanduser", "math.ceil", "math.floor", "numpy.ceil", "numpy.floor",
+    *(f"builtins.{name}" for name in ("str", "int", "float", "bool", "abs", "len", "tuple", "list")),
+)  # fmt: skip
+"""Functions whose result is known where their arguments are."""
 _PLAIN: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "abs": abs, "len": len}
 
 
@@ -49,6 +56,9 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         owner = evaluator.value(node.func.value, frame)
         if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Dotted, Local))):
             return _flow(evaluator, node, frame, owner)
+    labels = of_call(evaluator, node, frame)
+    if labels is not None:
+        return labels
     function = evaluator.value(node.func, frame)
     if isinstance(function, Local):
         if isinstance(function.node, ast.ClassDef):
@@ -97,7 +107,7 @@ def arguments(
             continue
         for name, inner in pairs:
             if name in names:
-                found[name] = Argument(name, inner, keyword.value)
+                found[name] = Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
             else:
                 wrong.append((name, keyword.value.lineno))
     return found, tuple(wrong)
@@ -106,14 +116,27 @@ def arguments(
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
     """An object of a class of the file: a generator where the class is a subclass that leaves the constructor alone."""
     definition = cast("ast.ClassDef", of.node)
-    bases = [evaluator.value(base, of.frame) for base in definition.bases]
-    if not any(isinstance(b, Dotted) and _is_generator(b.name) for b in bases):
+    classes = _generator_classes(evaluator, of)
+    if not classes:
         made = records.instance(evaluator, node, frame, of)
         return made if made is not None else Unknown(f"it is an object of `{definition.name}`", node.lineno)
-    if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for m in definition.body):
+    if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for c in classes for m in c.body):
         return Unknown(f"`{definition.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
     args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
-    return Generator(node.lineno, args, node, frame, wrong, definition)
+    return Generator(node.lineno, args, node, frame, wrong, classes)
+
+
+def _generator_classes(evaluator: Evaluator, of: Local, depth: int = 0) -> tuple[ast.ClassDef, ...]:
+    """A class of the file and those between it and `ImageDataGenerator`; none where it is not derived from that."""
+    definition = cast("ast.ClassDef", of.node)
+    for base in (evaluator.value(b, of.frame) for b in definition.bases):
+        if isinstance(base, Dotted) and _is_generator(base.name):
+            return (definition,)
+        if isinstance(base, Local) and isinstance(base.node, ast.ClassDef) and depth < _MOST_CLASSES:
+            above = _generator_classes(evaluator, base, depth + 1)
+            if above:
+                return (definition, *above)
+    return ()
 
 
 def _is_generator(name: str) -> bool:
@@ -138,7 +161,10 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
     if last in ("read_csv", "read_table") and name.split(".")[0] == "pandas":
         return read_table(evaluator, node, frame, tab=last == "read_table")
     if last == "train_test_split" and name.split(".")[0] == "sklearn":
-        return split_table(evaluator, node, frame, values)
+        several = len(values) > 1 and len(values) == len(node.args) and not any(isinstance(v, Table) for v in values)
+        return split(values, node.lineno) if several else split_table(evaluator, node, frame, values)
+    if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
+        return shuffled(values)
     given = _from_outside(evaluator, node, name, values) or records.of_library(evaluator, node, frame, name)
     if given is not None:
         return given
@@ -178,17 +204,28 @@ def _parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Va
     return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))
 
 
+def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
+    """What `dict(…)` makes of words, and of a dict before them."""
+    if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
+        return None
+    names = {k.arg or "" for k in node.keywords}
+    found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
+    if "**" in found or more:
+        return None
+    start = cast("Map", values[0]).items if values else {}
+    return Map({**start, **{key: argument.value for key, argument in found.items()}})
+
+
 def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value:
-    if name == "builtins.dict" and len(values) == len(node.args) <= 1 and all(isinstance(v, Map) for v in values):
-        names = {k.arg or "" for k in node.keywords}
-        found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
-        if "**" not in found and not more:
-            start = cast("Map", values[0]).items if values else {}
-            return Map({**start, **{key: argument.value for key, argument in found.items()}})
+    made = _dict(evaluator, node, frame, values) if name == "builtins.dict" else None
+    if made is not None:
+        return made
     if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
         return values[0]
     given = [plain(v) for v in values]
     bad = next((v for v in given if isinstance(v, Unknown)), None)
+    if name not in _PLAINLY and not (name.startswith("pathlib.") and name.endswith("Path")):
+        return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
     if bad is not None or node.keywords or len(values) != len(node.args):
         return bad if bad is not None and bad.line else Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
     try:

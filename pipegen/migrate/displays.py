@@ -1,4 +1,7 @@
-"""Comprehensions that make nothing but the iterators of one group, and can be written out: `[pipe.train, pipe.validation]`."""
+"""Comprehensions and loops that make nothing but the iterators of one group, and can be written out.
+
+A comprehension becomes `[pipe.train, pipe.validation]`; what a loop over `name` makes becomes `{"train": pipe.train, …}[name]`.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
-from pipegen.migrate.values import Flow, plain
+from pipegen.migrate.values import Flow, certain, plain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.values import Frame
 
 
 @dataclass(frozen=True)
 class Display:
-    """One comprehension.
+    """One comprehension, or one call in a loop.
 
     Attributes:
-        node: The comprehension.
+        node: The comprehension, or the loop.
         element: The call in it that makes each iterator.
         flows: The iterators, in order.
-        keys: Their keys, of a dict.
+        keys: Their keys, of a dict; of a loop, what its variable is in the rounds.
+        name: The variable of a loop.
+        is_tuple: Whether it is a call that gives a tuple.
     """
 
-    node: Comprehension
+    node: Comprehension | ast.For | ast.Call
     element: ast.expr
     flows: tuple[Flow, ...]
-    keys: tuple[str, ...] | None
+    keys: tuple[str | int, ...] | None
+    name: str = ""
+    is_tuple: bool = False
 
 
 def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:
@@ -40,7 +48,30 @@ def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Di
             display = _display(found, node, flow)
             if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
                 displays[id(node)] = display
+        elif isinstance(node, ast.For) and id(flow.node) not in displays:
+            display = _in_loop(found, node, flow)
+            if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
+                displays[id(flow.node)] = display
     return list(displays.values())
+
+
+def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
+    """A call in a loop of its function, where a variable of the loop tells its rounds apart."""
+    flows = tuple(f for f in found.flows if f.node is flow.node)
+    frames = found.evaluator.rounds.get((id(node), id(flow.frame.parent)))
+    if frames is None or any(f.frame not in frames for f in flows):
+        return None
+    for name in (n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)):
+        keys = [_variable(f.frame, name) for f in flows]
+        if None not in keys and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
+            return Display(node, flow.node, flows, tuple(key for key in keys if key is not None), name)
+    return None
+
+
+def _variable(frame: Frame, name: str) -> str | int | None:
+    """What a loop's variable is in a round, where that is a plain text or number."""
+    known = certain(frame.args.get(name))
+    return known if isinstance(known, (str, int)) else None
 
 
 def _display(found: Collected, node: Comprehension, flow: Flow) -> Display | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 
@@ -21,7 +22,12 @@ class Edits:
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
+    _branches: dict[int, ast.If] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
+    texts: dict[int, str] = field(default_factory=dict)
+    """The texts of expressions that do not stand in the source, by their ids."""
+    imports: set[str] = field(default_factory=set)
+    """Modules of the standard library that the edits need."""
 
     def __post_init__(self) -> None:
         at = 0
@@ -34,6 +40,8 @@ class Edits:
                 block = getattr(node, name, None)
                 if isinstance(block, list):
                     self._blocks.update({id(s): block for s in block if isinstance(s, ast.stmt)})
+            if isinstance(node, ast.If):
+                self._branches.update({id(s): node for s in (*node.body, *node.orelse)})
 
     def offset(self, line: int, column: int) -> int:
         """The place of a line and a column in bytes, as nodes have them."""
@@ -49,26 +57,55 @@ class Edits:
 
     def source(self, node: ast.AST) -> str:
         """The text of a node."""
+        if id(node) in self.texts:
+            return self.texts[id(node)]
         first, last = self.span(node)
         return self.text[first:last]
+
+    def source_with(self, node: ast.expr, texts: dict[int, str]) -> str:
+        """The text of a node with other texts for some of the nodes in it, by their ids."""
+        if id(node) in self.texts:
+            return self.texts[id(node)]
+        first, _ = self.span(node)
+        text = self.source(node)
+        for inner in sorted((n for n in ast.walk(node) if id(n) in texts), key=lambda n: self.span(n)[0], reverse=True):
+            a, b = (at - first for at in self.span(inner))
+            text = text[:a] + texts[id(inner)] + text[b:]
+        return text
 
     def replace(self, node: ast.AST, text: str) -> None:
         """Put another text in the place of a node."""
         self._found[self.span(node)] = text
 
     def delete(self, statement: ast.stmt) -> None:
-        """Take out a statement with its lines; `pass` stands in where a block would be empty."""
+        """Take out a statement with its lines; `pass` stands in where a block would be empty, and a branch with nothing left goes, too."""
         self._gone.add(id(statement))
+        branch = self._branches.get(id(statement))
+        if branch is not None and self._is_left_empty(branch):
+            self.delete(branch)
+            return
         block = self._blocks.get(id(statement), [])
         first, last = self.span(statement)
-        before = self.text[self._starts[statement.lineno - 1] : first]
+        top, bottom = first, last
+        decorators = getattr(statement, "decorator_list", [])
+        if decorators:
+            top = self._starts[decorators[0].lineno - 1] + statement.col_offset
+        begin = self.text.rfind("\n", 0, top) + 1
         after = self._lines[(statement.end_lineno or 1) - 1]
         rest = self.text[last : self._starts[(statement.end_lineno or 1) - 1] + len(after)]
-        alone = not before.strip() and (not rest.strip() or rest.strip().startswith("#"))
+        alone = not self.text[begin:top].strip() and (not rest.strip() or rest.strip().startswith("#"))
         if not alone or (block is not self.tree.body and all(id(s) in self._gone for s in block)):
-            self._found[first, last] = "pass"
-        else:
-            self._found[self._starts[statement.lineno - 1], last + len(rest)] = ""
+            self._found[top, bottom] = "pass"
+            return
+        bottom += len(rest)
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            bottom += len(self.text[bottom:]) - len(re.sub(r"\A([ \t]*\n)+", "", self.text[bottom:]))
+        self._found[begin, bottom] = ""
+
+    def _is_left_empty(self, branch: ast.If) -> bool:
+        """Whether nothing is left to do in a branch, and nothing happens when its condition is asked."""
+        asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(branch.test))
+        return not asks and all(id(s) in self._gone for s in (*branch.body, *branch.orelse))
 
     def before(self, statement: ast.stmt, text: str) -> None:
         """Put a line before a statement; in a line of several statements it becomes one of them."""

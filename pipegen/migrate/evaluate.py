@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from dataclasses import replace
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, negate
-from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside
+from pipegen.migrate.arithmetic import combine, compare, either, negate
+from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, given_below
 from pipegen.migrate.bindings import changed, imported, is_keras
+from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last, shown_name
+from pipegen.migrate.filling import filled
+from pipegen.migrate.labels import of_rows
 from pipegen.migrate.mutation import changers_of
 from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, flattened, scope_of, start
+from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, end, flattened, scope_of, start
 from pipegen.migrate.values import (
     Const,
     Dotted,
     Frame,
+    Instance,
     Local,
     Map,
     Options,
@@ -26,8 +32,10 @@ from pipegen.migrate.values import (
     certain,
     derived,
     origins_of,
+    picked,
     plain,
     same,
+    setting,
 )
 
 _DEPTH = 8
@@ -37,16 +45,28 @@ _MOST_FRAMES = 2000
 class Evaluator:
     """Finds the values of expressions of one parsed file."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, whole: frozenset[int] = frozenset()) -> None:
+        self.whole = whole
+        """Functions and loops that are not followed in each call and each round, by the ids of their nodes."""
+        self._given: dict[int, dict[str, Value]] = {}
         self._scopes: dict[int, Scope] = {}
         self._changers = changers_of(tree)
         self._attributes = attributes_from_outside(tree)
+        self._classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+        self._below: dict[int, frozenset[str]] = {}
         self._of_classes: dict[int, dict[str, list[Assignment]]] = {}
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
         """The frames of comprehensions and loops that are unrolled, by the ids of the node and the frame around it."""
         self.module = Frame(self._scope(tree))
         self.outside = Outside(self, tree)
+        self.objects: dict[int, list[Instance]] = {}
+        """The objects of each plain class that were seen to be made, by the id of the class's definition."""
+        self.called: dict[int, Frame] = {}
+        """The frame of the first call of each function that was seen, by the id of the function's node."""
+        names = (getattr(n.func, "attr", getattr(n.func, "id", "")) for n in ast.walk(tree) if isinstance(n, ast.Call))
+        self.calls = Counter(names)
+        """How many calls there are of the functions and methods of each name."""
 
     def _scope(self, node: Node) -> Scope:
         if id(node) not in self._scopes:
@@ -59,6 +79,12 @@ class Evaluator:
             self._of_classes[id(definition)] = assignments_of(definition, self._changers)
         return self._of_classes[id(definition)]
 
+    def given_below(self, definition: ast.ClassDef) -> frozenset[str]:
+        """The attributes and methods that classes derived from one may give another value."""
+        if id(definition) not in self._below:
+            self._below[id(definition)] = given_below(definition, self._classes)
+        return self._below[id(definition)]
+
     def is_assigned(self, name: str) -> bool:
         """Whether code that is no method assigns an attribute of this name to any object."""
         return name in self._attributes or "*" in self._attributes
@@ -66,9 +92,14 @@ class Evaluator:
     def frame(
         self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
     ) -> Frame:
-        """The frame of a scope inside another; that of a call from a frame is made once."""
+        """The frame of a scope inside another; that of a call from a frame is made once.
+
+        A function that no call is known of has the defaults of its parameters, each as what its caller may replace.
+        """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
+            if call is None and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
 
@@ -121,11 +152,11 @@ class Evaluator:
             if isinstance(test, Unknown):
                 return Unknown("a condition that is known only at run time decides it", line)
             return self.value(node.body if test else node.orelse, frame)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        if isinstance(node, ast.BoolOp):
+            return either(node.op, [self.value(side, frame) for side in node.values], line)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
-            known = not any(isinstance(plain(side), Unknown) for side in (left, right))
-            equal = known and plain(left) == plain(right)
-            return derived(equal == isinstance(node.ops[0], ast.Eq), left, right) if known else Unknown("it is compared at run time", line)
+            return compare(node.ops[0], left, right, line)
         if isinstance(node, ast.JoinedStr):
             return self._text(node, frame)
         if isinstance(node, COMPREHENSIONS):
@@ -182,6 +213,9 @@ class Evaluator:
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         owner = self.value(node.value, frame)
+        rows = of_rows(owner, node.slice)
+        if rows is not None:
+            return rows
         if isinstance(owner, Table):
             chosen = node.slice
             if isinstance(chosen, ast.List):
@@ -202,7 +236,7 @@ class Evaluator:
             found = owner.items[key]
         if found is not None and origins_of(chosen_by):
             unknown = Unknown(f"{origins_of(chosen_by)[0]} chooses it", node.lineno)
-            return derived(found.value, found, chosen_by) if isinstance(found, Const) else unknown
+            return picked(found, chosen_by) or unknown
         if found is not None:
             return found
         return Unknown("an element of it is known only at run time", node.lineno)
@@ -232,7 +266,7 @@ class Evaluator:
         return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
 
     def _bound(self, name: str, bindings: list[Binding], at: Position, frame: Frame, inside: bool) -> Value:
-        base = [b for b in bindings if b.kind != "changed"]
+        base = self._run([b for b in bindings if b.kind != "changed"], frame)
         chosen: Value
         where: Position = (0, 0)
         prior = [b for b in base if b.after <= at]
@@ -249,8 +283,25 @@ class Evaluator:
             chosen = imported(name, base)
         else:
             chosen = self._agreed(name, base, at, frame)
-        changes = [b for b in bindings if b.kind == "changed" and b.after > where and (not inside or b.after <= at or not b.straight)]
-        return changed(name, chosen, changes)
+        once = inside and frame.scope.is_once(at)  # then nothing after a place has happened before it
+        changes = [b for b in bindings if b.kind == "changed" and b.after > where]
+        changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
+        going_on = inside and any(b.loop is not None and start(b.loop) <= at <= end(b.loop) for b in changes)
+        made = None if going_on else filled(self, chosen, changes, frame)
+        return made if made is not None else changed(name, chosen, changes)
+
+    def _run(self, bindings: list[Binding], frame: Frame) -> list[Binding]:
+        """The bindings without those of branches that are not taken; those of branches that are taken for certain count as straight."""
+        if not any(b.conditions for b in bindings):
+            return bindings
+        found = []
+        for binding in bindings:
+            tests = [(certain(self.value(test, frame)), wanted) for test, wanted in binding.conditions or ()]
+            if any(not isinstance(test, Unknown) and bool(test) != wanted for test, wanted in tests):
+                continue
+            taken = bool(tests) and not any(isinstance(test, Unknown) for test, _ in tests)
+            found.append(replace(binding, straight=True) if taken else binding)
+        return found
 
     def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
         """The value that all assignments agree on."""
@@ -276,6 +327,12 @@ class Evaluator:
                     return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
                 value = value.items[index]
             return value
+        if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
+            from pipegen.migrate.unrolling import first_round
+
+            told = first_round(self, binding.node, frame)
+            if binding.name in told:
+                return told[binding.name]
         return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
@@ -285,26 +342,35 @@ class Evaluator:
         node = function.node
         if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
             return None, Unknown("what it makes is not followed", call.lineno)
-        args = self.bind(node.args, call, frame, function.frame)
+        args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
             return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
+        if id(node) in self.whole and not isinstance(node, ast.Lambda):
+            known = {n: v for n, v in args.items() if isinstance(plain(v), (int, float, str, list, tuple))}
+            told = {n: setting(v, f"the caller of `{shown_name(node, function.frame)}`") for n, v in known.items()}
+            self._given.setdefault(id(node), told)
+            return None, Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
+        if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
+            args[node.args.args[0].arg] = function.bound
         inner = self.frame(node, function.frame, args, call=call, caller=frame)
         inner.depth = max(inner.depth, frame.depth + 1)
+        self.called.setdefault(id(node), inner)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.decorator_list:
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_undecorated(node):
             return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
-        returns = [n for n in _own_nodes(node) if isinstance(n, ast.Return)]
-        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own_nodes(node))
+        returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(node))
         if not returns and not yields:
             return inner, Const(None)
         body = flattened(node.body)
         handed = self._handed_on(body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
-        if yields or len(returns) != 1 or body[-1] is not returns[0]:
+        last = None if yields else returned_last(self, body, inner)
+        if last is None:
             return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
-        return inner, self.value(returns[0].value, inner) if returns[0].value is not None else Const(None)
+        return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
     def _handed_on(self, body: list[ast.stmt], frame: Frame) -> Zipped | None:
         """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
@@ -326,56 +392,6 @@ class Evaluator:
                 return True
             here = here.parent
         return False
-
-    def bind(self, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False) -> dict[str, Value] | None:
-        """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown.
-
-        With `method`, the first parameter is the object itself, and gets no argument.
-        """
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
-        if len(spec.defaults) > len(names):
-            return None
-        bound: dict[str, Value] = {}
-        rest: list[Value] = []
-        for i, arg in enumerate(call.args):
-            if isinstance(arg, ast.Starred):
-                return None
-            if i < len(names):
-                bound[names[i]] = self.value(arg, frame)
-            else:
-                rest.append(self.value(arg, frame))
-        extra: dict[str, Value] = {}
-        known = {*names, *(a.arg for a in spec.kwonlyargs)}
-        for keyword in call.keywords:
-            value = self.value(keyword.value, frame)
-            if keyword.arg is None:
-                if not isinstance(value, Map):
-                    return None
-                for key, inner in value.items.items():
-                    (bound if key in known else extra)[key] = inner
-            else:
-                (bound if keyword.arg in known else extra)[keyword.arg] = value
-        pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
-        pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
-        for name, default in pairs:
-            bound.setdefault(name, self.value(default, home))
-        if spec.kwarg is not None:
-            bound[spec.kwarg.arg] = Map(extra)
-        if spec.vararg is not None:
-            bound[spec.vararg.arg] = Seq(tuple(rest))
-        return bound
-
-
-def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST]:
-    """The nodes of a function without those of functions inside it."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
-        found.append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo += list(ast.iter_child_nodes(node))
-    return found
 
 
 def _called(frame: Frame) -> str:

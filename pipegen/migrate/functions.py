@@ -11,8 +11,8 @@ from pipegen.migrate.scopes import flattened
 from pipegen.migrate.values import Dotted, Local, Unknown, Value
 
 if TYPE_CHECKING:
+    from pipegen.migrate.amounts import Step
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.steps import Step
 
 
 def permission(value: Value) -> str:
@@ -23,7 +23,7 @@ def permission(value: Value) -> str:
 
 def function_step(value: Value, line: int, findings: Findings) -> Step | None:
     """The step that does what a preprocessing function does; `None`, with a finding, where there is none."""
-    from pipegen.migrate.steps import Step, number
+    from pipegen.migrate.amounts import Step, number
 
     preset = preset_of(value)
     if preset is not None:
@@ -45,8 +45,9 @@ def function_step(value: Value, line: int, findings: Findings) -> Step | None:
         findings.add("PG621", line, message, help_)
         return Step(f"python: {{function: {called}}}")
     name = value.name if isinstance(value, Dotted) else getattr(getattr(value, "node", None), "name", "")
-    what = f"`{name}`" if name else value.reason if isinstance(value, Unknown) and value.reason else "a function of this file"
-    message = f"`preprocessing_function` is {what}, which a spec cannot call"
+    message = f"`preprocessing_function` is {f'`{name}`' if name else 'a function of this file'}, which a spec cannot call"
+    if isinstance(value, Unknown) and value.reason:
+        message = f"`preprocessing_function` is not known, and a spec cannot call it: {value.reason}"
     help_ = "write it as steps (`pipegen ops` lists them); or move it into a module of its own and import it, for a `python` step"
     findings.add("PG630", line, message, help_)
     return None

@@ -10,7 +10,7 @@ from pipegen.migrate.pairs import Pair, folder_of, pairs_of
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, origins_of, plain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.collected import Collected
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -24,12 +24,14 @@ class Group:
         fits: The calls of `fit` that take them, by the id of the node.
         masks: The iterators of the masks that belong to the parts, by split, where they have masks.
         zips: What joins each part's two iterators, by split.
+        drawn: Whether code takes batches from the training iterator itself, and no `fit` gets it.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)
     fits: set[int] = field(default_factory=set)
     masks: dict[str, Flow] = field(default_factory=dict)
     zips: dict[str, Zipped] = field(default_factory=dict)
+    drawn: bool = False
 
     @property
     def first(self) -> Flow:
@@ -73,10 +75,16 @@ def group_flows(found: Collected) -> list[Group]:
         else:
             home.parts[role] = flow
     for group in groups:
+        group.drawn = not group.fits and "train" in group.parts and _is_drawn_from(found, group.parts["train"])
         order = ("train", "validation", "test", "predict")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
         group.masks = {split: group.masks[split] for split in order if split in group.masks}
     return sorted(groups, key=lambda g: g.first.line)
+
+
+def _is_drawn_from(found: Collected, flow: Flow) -> bool:
+    """Whether code takes batches from an iterator."""
+    return any(u.kind in ("loop", "next", "item") or u.name in ("next", "__next__") for u in found.uses_of(flow))
 
 
 def _add_pair(groups: list[Group], pair: Pair, role: str) -> None:
@@ -133,6 +141,8 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
     if role in group.parts or group.method != flow.method or group.masks:
         return False
     other = group.first
+    if flow.method == "flow_from_dataframe" and _is_bare(other) != _is_bare(flow):
+        return False
     if role in ("train", "validation") and flow.get("subset") is not None:
         return data_key(other) == data_key(flow) and other.get("subset") is not None
     if role == "train" and group.fits:
@@ -140,6 +150,11 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
     if any(_is_share(f) for f in group.parts.values()) or _is_share(flow):
         return False
     return flow.method == "flow" or _size(other) == _size(flow)
+
+
+def _is_bare(flow: Flow) -> bool:
+    """Whether the rows of a table have no labels that an iterator reads, so that a spec of its own reads them."""
+    return "class_mode" in flow.args and plain(flow.args["class_mode"].value) in (None, "input")
 
 
 def _is_share(flow: Flow) -> bool:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
+import json
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.mutation import changed_objects, root_name
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, end, flattened, start
-from pipegen.migrate.values import Dotted
+from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Position, end, flattened, start
+from pipegen.migrate.values import Dotted, certain
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
     from pipegen.migrate.values import Flow, Frame
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
 )  # fmt: skip
 """Expressions that change nothing, whenever they are evaluated."""
-_PURE = ("os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "builtins.str", "builtins.int")
+_PURE = (
+    "os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "builtins.str", "builtins.int", "builtins.tuple",
+    "builtins.float",
+)  # fmt: skip
 _READING_ARRAYS = (*_READING, ast.Tuple, ast.List, ast.Slice, ast.UnaryOp, ast.unaryop, ast.keyword)
 _PURE_OF_ARRAYS = (
     "abs", "argmax", "array", "asarray", "astype", "concatenate", "copy", "expand_dims", "flatten", "float32", "ravel", "repeat", "reshape",
@@ -34,17 +39,62 @@ def of_function(frame: Frame) -> Frame:
 
 
 def home_of(flow: Flow) -> ast.stmt | None:
-    """The statement that an iterator is made in, where it runs whenever its scope does; a comprehension is a part of its statement."""
-    if any(isinstance(frame.scope.node, ast.For) for frame in _around(flow.frame)):
-        return None
+    """The statement that an iterator is made in, where it runs whenever its scope does, or in each round of a loop.
+
+    A comprehension is a part of its statement; a loop that is unrolled, with nothing but its function around it, is the statement itself.
+    """
     body = getattr(of_function(flow.frame).scope.node, "body", None)
     if not isinstance(body, list):
         return None
-    at = start(flow.node)
-    inside = [s for s in flattened(body) if start(s) <= at <= end(s) and not isinstance(s, (ast.With, ast.AsyncWith, ast.If))]
-    found = inside[-1] if inside else None
-    compound = isinstance(found, (ast.For, ast.While, ast.Try, ast.FunctionDef, ast.ClassDef))
-    return None if compound else found
+    loops = [frame for frame in _around(flow.frame) if isinstance(frame.scope.node, ast.For)]
+    if loops:
+        loop = loops[0].scope.node
+        return loop if len(loops) == 1 and isinstance(loop, ast.For) and loop in flattened(body) else None
+    found = _innermost(body, start(flow.node))
+    return found[0] if found is not None else None
+
+
+def branch_of(flow: Flow) -> list[ast.stmt] | None:
+    """The statements beside the one that an iterator is made in, where a condition decides whether they run."""
+    if any(isinstance(frame.scope.node, ast.For) for frame in _around(flow.frame)):
+        return None
+    found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), start(flow.node))
+    return found[1] if found is not None and found[2] else None
+
+
+def _innermost(body: list[ast.stmt], at: Position, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
+    """The simple statement at a place, or the loop whose iterable is there; its block; and whether a condition decides if it runs."""
+    statement = next((s for s in body if start(s) <= at <= end(s)), None)
+    if statement is None or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match)):
+        return None
+    blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and start(b[0]) <= at <= end(b[-1])]
+    if blocks:
+        always = isinstance(statement, _LOOPS) and blocks[0] is statement.body
+        always = always or statement is not flattened([statement])[-1]
+        return _innermost(blocks[0], at, perhaps=perhaps or not always)
+    iterated = isinstance(statement, ast.For) and start(statement.iter) <= at <= end(statement.iter)
+    return (statement, body, perhaps) if iterated or not hasattr(statement, "body") else None
+
+
+def loop_around(flow: Flow) -> ast.stmt | None:
+    """The innermost loop of its function that an iterator is made in."""
+    found = None
+    for node in ast.walk(of_function(flow.frame).scope.node):
+        inside = isinstance(node, _LOOPS) and start(node.body[0]) <= start(flow.node) and end(flow.node) <= end(node)
+        if isinstance(node, _LOOPS) and inside:
+            found = node if found is None or start(node) > start(found) else found
+    return found
+
+
+def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
+    """The names in an expression that are variables of a loop or a comprehension with a known text or number, by the ids of their nodes."""
+    found = {}
+    for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
+        around = next((f for f in _around(frame) if name.id in f.scope.bindings), None)
+        known = certain(evaluator.value(name, frame)) if around is not None and around is not of_function(frame) else None
+        if isinstance(known, (str, int)) and around is not None and all(b.kind == "param" for b in around.scope.bindings[name.id]):
+            found[id(name)] = json.dumps(known, ensure_ascii=False) if isinstance(known, str) else repr(known)
+    return found
 
 
 def _around(frame: Frame) -> list[Frame]:
@@ -56,8 +106,8 @@ def _around(frame: Frame) -> list[Frame]:
     return found
 
 
-def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt) -> bool:
-    """Whether an expression of a frame may be moved to before a statement: it only reads what is there already."""
+def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+    """Whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
     for n in ast.walk(node):
         if isinstance(n, ast.Call):
             function = evaluator.value(n.func, frame)
@@ -82,6 +132,41 @@ def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stm
     return _is_there(evaluator, node, flow.frame, home) and not _is_given_away(node, flow, home)
 
 
+def late_home(flows: list[Flow]) -> ast.stmt | None:
+    """The statement of the last iterator, where those before it can wait for it: nothing reads the names that they are assigned to."""
+    homes = [home_of(flow) for flow in flows]
+    last = max((h for h in homes if h is not None), key=lambda h: h.lineno, default=None)
+    if last is None or None in homes or len({id(h) for h in homes}) < 2 or len({id(loop_around(flow)) for flow in flows}) > 1:
+        return None
+    for flow, home in zip(flows, homes, strict=True):
+        if home is not last and waiting_name(flow) is None:
+            return None
+        if home is not None and home is not last and not _can_wait(flow, home, last):
+            return None
+    return last
+
+
+def waiting_name(flow: Flow) -> str | None:
+    """The name that an iterator is assigned to by a statement that does nothing else, if it is."""
+    home = home_of(flow)
+    if not isinstance(home, ast.Assign) or home.value is not flow.node or len(home.targets) != 1:
+        return None
+    return home.targets[0].id if isinstance(home.targets[0], ast.Name) else None
+
+
+def _can_wait(flow: Flow, home: ast.stmt, last: ast.stmt) -> bool:
+    function = of_function(flow.frame).scope.node
+    name = waiting_name(flow)
+    between = [n for n in ast.walk(function) if isinstance(n, ast.Name) and (home.end_lineno or 0) < n.lineno < last.lineno]
+    inner = [n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and n is not function]
+    if any(isinstance(n, ast.Name) and n.id == name for f in inner for n in ast.walk(f)):
+        return False  # a call in between may read it
+    bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name or "", []))
+    return (
+        not bound and not any(n.id == name for n in between) and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(last))
+    )
+
+
 def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
     """Whether a function called by its name alone is none that was imported."""
     return isinstance(function, ast.Name) and not isinstance(evaluator.value(function, frame), Dotted)
@@ -90,17 +175,20 @@ def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
 def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     """Whether a call as a statement of its own, such as `shuffle(x)`, has one of the names between a statement and an iterator."""
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and home.lineno <= n.lineno <= flow.line]
+    first, last = sorted((home.lineno, flow.line))
+    between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and first <= n.lineno <= last]
     calls = [n.value for n in between if isinstance(n.value, ast.Call) and getattr(n.value.func, "id", "") != "print"]
     return any(isinstance(n, ast.Name) and n.id in names for call in calls for n in ast.walk(call))
 
 
-def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt) -> bool:
-    """Whether the names and attributes that an expression reads are the same before a statement."""
-    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+    """Whether the names and attributes that an expression reads are the same before a statement, which may come later."""
+    fixed = constants(evaluator, node, frame)
+    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
+    first, last = sorted((start(home), start(node)))
     for around in _around(frame):
         bindings = [b for name in names for b in around.scope.bindings.get(name, [])]
-        if (bindings and around is not of_function(frame)) or any(b.after[0] >= home.lineno for b in bindings):
+        if (bindings and around is not of_function(frame)) or any(first < b.after <= last or b.after == ALWAYS for b in bindings):
             return False
     outer = of_function(frame).parent
     while outer is not None:
@@ -111,11 +199,12 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
     return not any(_is_set_between(evaluator, n, frame, home) for n in read)
 
 
-def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt) -> bool:
-    """Whether an attribute is assigned or changed, or may be by a method, from a statement on to where it is read."""
+def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+    """Whether an attribute is assigned or changed, or may be by a method, between a statement and where it is read."""
     function, root = of_function(frame).scope.node, root_name(read)
+    first, last = sorted((home.lineno, read.lineno))
     for n in ast.walk(function):
-        if not home.lineno <= getattr(n, "lineno", 0) <= read.lineno:
+        if not first <= getattr(n, "lineno", 0) <= last:
             continue
         if any(isinstance(part, ast.Attribute) and part.attr == read.attr for c in changed_objects(n, {}) for part in ast.walk(c)):
             return True

@@ -3,141 +3,62 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import cast
 
+from pipegen.migrate.arithmetic import truth_of
+from pipegen.migrate.calling import taken_side
+from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Unknown, Zipped, certain, plain
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
 """Expressions that an iterator or a generator can be."""
 _MOST_FRAMES = 500
-UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
 
-@dataclass(eq=False)
-class _AnyUse:
-    kind: UseKind
-    name: str
-    node: ast.expr
-    outer: ast.AST
-    frame: Frame
-
-    @property
-    def line(self) -> int:
-        """Where it stands."""
-        return self.node.lineno
-
-
-@dataclass(eq=False)
-class Use(_AnyUse):
-    """One use of an iterator.
-
-    Attributes:
-        kind: `model`: an argument of `fit` and its kin; `member`, `method`: of the iterator; `other`: anything else.
-        name: The argument, the member or the function.
-        node: The expression that is the iterator.
-        outer: What is made of it: the call, the attribute, the loop.
-        frame: Where.
-        flow: The iterator.
-    """
-
-    flow: Flow
-
-
-@dataclass(eq=False)
-class PairUse(_AnyUse):
-    """One use of two iterators that `zip` joins, which are `pair`; the rest as in `Use`."""
-
-    pair: Zipped
-
-
-@dataclass(eq=False)
-class ModelCall:
-    """A call of `fit` or its kin with an iterator among its arguments, which stand here by name."""
-
-    node: ast.Call
-    method: str
-    args: dict[str, ast.expr]
-    frame: Frame
-
-
-@dataclass
-class Collected:
-    """What a file has to do with `ImageDataGenerator`."""
-
-    evaluator: Evaluator
-    generators: list[Generator] = field(default_factory=list)
-    flows: list[Flow] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
-    pairs: list[Zipped] = field(default_factory=list)
-    """Iterators that `zip` joins, two by two."""
-    pair_uses: list[PairUse] = field(default_factory=list)
-    calls: list[ModelCall] = field(default_factory=list)
-    fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
-    members: list[tuple[Generator, str, int]] = field(default_factory=list)
-    assigned: list[tuple[Generator, str, int]] = field(default_factory=list)
-    """Arguments of the constructor, and statistics, that the code assigns to the generator later, with the lines."""
-    names: dict[int, str] = field(default_factory=dict)
-    """The variable that holds an iterator or a generator, by the id of the object."""
-    statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
-    """The assignment whose whole value is a call that makes an object, by the id of the object."""
-    shared: set[int] = field(default_factory=set)
-    """Nodes that are several objects, since their function is called several times."""
-    unsure: dict[int, ast.Attribute] = field(default_factory=dict)
-    """Attributes of what is not known, and may be an iterator, by the id of the node."""
-
-    def uses_of(self, flow: Flow) -> list[Use]:
-        """The uses of one iterator."""
-        return [u for u in self.uses if u.flow is flow]
-
-    def served_by(self, use: Use | PairUse) -> list[Flow | Zipped]:
-        """The iterators, or the pairs, that the place of a use has: several where a loop or a function runs several times."""
-        uses: list[Use | PairUse] = [*self.uses, *self.pair_uses]
-        here = {id(thing): thing for u in uses if u.node is use.node for thing in ((u.flow if isinstance(u, Use) else u.pair),)}
-        return list(here.values())
-
-    def only_drawn_from(self, flow: Flow) -> bool:
-        """Whether all that is done with an iterator is to take batches from it with `next`."""
-        uses = self.uses_of(flow)
-        return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
-
-    def is_paired(self, flow: Flow) -> bool:
-        """Whether it is joined with another iterator: by `zip`, or by batches that are drawn side by side with the same seed."""
-        if any(u.kind == "zip" for u in self.uses_of(flow)):
-            return True
-        others = [f for f in self.flows if f is not flow and f.frame is flow.frame and f.get("subset") == flow.get("subset")]
-        beside = [f for f in others if f.get("seed") is not None and f.get("seed") == flow.get("seed")]
-        return self.only_drawn_from(flow) and any(self.only_drawn_from(f) for f in beside)
-
-    def name_of(self, thing: Flow | Generator | Zipped) -> str:
-        """The variable that holds it, or an empty text."""
-        return self.names.get(id(thing), "")
-
-
-def collect(tree: ast.Module) -> Collected:
-    """Walk over a parsed file."""
-    evaluator = Evaluator(tree)
-    walker = _Walker(Collected(evaluator), _concerned(tree))
+def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
+    """Walk over a parsed file; functions and loops with these ids are walked through once, whatever they are called with."""
+    evaluator = Evaluator(tree, whole)
+    mentions = _mentions(tree)
+    walker = _Walker(Collected(evaluator), _concerned(mentions))
     walker.body(tree.body, evaluator.module)
+    waited: set[int] = set()
     while walker.pending:
         node, frame = walker.pending.pop(0)
-        if id(node) not in walker.entered:
-            walker.enter(node, evaluator.frame(node, frame, {}))
+        if id(node) in walker.entered:
+            continue
+        if id(node) not in waited and any(
+            _names_of(node, frame) & mentions[n.name] for n, _ in walker.pending if n.name in walker.concerned
+        ):
+            waited.add(id(node))  # what calls it comes first, and says with which arguments
+            walker.pending.append((node, frame))
+            continue
+        walker.enter(node, evaluator.frame(node, frame, {}))
     return walker.found
 
 
-def _concerned(tree: ast.Module) -> set[str]:
-    """The functions that have to do with generators, or call one that does: these are followed at each call."""
+def _names_of(node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> set[str]:
+    """The names that code needs to call a function: its own and, for a method, that of its class."""
+    around = frame.scope.node
+    return {node.name, around.name} if isinstance(around, ast.ClassDef) else {node.name}
+
+
+def _mentions(tree: ast.Module) -> dict[str, set[str]]:
+    """The names that each function of a file mentions, and each class in its methods."""
     mentions: dict[str, set[str]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             inner = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))}
             mentions.setdefault(node.name, set()).update(inner)
+    return mentions
+
+
+def _concerned(mentions: dict[str, set[str]]) -> set[str]:
+    """The functions that have to do with generators, or call one that does: these are followed at each call."""
     names = {"ImageDataGenerator", *FLOWS}
     while True:
         more = {name for name, inner in mentions.items() if inner & names} - names
@@ -169,9 +90,23 @@ class _Walker:
             return
         self._frames.add(id(frame))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            self.body(node.body, frame)
+            self._run(node.body, frame)
         elif isinstance(node, ast.Lambda):
             self.visit(node.body, frame, ())
+
+    def _run(self, statements: list[ast.stmt], frame: Frame) -> bool:
+        """Walk through what runs when a function is called with the arguments of a frame; whether the call ends there for certain."""
+        for statement in statements:
+            taken = taken_side(self.values, statement, frame) if frame.args else None
+            if taken is None or not isinstance(statement, ast.If):
+                self.visit(statement, frame, ())
+            else:
+                self.visit(statement.test, frame, (statement,))
+                if self._run(taken, frame):
+                    return True
+            if isinstance(statement, (ast.Return, ast.Raise)):
+                return True
+        return False
 
     def visit(self, node: ast.AST, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -187,15 +122,24 @@ class _Walker:
         if isinstance(node, COMPREHENSIONS):
             self._comprehension(node, frame, (*above[-3:], node))
             return
+        if isinstance(node, ast.If) and isinstance(frame.scope.node, ast.For):
+            taken = taken_side(self.values, node, frame)
+            if taken is not None:
+                for part in (node.test, *taken):
+                    self.visit(part, frame, (*above[-3:], node))
+                return
         if isinstance(node, ast.For) and makes_several(node, self.calls) and self._loop(node, frame, (*above[-3:], node)):
             return
         inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
-        for child in self._taken(node, frame) if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node):
+        for child in self._taken(node, frame) if isinstance(node, (ast.IfExp, ast.BoolOp)) else ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
 
-    def _taken(self, node: ast.IfExp, frame: Frame) -> list[ast.expr]:
-        """The condition and the side that a round takes, where that is known; else all of them."""
-        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+    def _taken(self, node: ast.IfExp | ast.BoolOp, frame: Frame) -> list[ast.expr]:
+        """The condition and the side that a round, or a call, takes, where that is known; else all of them."""
+        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS)) or bool(frame.args)
+        if isinstance(node, ast.BoolOp):
+            ends = (i for i, side in enumerate(node.values, 1) if truth_of(self.values.value(side, frame)) == isinstance(node.op, ast.Or))
+            return node.values[: next(ends, None)] if in_round else node.values
         test = certain(self.values.value(node.test, frame)) if in_round else None
         sides = [node.body, node.orelse] if not in_round or isinstance(test, Unknown) else [node.body if test else node.orelse]
         return [node.test, *sides]
@@ -231,6 +175,9 @@ class _Walker:
         if isinstance(node, ast.Attribute) and isinstance(self.values.value(node.value, frame), Unknown):
             self.found.unsure[id(node)] = node
         if isinstance(node, ast.Call):
+            for flow in value.items if isinstance(value, Seq) else (value,):
+                if isinstance(flow, (Flow, Zipped)) and flow.node is not node:
+                    self.found.sites.setdefault(id(flow), []).append((node, frame))
             self._call(node, frame)
         if isinstance(value, (Flow, Generator, Zipped)):
             self._object(value, node, frame, above)
@@ -244,6 +191,10 @@ class _Walker:
                 inner, _ = self.values.returned(function, node, frame)
                 if inner is not None:
                     self.enter(function.node, inner)
+        elif isinstance(function, Local) and "__init__" in self.concerned:
+            made = self.values.value(node, frame)
+            if isinstance(made, Instance) and made.made is not None:
+                self.enter(made.made.scope.node, made.made)
 
     def _object(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         if id(value) not in self._objects:
@@ -275,6 +226,8 @@ class _Walker:
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
             target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
             name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+            key = plain(self.values.value(target.slice, frame)) if isinstance(target, ast.Subscript) else None
+            name = key if isinstance(key, str) else name
         elif isinstance(parent, ast.Dict) and node in parent.values:
             key = parent.keys[parent.values.index(node)]
             name = str(key.value) if isinstance(key, ast.Constant) else ""

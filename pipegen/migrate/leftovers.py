@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.calling import own_nodes
 from pipegen.migrate.mutation import root_name
 from pipegen.migrate.scopes import COMPREHENSIONS
 from pipegen.migrate.uses import MEMBERS, is_in_dropped
@@ -13,9 +14,9 @@ from pipegen.migrate.uses import MEMBERS, is_in_dropped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.interpret import Collected
     from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {
@@ -87,12 +88,27 @@ class Leftovers:
     def _call(self, call: ast.Call, name: str) -> None:
         """A call of the model that was not edited."""
         help_ = "name what is given, and leave out `steps_per_epoch`, `validation_steps`, `workers` and the like"
-        if name in _OLD_CALLS:
+        if name in _OLD_CALLS and self._is_python_generator(_first_argument(call)):
+            message = f"`{name}` does not exist in Keras 3, and is not edited: it is given a Python generator"
+            help_ = "keep `steps_per_epoch` and its kin, since it has no length, and leave out `workers` and its kin"
+            self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
+        elif name in _OLD_CALLS:
             message = f"`{name}` is not edited, since what it is given may be the iterator, and does not exist in Keras 3"
             self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
         elif name in _CALLS and any(k.arg is None and self._carries(k.value) for k in call.keywords):
             message = f"`{name}` may get the iterator among arguments that are unpacked, and is not edited"
             self.findings.add("PG615", call.lineno, message, help_)
+
+    def _is_python_generator(self, node: ast.expr | None) -> bool:
+        """Whether an expression is a call of a function of the file that yields, or a name that one is assigned to."""
+        if isinstance(node, ast.Name):
+            given = [s.value for s in ast.walk(self.edits.tree) if isinstance(s, ast.Assign) and _assigns(s, node.id)]
+            return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
+        if not isinstance(node, ast.Call):
+            return False
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, _Function) and n.name == name]
+        return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in own_nodes(f))
 
     # What may hold an iterator
 
@@ -171,6 +187,15 @@ class Leftovers:
         of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
         keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
         return name in self.names or of_container or (keeps and any(map(self._carries, (*node.args, *(k.value for k in node.keywords)))))
+
+
+def _first_argument(call: ast.Call) -> ast.expr | None:
+    named = next((k.value for k in call.keywords if k.arg in ("generator", "x")), None)
+    return call.args[0] if call.args else named
+
+
+def _assigns(statement: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
 
 
 def _stored(target: ast.expr) -> Iterator[str]:

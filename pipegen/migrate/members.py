@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.attributes import Assignment, overridden
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Unknown, Value
+from pipegen.migrate.attributes import Assignment
+from pipegen.migrate.calling import is_static
+from pipegen.migrate.mutation import parameters
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, plain, setting
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -34,6 +37,8 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         if evaluator.is_assigned(node.attr):
             return Unknown(f"`.{node.attr}` is assigned elsewhere too", node.lineno)
         return of_class(evaluator, owner, node.attr, node.lineno)
+    if isinstance(owner, Table) and node.attr in ("iloc", "loc"):
+        return Unknown("its rows are chosen by code", node.lineno)
     if isinstance(owner, (Options, Record, Instance)):
         return _of_object(evaluator, owner, node)
     return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
@@ -96,8 +101,7 @@ def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) ->
     if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
         return Unknown(f"`.{name}` is assigned by a class that `{definition.name}` is derived from", line)
     if not found:
-        value = of_class(evaluator, owner.of, name, line)
-        return Unknown(f"`.{name}` is a method", line) if isinstance(value, Local) else value
+        return _bound(of_class(evaluator, owner.of, name, line), owner)
     if len(found) > 1 or found[0].value is None or not _by_constructor(found[0]) or owner.made is None:
         return Unknown(f"`.{name}` is assigned in `{definition.name}` in a way that is not followed", line)
     return evaluator.value(found[0].value, owner.made)
@@ -120,16 +124,36 @@ def _by_constructor(assignment: Assignment) -> bool:
     return assignment.method.name == "__init__" and assignment.straight
 
 
+def _bound(value: Value, owner: Value) -> Value:
+    """What the class of an object gives as the object gives it: a function as a method of it, a property as what it returns."""
+    if not isinstance(value, Local) or not isinstance(value.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return value
+    decorators = [d.id if isinstance(d, ast.Name) else "" for d in value.node.decorator_list]
+    if decorators == ["property"]:
+        return Unknown(f"`.{value.node.name}` is a property", value.node.lineno)
+    return value if is_static(value.node) else replace(value, bound=owner)
+
+
+def _receiver(evaluator: Evaluator, node: ast.Attribute, frame: Frame, of: Frame) -> Instance | None:
+    """The object that `self` is: the one that the method is called on, or the only one of its class that the file makes."""
+    known = evaluator.value(node.value, frame)
+    if isinstance(known, Instance):
+        return known if known.of.node is of.scope.node else None
+    made = evaluator.objects.get(id(of.scope.node), [])
+    return made[0] if len(made) == 1 else None
+
+
 def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     """`self.name`: what the only assignment to it in the class gives."""
     inner = cast("Frame", frame.class_frame)
     definition = cast("ast.ClassDef", inner.scope.node)
     name, line = node.attr, node.lineno
     found = evaluator.assignments(definition).get(name, [])
-    if evaluator.is_assigned(name) or overridden(definition, name, cast("ast.Module", evaluator.module.scope.node)):
+    if evaluator.is_assigned(name) or name in evaluator.given_below(definition):
         return Unknown(f"`self.{name}` is assigned elsewhere too", line)
     if not found:
-        return of_class(evaluator, Local(definition, cast("Frame", inner.parent)), name, line)
+        owner = evaluator.value(node.value, frame)
+        return _bound(of_class(evaluator, Local(definition, cast("Frame", inner.parent)), name, line), owner)
     if len(found) > 1 or found[0].value is None:
         how = f"{len(found)} times" if len(found) > 1 else "in a way that is not followed"
         return Unknown(f"`self.{name}` is assigned {how}", line)
@@ -140,5 +164,13 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         return Unknown(f"`self.{name}` is assigned by a class that `{definition.name}` is derived from, too", line)
     if (name in bound or name in inner.scope.bindings) and (not _by_constructor(found[0]) or frame.scope.node is home):
         return Unknown(f"`self.{name}` has a value in the class, and another in `{home.name}`", line)
-    own = frame if frame.scope.node is home else evaluator.frame(home, inner, {})
-    return evaluator.value(found[0].value, own)
+    if frame.scope.node is home:
+        return evaluator.value(found[0].value, frame)
+    receiver = _receiver(evaluator, node, frame, inner)
+    if receiver is None or receiver.made is None or receiver.made.scope.node is not home:
+        called = evaluator.called.get(id(home)) if evaluator.calls[home.name] == 1 else None
+        return evaluator.value(found[0].value, called or evaluator.frame(home, inner, {}))
+    value = evaluator.value(found[0].value, receiver.made)
+    told = {n.id for n in ast.walk(found[0].value) if isinstance(n, ast.Name)} & {a.arg for a in parameters(home.args)}
+    known = isinstance(plain(value), (int, float, str, list, tuple))
+    return setting(value, f"the caller of `{definition.name}`") if told and known else value

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.compilation import inspect
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import group_flows
-from pipegen.migrate.interpret import collect
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
+from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
+from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer, Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.values import Flow
 
 SUFFIX = ".pipegen.yaml"
+_OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")
+"""Methods of a generator that take one array."""
 
 
 @dataclass
@@ -114,8 +117,7 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
     if code.tree is None or not (always or "ImageDataGenerator" in code.text or "flow_from_d" in code.text):
         return result
     try:
-        found = collect(code.tree)
-        groups = group_flows(found)
+        found, groups = collect_once(code.tree)
         find_mistakes(found, groups, result.findings)
         result.concerned = bool(found.generators or found.flows)
         _without_flow(found, result.findings)
@@ -144,7 +146,24 @@ def _without_flow(found: Collected, findings: Findings) -> None:
     for generator in found.generators:
         if not any(f.generator is generator for f in found.flows):
             message = "no iterator of this ImageDataGenerator is seen in this file"
-            findings.add("PG612", generator.line, message, "migrate the file that calls `flow…` on it, or write the spec by hand")
+            help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
+            single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
+            name = found.name_of(generator)
+            unsure = [f for f in found.flows if isinstance(f.generator, Unknown) and name and _owner_name(f) == name]
+            if unsure:
+                message = (
+                    f"an iterator may be made of this ImageDataGenerator in line {unsure[0].line}, where it is not certain which one counts"
+                )
+                help_ = "make an iterator of each of them, so that each has a spec of its own, and choose between their pipelines"
+            elif single:
+                help_ = f"`{single}` takes one array at a time, which `from pipegen.compat import ImageDataGenerator` does, too"
+            findings.add("PG612", generator.line, message, help_)
+
+
+def _owner_name(flow: Flow) -> str:
+    """The variable, or the attribute, that the generator of an iterator is called by."""
+    owner = flow.node.func.value if isinstance(flow.node.func, ast.Attribute) else None
+    return owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
@@ -152,9 +171,20 @@ def _assigned(found: Collected, findings: Findings) -> None:
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has what the constructor was given: look which of them counts"
-        if name in FITTED:
+        if name in FITTED and _is_copied(found, name, line):
+            help_ = "`standardize` in the spec measures the training data once for every split, so that this line can go"
+        elif name in FITTED:
             help_ = "write it as a step, `normalize: {mean: …, std: …}`, after the steps that come before it in Keras"
         findings.add("PG610", line, message, help_)
+
+
+def _is_copied(found: Collected, name: str, line: int) -> bool:
+    """Whether a line gives a generator a statistic that another generator has."""
+    generators = {id(g) for g in found.generators}
+    for node in ast.walk(found.evaluator.module.scope.node):
+        if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.value, ast.Attribute) and node.value.attr == name:
+            return any(id(owner) in generators and other == name and at == line for owner, other, at in found.members)
+    return False
 
 
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[Written]:
@@ -174,7 +204,7 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
             result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
             continue
         result.specs[file] = text
-        written.append(Written(group, file, tuple(writer.params)))
+        written.append(Written(group, file, tuple(writer.params), tuple(writer.knobs.found)))
     return written
 
 

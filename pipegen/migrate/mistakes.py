@@ -11,9 +11,9 @@ from pipegen.migrate.steps import RANDOM, STATISTICS, augments
 from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, ModelCall
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected, ModelCall
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"
@@ -29,7 +29,7 @@ def find_mistakes(found: Collected, groups: list[Group], findings: Findings) -> 
         _flow(flow, findings)
         _uses(flow, found, findings)
     for group in groups:
-        _evaluation(group, findings)
+        _evaluation(group, found, findings)
     for call in found.calls:
         _plain_validation(call, found, findings)
 
@@ -199,7 +199,7 @@ def _is_divided(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
 
 
-def _evaluation(group: Group, findings: Findings) -> None:
+def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
     """What is wrong with the data that a model is measured on."""
     train = group.parts.get("train")
     for split, flow in group.parts.items():
@@ -209,12 +209,39 @@ def _evaluation(group: Group, findings: Findings) -> None:
         if augments(flow.generator):
             shown = f" ({', '.join(random)})" if random else ""
             message = f"the {split} data is augmented too{shown}: ImageDataGenerator does not know training from evaluation"
-            findings.add("PG640", flow.line, message, "the spec augments the training split alone, so figures will differ, and mean more")
+            help_ = "the spec augments the training split alone, so figures will differ, and mean more"
+            if _predicted_again(flow, found):
+                help_ = f"test-time augmentation: write its random steps into the spec, each with `when: [{split}]`"
+            findings.add("PG640", flow.line, message, help_)
         if train is not None and isinstance(train.generator, Generator) and train.generator is not flow.generator:
             for name in ("rescale", "preprocessing_function", *_ORDERED):
+                _unknown_value(train.generator, flow.generator, name, split, findings)
                 if _differ(train.generator, flow.generator, name):
                     message = f"`{name}` differs between training and {split} data"
                     findings.add("PG654", flow.line, message, "the spec treats every split as the training data")
+
+
+def _predicted_again(flow: Flow, found: Collected) -> bool:
+    """Whether predictions of an iterator are made in a loop that it is not made in, as for test-time augmentation."""
+    for use in found.uses_of(flow):
+        predicts = getattr(getattr(use.outer, "func", None), "attr", "").startswith("predict")
+        if predicts and not use.flow.frame.scope.is_once((flow.line, 0)):
+            return False
+        if predicts and not use.frame.scope.is_once((use.line, 0)):
+            return True
+    return False
+
+
+def _unknown_value(train: Generator, other: Generator, name: str, split: str, findings: Findings) -> None:
+    """What is done to the values of evaluation data where that is not known, and is not written as for the training data."""
+    given = other.args.get(name)
+    value = plain(given.value) if given is not None and not isinstance(given.value, (Dotted, Local)) else None
+    if given is None or not isinstance(value, Unknown):
+        return
+    if name in train.args and ast.dump(train.args[name].node) == ast.dump(given.node):
+        return
+    message = f"`{name}` of the {split} data is not known: {value.reason or 'it is computed at run time'}"
+    findings.add("PG610", given.node.lineno, message, "the spec treats every split as the training data: look whether that is right")
 
 
 def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> None:

@@ -10,10 +10,10 @@ from pipegen.migrate.signatures import DROPPED, STEPS
 from pipegen.migrate.values import origins_of, plain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import ModelCall
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.evaluate import Evaluator
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.interpret import ModelCall
     from pipegen.migrate.values import Frame
 
 
@@ -114,9 +114,22 @@ def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findin
         longer = part == "training" and unit == "steps"
         help_ = f"for epochs of that length, add `epoch: {{steps: {known}}}` to the spec" if longer else ""
         findings.add("PG622", line, message, help_)
-    if part != "training" and (_leaves_out(value, evaluator, call.frame) if counted else bool(_divisions(value))):
+    told = _expression(value, call.frame)
+    if part != "training" and (_leaves_out(told, evaluator, call.frame) if counted else bool(_divisions(told))):
         message = f"`{name}` rounds down, so that the last examples of the {part} data were left out"
         findings.add("PG649", line, message, "now every example counts once")
+
+
+def _expression(value: ast.expr, frame: Frame) -> ast.expr:
+    """What a variable is assigned, where that is one expression; any other expression as it is."""
+    here: Frame | None = frame
+    while isinstance(value, ast.Name) and here is not None:
+        bindings = here.scope.bindings.get(value.id, [])
+        if bindings:
+            only = bindings[0]
+            return only.value if len(bindings) == 1 and only.value is not None and not only.path else value
+        here = here.parent
+    return value
 
 
 def _divisions(value: ast.expr) -> list[ast.BinOp]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.arithmetic import KnownPath
 from pipegen.migrate.scopes import COMPREHENSIONS
-from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain
-from pipegen.migrate.values import Setting as SettingValue
+from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain, setting
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -79,7 +78,7 @@ class Outside:
             return Unknown(f"the code itself may set the environment variable `{key}`", line)
         if plain(default) is None or not isinstance(default, Const):
             return Unknown(f"the environment variable `{key}` has no default that is known", line)
-        return _setting(default, f"the environment variable `{key}`")
+        return setting(default, f"the environment variable `{key}`")
 
     # Defaults
 
@@ -111,7 +110,7 @@ class Outside:
         if isinstance(value, Unknown) or plain(value) is None:
             reason = f": {value.reason}" if isinstance(value, Unknown) and value.reason else ""
             return Unknown(f"`{shown}` of the command line has no known default{reason}", call.lineno)
-        return value if fixed else _setting(value, f"`{shown}`")
+        return value if fixed else setting(value, f"`{shown}`")
 
     def _flag_default(self, declared: _Declared, name: str) -> Value:
         call = declared.call
@@ -122,7 +121,7 @@ class Outside:
         known = plain(value)
         if kind not in _FLAGS or not isinstance(known, _FLAGS[kind]) or (isinstance(known, bool) and bool not in _FLAGS[kind]):
             return Unknown(f"the flag `{name}` has no known default", call.lineno)
-        return _setting(derived(float(known) if kind == "float" else known, value), f"`--{name}`")
+        return setting(derived(float(known) if kind == "float" else known, value), f"`--{name}`")
 
     def _frame(self, declared: _Declared) -> Frame:
         frame = self.evaluator.module
@@ -184,13 +183,6 @@ class Outside:
         texts = [n for n in names if isinstance(n, str)]
         first = next((n for n in texts if n.startswith("--")), texts[0])
         return first.lstrip("-").replace("-", "_") if first.startswith("-") else first
-
-
-def _setting(value: Value, origin: str) -> Value:
-    """A default that something outside the code may replace."""
-    if isinstance(value, Seq):
-        return Seq(tuple(_setting(item, origin) for item in value.items), value.is_list)
-    return SettingValue(plain(value), (*origins_of(value), origin))
 
 
 def _converted(default: Value, kind: Value | None) -> Value:

@@ -13,7 +13,7 @@ from pipegen.migrate.uses import UseEdits, access, is_dropped
 from pipegen.migrate.values import Unknown, certain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.interpret import Collected, PairUse, Use
+    from pipegen.migrate.collected import Collected, PairUse, Use
     from pipegen.migrate.values import Flow, Zipped
 
 _COUNTS = ("samples", "n", "batch_size", "target_size")

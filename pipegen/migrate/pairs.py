@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.migrate.values import Const, Generator, Unknown, plain, same
 
 if TYPE_CHECKING:
-    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.values import Flow, Value, Zipped
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
@@ -49,7 +49,7 @@ def _move_together(a: Flow, b: Flow) -> bool:
     if a.get("seed") is None or any(not _equal(_argument(a, n), _argument(b, n)) for n in _ALIKE):
         return False
     one, other = a.generator, b.generator
-    if not isinstance(one, Generator) or not isinstance(other, Generator) or one.subclass is not None or other.subclass is not None:
+    if not isinstance(one, Generator) or not isinstance(other, Generator) or one.classes or other.classes:
         return False
     names = {*one.args, *other.args} - set(_VALUES)
     return "**" not in names and all(_equal(_argument(one, n), _argument(other, n)) for n in names)
@@ -72,7 +72,7 @@ def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
 
 def folder_of(flow: Flow) -> str | None:
     """The folder whose files an iterator without labels reads, where it is known."""
-    from pipegen.migrate.sources import folder_below
+    from pipegen.migrate.class_modes import folder_below
 
     folder, below = plain(flow.argument("directory")), folder_below(flow)
     if not isinstance(folder, str) or not folder or below is None:

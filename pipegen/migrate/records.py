@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.calling import bind
 from pipegen.migrate.members import is_plain_class
+from pipegen.migrate.scopes import flattened
 from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, plain
 
 if TYPE_CHECKING:
@@ -24,14 +26,24 @@ def instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> V
         return None
     constructor = next((m for m in definition.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
     if constructor is None:
-        return Instance(of) if not node.args and not node.keywords else None
-    args = evaluator.bind(constructor.args, node, frame, of.frame, method=True)
+        return _seen(evaluator, Instance(of)) if not node.args and not node.keywords else None
+    args = bind(evaluator, constructor.args, node, frame, of.frame, method=True)
     if constructor.decorator_list or args is None or evaluator.is_too_deep(constructor, frame):
         return None
     inner = evaluator.frame(definition, of.frame, {})
     made = evaluator.frame(constructor, inner, args, call=node, caller=frame)
     made.depth = max(made.depth, frame.depth + 1)
-    return Instance(of, made)
+    found = _seen(evaluator, Instance(of, made))
+    for statement in flattened(constructor.body):
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            evaluator.value(statement.value, made)  # a method that sets attributes is called before they are read
+    return found
+
+
+def _seen(evaluator: Evaluator, made: Instance) -> Instance:
+    """An object, which the evaluator takes note of."""
+    evaluator.objects.setdefault(id(made.of.node), []).append(made)
+    return made
 
 
 def _fields(evaluator: Evaluator, of: Local) -> list[tuple[str, Value | None]] | None:

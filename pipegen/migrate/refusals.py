@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.homes import home_of, of_function
+from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
 from pipegen.migrate.pair_edits import problem_of
-from pipegen.migrate.scopes import COMPREHENSIONS
-from pipegen.migrate.sources import Sources, folder_below
-from pipegen.migrate.values import Generator, Table, Unknown, certain, origins_of, plain
+from pipegen.migrate.scopes import COMPREHENSIONS, end, start
+from pipegen.migrate.sources import Sources
+from pipegen.migrate.values import Generator, Unknown, certain, origins_of, plain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, Use
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected, Use
-    from pipegen.migrate.values import Flow
+    from pipegen.migrate.values import Flow, Frame
+
+
+BY_NUMBER = "by number"
+"""What is said of batches that are not taken in order."""
 
 
 @dataclass
@@ -35,8 +41,15 @@ class Refusals:
     def reason(self) -> str:
         """Why the group's code is not edited; empty where it is."""
         flows = self.group.flows
-        if any(home_of(f) is None for f in flows):
+        looped = any(isinstance(f.frame.scope.node, ast.For) and id(f.node) not in self.whole for f in flows)
+        if looped or any(home_of(f) is None for f in flows):
             return "the iterator is made in a branch or a loop" if len(flows) == 1 else "an iterator is made in a branch or a loop"
+        if self._leaves_branch():
+            return "the iterator is made in a branch" if len(flows) == 1 else "an iterator is made in a branch"
+        if self._leaves_loop():
+            return "its iterators are made in and out of a loop"
+        if not self.group.masks and any(self.found.is_paired(f) for f in flows):
+            return "its iterators are drawn from side by side, and must move together"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
         if any(isinstance(f.frame.scope.node, COMPREHENSIONS) and id(f.node) not in self.whole for f in flows):
@@ -45,6 +58,29 @@ class Refusals:
             return "its iterators are made in several functions"
         odd = next((f for f in flows if not isinstance(f.generator, Generator)), None)
         return self._of_left_out() or ("its generator is not known" if odd is not None else self._of_generators() or self._of_uses())
+
+    def _leaves_branch(self) -> bool:
+        """Whether an iterator is made under a condition, and is not used there alone, or others of the group are made elsewhere."""
+        around = branch_of(min(self.group.flows, key=lambda f: start(f.node)))
+        if around is not None and not all(_is_within(f.node, around) for f in self.group.flows):
+            return True
+        return not all(map(self._stays, self.group.flows))
+
+    def _stays(self, flow: Flow) -> bool:
+        """Whether an iterator that is made under a condition is used there alone, and so is its variable."""
+        block, home = branch_of(flow), home_of(flow)
+        if block is None or home is None:
+            return True
+        names = {n.id for n in ast.walk(home) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound = [b for name in names for b in of_function(flow.frame).scope.bindings.get(name, []) if b.kind != "changed"]
+        alone = all(start(block[0]) <= b.after <= end(block[-1]) for b in bound)
+        return alone and all(_is_within(u.node, block) for u in self.found.uses_of(flow))
+
+    def _leaves_loop(self) -> bool:
+        """Whether the first iterator is made in a loop that another is not in."""
+        first = min(self.group.flows, key=lambda f: start(f.node))
+        loop = loop_around(first)
+        return loop is not None and any(not start(loop) <= start(f.node) <= end(loop) for f in self.group.flows)
 
     def _of_left_out(self) -> str:
         """What is wrong with iterators that become `predict_on`."""
@@ -63,7 +99,7 @@ class Refusals:
 
     def _of_generators(self) -> str:
         flows = self.group.flows
-        if any(isinstance(f.generator, Generator) and f.generator.subclass is not None for f in flows):
+        if any(isinstance(f.generator, Generator) and f.generator.classes for f in flows):
             return "its generator is a subclass of ImageDataGenerator"
         if any(owner is f.generator for f in flows for owner, _, _ in self.found.assigned):
             return "its generator is changed after it was made"
@@ -77,17 +113,15 @@ class Refusals:
             problem = next((p for p in problems if p), "")
             if problem:
                 return problem
-        elif any(self.found.is_paired(f) for f in flows):
-            return "its iterators are drawn from side by side, and must move together"
         if any(not self._alike(f) and self._draws(f) for f in flows):
             return "batches of another size than those of training are drawn from one of its iterators"
         if Sources(self.group, Findings(), {}).stray() is not None:
             return "an iterator takes a share of its data, and the spec all of it"
-        tables = [f.argument("dataframe") for f in flows if f.method == "flow_from_dataframe"]
-        if any(not isinstance(t, Table) or t.changed for t in tables):
-            return "its table is made by code"
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
-        if any(of_function(u.frame) is not of_function(f.frame) and u.kind in ("member", "method") for u, f in uses):
+        numbered = next((u for u, _ in uses if _is_by_number(u)), None)
+        if numbered is not None:
+            return f"batches are taken {BY_NUMBER} in line {numbered.line}, and a dataset has them in order alone"
+        if owner_of(self.group, self.found) is None:
             return "its members are used in another function"
         several = next((u for u, _ in uses if not self._serves_alike(u)), None)
         return f"line {several.line} serves several iterators" if several is not None else ""
@@ -106,6 +140,38 @@ class Refusals:
     def _draws(self, flow: Flow) -> bool:
         """Whether single batches are drawn from an iterator."""
         return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
+
+
+def _is_by_number(use: Use) -> bool:
+    """Whether code asks an iterator for any batch, or for the rows of the last one."""
+    if use.kind == "item" and isinstance(use.outer, ast.Subscript):
+        return not isinstance(use.outer.slice, ast.Constant)
+    return use.kind in ("member", "method") and use.name in ("index_array", "_get_batches_of_transformed_samples")
+
+
+def _is_within(node: ast.AST, block: list[ast.stmt]) -> bool:
+    return start(block[0]) <= start(node) <= end(block[-1])
+
+
+def owner_of(group: Group, found: Collected) -> str | None:
+    """What the pipeline has to be an attribute of, so that every use of its iterators' members can name it.
+
+    Returns:
+        Nothing where a variable serves; `self` where another method of the same class uses them; `None` where neither does.
+    """
+    home = of_function(group.first.frame)
+    foreign = [of_function(u.frame) for f in group.flows for u in found.uses_of(f) if u.kind in ("member", "method")]
+    foreign = [frame for frame in foreign if frame is not home]
+    if not foreign or home.parent is None:
+        return ""
+    alike = all(frame.class_frame is not None and frame.class_frame is home.class_frame and _has_self(frame) for frame in foreign)
+    return "self" if alike and _has_self(home) else None
+
+
+def _has_self(frame: Frame) -> bool:
+    """Whether a function is a method whose object is called `self`."""
+    args = getattr(frame.scope.node, "args", None)
+    return isinstance(args, ast.arguments) and bool(args.args) and args.args[0].arg == "self"
 
 
 def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:

@@ -6,28 +6,31 @@ import ast
 import json
 import posixpath
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.build_call import BuildCall, hint
+from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.edits import Edits
-from pipegen.migrate.homes import home_of, is_read_elsewhere
+from pipegen.migrate.hoisting import Hoisted, hoisted, unused
+from pipegen.migrate.homes import home_of, late_home, waiting_name
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
-from pipegen.migrate.refusals import Refusals
-from pipegen.migrate.signatures import FLOWS
-from pipegen.migrate.sources import Sources, folder_below
+from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
+from pipegen.migrate.removal import Removal
+from pipegen.migrate.sources import Sources
 from pipegen.migrate.uses import UseEdits, access, goes_on
 from pipegen.migrate.values import certain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.groups import Group
-    from pipegen.migrate.interpret import Collected
+    from pipegen.migrate.mutation import Function
     from pipegen.migrate.reading import Code
-    from pipegen.migrate.values import Flow, Generator
+    from pipegen.migrate.values import Flow
     from pipegen.migrate.write_spec import Written
 
 _FEATURES = "write one spec with a feature for each of them"
@@ -51,6 +54,10 @@ class Rewriter:
     edits: Edits = field(init=False)
     done: list[Flow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    moved: list[Flow] = field(default_factory=list)
+    """Iterators that stand where a function of the file is called that makes them."""
+    gone: list[Function] = field(default_factory=list)
+    """Functions that were taken out."""
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))
@@ -61,29 +68,51 @@ class Rewriter:
             self._group(written)
         if not self.done:
             return self.code.text
-        for generator in self.found.generators:
-            self._generator(generator)
+        Removal(self.edits, self.found, self.done, self.gone).run()
         Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
-        exchange_imports(self.edits)
+        exchange_imports(self.edits, self.findings)
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:
+        move = hoisted(self.found, written.group, needed=owner_of(written.group, self.found) is None)
+        if move is not None:
+            move.apply(self.found)
+            self.edits.texts.update(move.texts())
+            if self._edit(replace(written, group=move.group), move):
+                self._take_out(move)
+                return
+            move.apply(self.found, back=True)
+        self._edit(written)
+
+    def _take_out(self, move: Hoisted) -> None:
+        """Take out the functions that made iterators, where nothing calls them any more."""
+        self.moved += [new for _, new in move.moved]
+        for function in unused(self.edits.tree, move.makers, [new.node for new in self.moved]):
+            self.edits.delete(function)
+            self.gone += [function]
+
+    def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
+        """Edit the code of a group; whether it is edited, and if not, the reason is said unless its iterators are moved."""
         group = written.group
         first = min(group.flows, key=lambda f: (f.node.lineno, f.node.col_offset))
         home = home_of(first)
         left_out = Sources(group, self.findings, {}).left_out()
-        displays = displays_of(self.found, group, left_out)
+        displays = [*displays_of(self.found, group, left_out), *(move.displays if move is not None else ())]
         problem = Refusals(group, self.found, frozenset(id(d.element) for d in displays)).reason()
         if problem or home is None:
-            self._refuse(written, problem)
-            return
-        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out)
+            return self._refuse(written, problem, quiet=move is not None)
+        nodes = move.nodes if move is not None else {}
+        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out, nodes)
         call = build.text()
+        later = late_home(group.flows) if call is None and build.arrays_missing else None
+        if later is not None:
+            home, call = later, replace(build, home=later).text()
         if call is None:
-            self._refuse(written, build.problem)
-            return
-        pipe = self._new_name()
+            return self._refuse(written, build.problem, quiet=move is not None)
+        owner = owner_of(group, self.found)
+        pipe = f"{owner}.{self._new_name()}" if owner else self._new_name()
         self.edits.before(home, f"{pipe} = {call}")
+        waiting = [flow for flow in group.flows if later is not None and home_of(flow) is not later]
         self.done += group.flows
         for display in displays:
             self._display(display, group, pipe)
@@ -94,33 +123,46 @@ class Rewriter:
             if split in group.zips:
                 edit_pair(uses, group.zips[split])
                 continue
-            if id(flow.node) not in whole:
+            if flow in waiting:
+                self.edits.before(home, f"{waiting_name(flow)} = {self._fresh(pipe, name, flow)}")
+                self.edits.delete(cast("ast.stmt", home_of(flow)))
+            elif id(flow.node) not in whole and not any(u.kind == "loop" and u.node is flow.node for u in self.found.uses_of(flow)):
                 text = f"{pipe}.predict_on({self._folder(flow)})" if uses.bare else self._fresh(pipe, name, flow)
                 self.edits.replace(flow.node, text)
             for use in self.found.uses_of(flow):
                 uses.edit(use)
+        return True
 
-    def _refuse(self, written: Written, problem: str) -> None:
+    def _refuse(self, written: Written, problem: str, *, quiet: bool) -> bool:
         """Say why the code of a group is not edited, and what to write."""
+        if quiet:
+            return False
         group = written.group
         split = _split_name(group, group.split_of(group.first))
-        where = " where all its arrays are there" if problem.startswith("the arrays of") else ""
+        missing = next((what for what in ("arrays", "table") if problem.startswith(f"the {what} of")), "")
+        where = f" where all its {missing} are there" if missing == "arrays" else " where its tables are there" if missing else ""
         help_ = f"write `pipe = {hint(written)}`{where}, and `{access('pipe', split)}` for the iterator"
         if group.masks:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
             help_ = _FEATURES
+        elif BY_NUMBER in problem:
+            help_ = "`from pipegen.compat import ImageDataGenerator` has batches by number, too, and the rest stays as it is"
         line = min(f.line for f in group.flows)
         self.findings.add("PG615", line, f"this code is not edited: {problem}", help_)
+        return False
 
     def _display(self, display: Display, group: Group, pipe: str) -> None:
-        """A comprehension that makes iterators becomes what it makes, written out."""
+        """A comprehension, or a call in a loop, that makes iterators becomes what it makes, written out."""
         texts = [self._fresh(pipe, _split_name(group, group.split_of(flow)), flow) for flow in display.flows]
         if display.keys is not None:
             keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
             text = "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
         else:
-            text = f"[{', '.join(texts)}]"
+            text = f"({', '.join(texts)})" if display.is_tuple else f"[{', '.join(texts)}]"
+        if display.name:
+            self.edits.replace(display.element, texts[0] if len(texts) == 1 else f"{text}[{display.name}]")
+            return
         self.edits.replace(display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
@@ -132,7 +174,8 @@ class Rewriter:
         node, below = flow.args["directory"].node, folder_below(flow)
         known = certain(flow.argument("directory"))
         if not below:
-            return self.edits.source(node)
+            within = any(n is node for n in ast.walk(flow.node))  # else it is the name of a parameter where the iterator was made
+            return self.edits.source(node) if within or not isinstance(known, str) else repr(str(known))
         return repr(posixpath.join(known, below)) if isinstance(known, str) else f"os.path.join({self.edits.source(node)}, {below!r})"
 
     def _new_name(self) -> str:
@@ -140,27 +183,6 @@ class Rewriter:
         name = next(n for n in ("pipe", *(f"pipe{i}" for i in range(2, len(taken) + 3))) if n not in taken)
         self.names.append(name)
         return name
-
-    def _generator(self, generator: Generator) -> None:
-        """Take out a generator that nothing uses any more, and its `fit`."""
-        flows = [f for f in self.found.flows if f.generator is generator]
-        if (
-            not flows
-            or any(f not in self.done for f in flows)
-            or any(o is generator and name not in FLOWS for o, name, _ in self.found.members)
-        ):
-            return
-        if id(generator) not in self.found.statements or id(generator.node) in self.found.shared:
-            return
-        calls = [call for owner, call in self.found.fits if owner is generator]
-        statement, frame = self.found.statements[id(generator)]
-        known = frozenset(id(c.func.value) for c in (*calls, *(f.node for f in flows)) if isinstance(c.func, ast.Attribute))
-        if is_read_elsewhere(self.found.evaluator, statement, frame, known):
-            return
-        self.edits.delete(statement)
-        for expression in ast.walk(self.edits.tree):
-            if isinstance(expression, ast.Expr) and expression.value in calls:
-                self.edits.delete(expression)
 
 
 def _split_name(group: Group, split: str) -> str:

@@ -31,6 +31,11 @@ class Binding:
         straight: Whether the statement runs whenever its scope does, once and in order.
         column: For `changed` by `name['column'] = value`: that column, where it is a text.
         line: Where it stands, where `after` does not say so.
+        conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
+            if they do; `None` where something else decides it, too.
+        key: For `changed` by `name[key] = value`: the key.
+        value: For `changed` by a method that is a statement of its own: the call.
+        loop: For the same in a loop: the loop, where the statement runs in each of its rounds, and the loop whenever its scope does.
     """
 
     name: str
@@ -43,6 +48,9 @@ class Binding:
     node: ast.AST | None = None
     column: str | None = None
     line: int = 0
+    conditions: tuple[tuple[ast.expr, bool], ...] | None = None
+    key: ast.expr | None = None
+    loop: ast.For | None = None
 
 
 @dataclass(eq=False)
@@ -143,6 +151,11 @@ def is_main(test: ast.expr) -> bool:
     )
 
 
+def _is_method_of(call: ast.Call, name: str) -> bool:
+    """Whether a call is one of a method of the object with a name itself."""
+    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
+
+
 def _params(scope: Scope, args: ast.arguments) -> None:
     for arg in parameters(args):
         scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
@@ -163,6 +176,8 @@ class _Reader:
     def __init__(self, scope: Scope, changers: Changers) -> None:
         self.scope = scope
         self.changers = changers
+        self.conditions: tuple[tuple[ast.expr, bool], ...] | None = ()
+        self.loop: ast.For | None = None
 
     def block(self, body: list[ast.stmt], *, straight: bool) -> None:
         for statement in body:
@@ -190,32 +205,54 @@ class _Reader:
         elif isinstance(node, ast.Global):
             self.scope.module_names.update(node.names)
         elif isinstance(node, ast.Delete):
-            for target in node.targets:
-                self._other(target, after, straight=straight)
+            self._deleted(node, straight)
         self._expressions(node, straight)
         self._inside(node, straight)
+
+    def _deleted(self, node: ast.Delete, straight: bool) -> None:
+        """`del`: nothing reads a name after that, and what it held stays what it was; a part of an object is gone from it."""
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self._bind(target.id, end(node), "changed", straight)
+            else:
+                self._other(target, end(node), straight=straight)
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
         """The blocks of a compound statement."""
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             self.scope.loops.append((start(node), end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            self._other(node.target, start(node.body[0]))
+            self._other(node.target, start(node.body[0]), loop=node)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 if item.optional_vars is not None:
                     self._other(item.optional_vars, start(node))
         stays = straight and (isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.If) and is_main(node.test)))
+        outer = self.conditions, self.loop
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
+                self.conditions, self.loop = self._around(node, straight, first=name == "body")
                 self.block([s for s in block if isinstance(s, ast.stmt)], straight=stays and name == "body")
+                self.conditions, self.loop = outer
+        self.conditions, self.loop = None, None
         for handler in getattr(node, "handlers", ()):
             if handler.name:
                 self._bind(handler.name, start(handler), "other", False)
             self.block(handler.body, straight=False)
         for case in getattr(node, "cases", ()):
             self._case(case, start(node))
+        self.conditions, self.loop = outer
+
+    def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[tuple[ast.expr, bool], ...] | None, ast.For | None]:
+        """The conditions and the loop that a block of a statement stands in; `first` tells its body from what follows `else`."""
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return self.conditions, self.loop
+        if isinstance(node, ast.If):
+            plain = () if first and is_main(node.test) else ((node.test, first),)
+            return (None if self.conditions is None else (*self.conditions, *plain)), None
+        whole = isinstance(node, ast.For) and straight and first and not node.orelse
+        return None, node if whole and isinstance(node, ast.For) else None
 
     def _case(self, case: ast.match_case, after: Position) -> None:
         for inner in ast.walk(case.pattern):
@@ -235,7 +272,8 @@ class _Reader:
                 self._bind(inner.target.id, end(node), "other", False)
             if isinstance(inner, ast.Call):
                 for name in changed_names(inner, self.changers):
-                    self._bind(name, end(node), "changed", straight)
+                    alone = isinstance(node, ast.Expr) and node.value is inner
+                    self._bind(name, end(node), "changed", straight, value=inner if alone and _is_method_of(inner, name) else None)
             todo += list(ast.iter_child_nodes(inner))
 
     def _of_inner(self, inner: Definition | ast.ClassDef) -> None:
@@ -254,20 +292,19 @@ class _Reader:
                 else:
                     self._target(inner, value, after, straight, (*path, i))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            key = target.slice.value if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str) else None
-            self._bind(target.value.id, after, "changed", straight, value=value, column=key)
+            self._bind(target.value.id, after, "changed", straight, value=None if path else value, key=target.slice)
         elif isinstance(target, (ast.Attribute, ast.Subscript)) and root_name(target) not in ("", "self"):
             self._bind(root_name(target), after, "changed", straight)
         elif isinstance(target, ast.Starred):
             self._other(target.value, after)
 
-    def _other(self, target: ast.expr, after: Position, *, straight: bool = False) -> None:
+    def _other(self, target: ast.expr, after: Position, *, straight: bool = False, loop: ast.AST | None = None) -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
             if root_name(target) not in ("", "self"):
                 self._bind(root_name(target), after, "changed", straight)
             return
         for name in _names(target):
-            self._bind(name, after, "other", straight)
+            self._bind(name, after, "other", straight, node=loop)
 
     def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
         for alias in node.names:
@@ -291,6 +328,9 @@ class _Reader:
         path: tuple[int, ...] = (),
         dotted: str = "",
         node: ast.AST | None = None,
-        column: str | None = None,
+        key: ast.expr | None = None,
     ) -> None:
-        self.scope.add(Binding(name, after, kind, straight, value, path, dotted, node, column))
+        column = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+        conditions = () if straight else self.conditions
+        made = Binding(name, after, kind, straight, value, path, dotted, node, column, conditions=conditions, key=key, loop=self.loop)
+        self.scope.add(made)

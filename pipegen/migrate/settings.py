@@ -5,14 +5,22 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, Value, origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.groups import Group
+    from pipegen.migrate.knobs import Knob
 
 
-def report_settings(group: Group, params: tuple[str, ...], findings: Findings) -> None:
+_ONCE = ("batch_size", "target_size", "seed", "color_mode", "interpolation", "keep_aspect_ratio", "class_mode")
+"""Arguments of iterators that a spec has once for every split."""
+_UNWRITTEN = ("save_to_dir", "save_prefix", "save_format", "validate_filenames", "ignore_class_split")
+"""Arguments of iterators that no spec has."""
+
+
+def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ...], findings: Findings) -> None:
     """Say of each argument that may be another at run time what its default is, and where the spec has it."""
     told: set[tuple[str, ...]] = set()
     things: dict[int, Flow | Generator] = {id(f): f for f in group.flows}
@@ -20,17 +28,32 @@ def report_settings(group: Group, params: tuple[str, ...], findings: Findings) -
     for thing in things.values():
         for name, argument in thing.args.items():
             origins = origins_of(argument.value)
-            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else []
+            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else _of_generator(group, thing, name, knobs)
             key = (name, *origins, *(here if name in ("directory", "dataframe") else ()))
-            if not origins or key in told:
+            if not origins or key in told or name in _UNWRITTEN:
                 continue
             told.add(key)
             message = f"`{name}` is {_shown(argument.value)} unless {' or '.join(origins)} says otherwise"
-            help_ = "the spec has this value: put another there where the code is run with another"
-            if here:
-                given = ", ".join(f'"{param}": …' for param in here)
-                help_ = f"the spec has it as the default of `{'` and `'.join(here)}`: `params={{{given}}}` gives another"
-            findings.add("PG613", argument.node.lineno, message, help_)
+            findings.add("PG613", argument.node.lineno, message, _help(group, thing, name, here))
+
+
+def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> str:
+    """Where the spec has an argument, or what stands there in its place."""
+    if here:
+        given = ", ".join(f'"{param}": …' for param in here)
+        return f"the spec has it as the default of `{'` and `'.join(here)}`: `params={{{given}}}` gives another"
+    own = thing is group.first or thing is group.first.generator
+    if not own and isinstance(thing, Generator) and name in RANDOM:
+        return "the spec augments the training split alone, so it does not have this one"
+    if not own and (isinstance(thing, Generator) or name in _ONCE):
+        model = group.first.generator if isinstance(thing, Generator) and isinstance(group.first.generator, Generator) else group.first
+        return f"the spec has this once for every split, as line {model.line} has it"
+    return "the spec has this value: put another there where the code is run with another"
+
+
+def _of_generator(group: Group, generator: Generator, argument: str, knobs: tuple[Knob, ...]) -> list[str]:
+    """The params of a spec that hold an argument of the constructor."""
+    return [knob.param for knob in knobs if knob.argument == argument] if generator is group.first.generator else []
 
 
 def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:
@@ -66,7 +89,7 @@ def is_square(flow: Flow) -> bool:
     argument = flow.args["target_size"]
     value, known = argument.value, plain(argument.value)
     if isinstance(known, Unknown):
-        return not isinstance(argument.node, (ast.Tuple, ast.List)) or len(argument.node.elts) != 2
+        return isinstance(argument.node, (ast.Tuple, ast.List)) and len(argument.node.elts) != 2
     if not isinstance(known, (list, tuple)) or len(known) < 2 or known[0] != known[1]:
         return not isinstance(known, (list, tuple)) or len(known) < 2
     return not origins_of(value) or (isinstance(value, Seq) and value.items[0] is value.items[1])

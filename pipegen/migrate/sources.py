@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from pipegen.migrate.amounts import number
+from pipegen.migrate.class_modes import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, takes_share, weighted
 from pipegen.migrate.groups import data_key
+from pipegen.migrate.knobs import Knob, Knobs, is_open, varies
+from pipegen.migrate.labels import form_of
 from pipegen.migrate.pairs import folder_of
-from pipegen.migrate.steps import number
-from pipegen.migrate.values import Generator, OneHot, Table, Unknown, plain
+from pipegen.migrate.values import Generator, Table, Unknown, plain
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -18,10 +21,7 @@ if TYPE_CHECKING:
 
 _KEY = "'([^/]+)[.][^./]+$'"
 """The name of a file without folders and its ending."""
-_UNLABELLED = (None, "input")
 _SUBSETS = {"train": "training", "validation": "validation"}
-WITHOUT_CLASSES = ("raw", "other", "multi_output")
-"""Class modes whose labels are numbers or several columns."""
 
 
 @dataclass
@@ -32,18 +32,26 @@ class Sources:
         group: The iterators.
         findings: Takes what is not known.
         params: Takes the paths.
+        knobs: Takes the params of `validation_split`.
     """
 
     group: Group
     findings: Findings
     params: dict[str, str]
+    knobs: Knobs | None = None
 
     def labelled(self) -> bool:
         """Whether the first iterator has labels that are classes."""
         flow = self.group.first
         if flow.method == "flow":
-            return "y" in flow.args and plain(flow.argument("y")) is not None
-        return class_mode(flow) not in (*_UNLABELLED, *WITHOUT_CLASSES) and not _all_in_one(flow)
+            return self.given_labels() == "label"
+        return class_mode(flow) not in (*UNLABELLED, *WITHOUT_CLASSES) and not all_in_one(flow)
+
+    def given_labels(self) -> str:
+        """What the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing where there is none."""
+        flows = [flow for flow in self.group.parts.values() if "y" in flow.args and plain(flow.argument("y")) is not None]
+        forms = {form_of(flow.argument("y")) for flow in flows}
+        return "" if not flows else "label" if len(forms) == 1 and None not in forms else "target"
 
     def lines(self) -> list[str] | None:
         """The sections; `None`, with a finding, where nothing of the data is known."""
@@ -55,7 +63,7 @@ class Sources:
         shared = self._shared(parts)
         if shared is not None:
             return shared
-        if (list(parts) == ["train"] and self.labelled()) or (list(parts) == ["predict"] and not self.labelled()):
+        if self.is_whole():
             flow = next(iter(parts.values()))
             source = self._source(flow, "data")
             return None if source is None else [f"source: {source}"]
@@ -65,6 +73,30 @@ class Sources:
             return None
         return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
 
+    def is_whole(self) -> bool:
+        """Whether there is one source for all parts, and no `by_split`."""
+        parts = self._readable()
+        if self._is_dealt() or self.is_shared():
+            return True
+        return (list(parts) == ["train"] and self.labelled()) or (list(parts) == ["predict"] and not self.labelled())
+
+    def in_memory(self, flow: Flow) -> str:
+        """Why the table of an iterator cannot be read from a file, but comes from the code; empty where it can."""
+        if flow.method != "flow_from_dataframe":
+            return ""
+        table = flow.argument("dataframe")
+        if not isinstance(table, Table):
+            return table.reason if isinstance(table, Unknown) and table.reason else "it does not come from a file"
+        built = next((c for c in self._columns(flow) if c in table.changed), None)
+        if built is not None:
+            return f"the column `{built}` is built by code"
+        return "`train_test_split` chooses its rows" if table.split is not None and not self._is_dealt() else ""
+
+    def _columns(self, flow: Flow) -> list[str]:
+        """The columns that an iterator reads."""
+        given = [flow.get("x_col", "filename"), flow.get("y_col", "class"), flow.get("weight_col")]
+        return [c for each in given for c in (each if isinstance(each, (list, tuple)) else [each]) if isinstance(c, str)]
+
     def _readable(self) -> dict[str, Flow]:
         """The parts that one source can hold: all with labels like the first."""
         first = self.group.first
@@ -73,7 +105,7 @@ class Sources:
         }
 
     def _alike(self, first: Flow, flow: Flow) -> bool:
-        bare = (class_mode(f) in _UNLABELLED or _all_in_one(f) for f in (first, flow))
+        bare = (class_mode(f) in UNLABELLED or all_in_one(f) for f in (first, flow))
         return len(set(bare)) == 1
 
     def left_out(self) -> list[Flow]:
@@ -134,11 +166,16 @@ class Sources:
         """The section `splits` for `validation_split`."""
         train = self.group.first
         share = train.generator.get("validation_split") if isinstance(train.generator, Generator) else None
+        unknown = isinstance(train.generator, Generator) and is_open(train.generator, "validation_split")
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec takes a fifth: put the share there")
+            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has a fifth: put the share there")
             share = 0.2
-        rest = number(round(1 - share, 10))
-        return f"splits: {{method: keras, parts: {{train: {rest}, validation: {number(share)}}}}}  # {comment}"
+        parts = [number(round(1 - share, 10)), number(share)]
+        if self.knobs is not None and isinstance(train.generator, Generator) and (unknown or varies(train.generator, "validation_split")):
+            shares = (("train_share", "1 - {}"), ("validation_share", "{}"))
+            knobs = [Knob(name, "validation_split", form) for name, form in shares]
+            parts = [self.knobs.add(knob, text) for knob, text in zip(knobs, parts, strict=True)]
+        return f"splits: {{method: keras, parts: {{train: {parts[0]}, validation: {parts[1]}}}}}  # {comment}"
 
     def _is_dealt(self) -> bool:
         """Whether the parts are the two that one `train_test_split` made."""
@@ -146,7 +183,9 @@ class Sources:
         if list(self.group.parts) != ["train", "validation"] or not all(isinstance(t, Table) for t in tables):
             return False
         train, validation = cast("list[Table]", tables)
-        return train.split is not None and train.split is validation.split and (train.part, validation.part) == ("train", "test")
+        both = train.split is not None and train.split is validation.split and (train.part, validation.part) == ("train", "test")
+        flows = self.group.parts.values()
+        return both and not any(c in t.changed for f, t in zip(flows, (train, validation), strict=True) for c in self._columns(f))
 
     def is_shared(self) -> bool:
         """Whether the parts are subsets of the same data, or the only part is one."""
@@ -162,7 +201,7 @@ class Sources:
             return None
         flows = self.group.parts.values()
         tables = ((flow, flow.argument("dataframe")) for flow in flows)
-        dealt = (flow for flow, table in tables if isinstance(table, Table) and table.split is not None)
+        dealt = (flow for flow, table in tables if isinstance(table, Table) and table.split is not None and not self.in_memory(flow))
         return next((flow for flow in flows if flow.get("subset") is not None and takes_share(flow)), next(dealt, None))
 
     def _dealt(self, train: Flow, table: Table) -> list[str] | None:
@@ -209,14 +248,14 @@ class Sources:
         directory = flow.args.get("directory")
         given = plain(directory.value) if directory is not None else Unknown("no folder is given", flow.line)
         path = self._path(name, given, flow.line, "the folder")
-        classes = "" if _all_in_one(flow) else self._classes(flow)
+        classes = "" if all_in_one(flow) else self._classes(flow)
         extra = "" if classes or self._has_labels(flow) else ", labels: none"
         if flow.get("follow_links"):
             extra += ", follow_links: true"
         return f"{{image_folder: {{path: {path}{classes}{extra}}}}}"
 
     def _has_labels(self, flow: Flow) -> bool:
-        return class_mode(flow) not in _UNLABELLED and not _all_in_one(flow)
+        return class_mode(flow) not in UNLABELLED and not all_in_one(flow)
 
     def _classes(self, flow: Flow) -> str:
         if "classes" not in flow.args:
@@ -229,23 +268,26 @@ class Sources:
             self.findings.add("PG610", flow.args["classes"].node.lineno, f"`classes` is not known: {reason}", "add `classes` to the source")
         return ""
 
-    def _csv(self, flow: Flow, name: str) -> str | None:
-        table = flow.argument("dataframe")
-        if not isinstance(table, Table):
-            reason = table.reason if isinstance(table, Unknown) else "it does not come from a file"
-            line = table.line if isinstance(table, Unknown) and table.line else flow.line
-            message = f"the table is not known: {reason}"
-            self.findings.add("PG611", line, message, "save it with `to_csv`, and name that file in the spec")
-            table = Table("")
-        if table.split is not None and not self._is_dealt():
-            message = f"`train_test_split` chose these rows of {table.path}, and the spec reads all of them"
-            self.findings.add("PG611", flow.line, message, "save the rows with `to_csv`, and name that file in the spec")
-        path = self._path(
-            f"{name}_table" if name != "data" else "table",
-            table.path or Unknown("the code makes it", flow.line),
-            flow.line,
-            "the table's path",
-        )
+    def _csv(self, flow: Flow, name: str) -> str:
+        table, made = flow.argument("dataframe"), self.in_memory(flow)
+        table = table if isinstance(table, Table) and not made else Table("")
+        path = "" if made else self._table(flow, name, table)
+        features = ", ".join(self._features(flow, name, table))
+        if made:
+            given = flow.args["dataframe"].node if "dataframe" in flow.args else flow.node
+            message = f"the table is made by code, so that `build` is given it: {made}"
+            self.findings.add("PG611", given.lineno, message, "to read it from a file, save it with `to_csv`, and write a `csv` source")
+            return f"{{dataframe: {{features: {{{features}}}}}}}"
+        form = f", separator: {_separator(table.separator)}" if table.separator is not None else ""
+        form += "" if table.header else ", header: false"
+        return f"{{csv: {{path: {path}{form}, features: {{{features}}}}}}}"
+
+    def _table(self, flow: Flow, name: str, table: Table) -> str:
+        param = f"{name}_table" if name != "data" else "table"
+        return self._path(param, table.path or Unknown("it is empty", flow.line), flow.line, "the table's path")
+
+    def _features(self, flow: Flow, name: str, table: Table) -> list[str]:
+        """The features of a table."""
         features = [f"image: {{kind: image, column: {self._column(flow, table, 'x_col', 'filename')}{self._root(flow, name, table)}}}"]
         if class_mode(flow) in WITHOUT_CLASSES:
             features += self._targets(flow, table)
@@ -255,9 +297,7 @@ class Sources:
             self.findings.add("PG624", flow.line, message)
         if weighted(flow):
             features.append(f"weight: {{kind: weight, column: {self._column(flow, table, 'weight_col', 'weight')}}}")
-        form = f", separator: {_separator(table.separator)}" if table.separator is not None else ""
-        form += "" if table.header else ", header: false"
-        return f"{{csv: {{path: {path}{form}, features: {{{', '.join(features)}}}}}}}"
+        return features
 
     def _targets(self, flow: Flow, table: Table) -> list[str]:
         """Numbers as targets: one column, several as one vector, or several outputs."""
@@ -271,10 +311,6 @@ class Sources:
 
     def _known(self, table: Table, name: str) -> str:
         """A column as a spec names it."""
-        if name in table.changed:
-            message = f"the column `{name}` is built by code"
-            help_ = "the spec reads it as the file has it: save the table with `to_csv`, and name that"
-            self.findings.add("PG611", table.changed[name], message, help_)
         if not table.header:
             return str(table.names.index(name)) if table.names and name in table.names else "0"
         return flow_scalar(name)
@@ -297,61 +333,17 @@ class Sources:
         return f", root: {self._path(param, path, flow.line, 'the folder of the images')}"
 
     def _arrays(self, flow: Flow) -> str:
-        label = ", label: {kind: label}" if self.labelled() else ""
+        given = self.given_labels()
+        label = ", label: {kind: label}" if given == "label" else ", target: {kind: tensor}" if given else ""
+        if given == "target" and "y" in flow.args:
+            message = "whether the labels are class indices or one-hot rows is not known: the model is given them as they are"
+            if form_of(flow.argument("y")) is not None:
+                message = "the labels of the splits are not all of one known form: the model is given them as they are"
+            help_ = "for class names and weights of classes, make the feature `label: {kind: label}`, and give it class indices"
+            self.findings.add("PG611", flow.args["y"].node.lineno, message, help_)
         weight = ", weight: {kind: weight}" if weighted(flow) else ""
         return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"
 
 
-def takes_share(flow: Flow) -> bool:
-    """Whether a `subset` of this iterator is less than all of the data, as far as is known."""
-    if not isinstance(flow.generator, Generator):
-        return True
-    return "validation_split" in flow.generator.args and plain(flow.generator.args["validation_split"].value) not in (None, 0, False)
-
-
 def _separator(text: str) -> str:
     return '"\\t"' if text == "\t" else flow_scalar(text)
-
-
-def class_mode(flow: Flow) -> Any:
-    """The kind of labels of an iterator, by Keras' word; for those of `flow` by what the labels are known to be."""
-    if flow.method == "flow":
-        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
-    if "class_mode" in flow.args and plain(flow.args["class_mode"].value) is None:
-        return None
-    return flow.get("class_mode", "categorical")
-
-
-def weighted(flow: Flow) -> bool:
-    """Whether the examples have weights."""
-    name = {"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")
-    given = flow.args.get(name)
-    return given is not None and plain(given.value) is not None
-
-
-def targets(flow: Flow) -> int:
-    """How many columns are targets."""
-    value = flow.get("y_col", "class")
-    return len(value) if isinstance(value, (list, tuple)) else 1
-
-
-def folder_below(flow: Flow) -> str | None:
-    """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
-    classes = flow.get("classes")
-    if "classes" not in flow.args or _all_in_one(flow) or plain(flow.args["classes"].value) is None:
-        return ""
-    single = isinstance(classes, (list, tuple)) and len(classes) == 1 and isinstance(classes[0], str)
-    return classes[0] if single else None
-
-
-def names_folders(flow: Flow) -> bool:
-    """Whether an iterator reads those folders alone that `classes` names."""
-    classes = flow.get("classes")
-    named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
-    return flow.method == "flow_from_directory" and named and not _all_in_one(flow)
-
-
-def _all_in_one(flow: Flow) -> bool:
-    """The way to read a folder without classes: `classes=['.']`, or the folder itself as the only class of its parent."""
-    classes = flow.get("classes")
-    return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])

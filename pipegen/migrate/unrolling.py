@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of
+from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, plain, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,9 +69,19 @@ def _names(node: ast.expr | None) -> list[str] | None:
 def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
     """A frame for each round of a comprehension or a loop; `None` where it is not known over what it goes."""
     key = (id(node), id(frame))
+    if id(node) in evaluator.whole:
+        return None
     if key not in evaluator.rounds:
         evaluator.rounds[key] = _rounds(evaluator, node, frame)
     return evaluator.rounds[key]
+
+
+def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, Value]:
+    """What the variables of a loop are in its first round, as far as that is known, each as a value that other rounds replace."""
+    items = _items(evaluator, node.iter, frame)
+    bound = _bound(node.target, items[0]) if items else None
+    known = {name: value for name, value in (bound or {}).items() if isinstance(plain(value), (int, float, str, list, tuple))}
+    return {name: setting(value, f"a round of the loop in line {node.lineno}") for name, value in known.items()}
 
 
 def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:

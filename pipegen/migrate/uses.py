@@ -6,13 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.values import Unknown, certain
 
 if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, PairUse, Use
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.findings import Findings
-    from pipegen.migrate.interpret import Collected, PairUse, Use
     from pipegen.migrate.values import Flow
 
 MEMBERS = {
@@ -65,8 +66,7 @@ class UseEdits:
         elif use.kind == "next":
             self._next(use)
         elif use.kind == "loop":
-            message = "a loop over the iterator never ended by itself; over the dataset it is one pass"
-            self.findings.add("PG622", use.line, message)
+            self._loop(use)
         elif (
             use.kind == "item"
             and isinstance(use.outer, ast.Subscript)
@@ -94,7 +94,7 @@ class UseEdits:
         literal = _literal(use.flow, use.name)
         if form is not None and not stored and not bare:
             self.edits.replace(use.outer, form.format(pipe=pipe, split=split))
-            if use.name == "class_indices":
+            if use.name == "class_indices" and use.flow.method == "flow_from_directory":
                 self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
         elif use.name in ("batch_size", "target_size") and literal is not None and not stored:
             self.edits.replace(use.outer, repr(literal))
@@ -102,6 +102,18 @@ class UseEdits:
             self.findings.add(
                 "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
             )
+
+    def _loop(self, use: Use) -> None:
+        """A loop over the batches, which went on until code ended it: as it was where code does, else over one pass."""
+        own = use.node is use.flow.node
+        text = access(self.pipe, self.split) if own else self.edits.source(use.node)
+        dataset = f"{text}.dataset" if self.bare and not own else text
+        if ends_itself(use):
+            self.edits.replace(use.node, f"{dataset}.repeat().as_numpy_iterator()")
+            return
+        self.edits.replace(use.node, f"{dataset}.as_numpy_iterator()")
+        message = "a loop over the iterator never ended by itself; over the dataset it is one pass"
+        self.findings.add("PG622", use.line, message)
 
     def _method(self, use: Use) -> None:
         statement = next((s for s in ast.walk(self.edits.tree) if isinstance(s, ast.Expr) and s.value is use.outer), None)
@@ -131,13 +143,40 @@ class UseEdits:
 
     def _filenames(self, use: Use, files: str) -> None:
         """Names relative to the folder, from whole paths."""
-        folder = certain(use.flow.argument("directory"))
-        imported = [b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])]
-        if isinstance(folder, str) and imported == ["os"]:
-            self.edits.replace(use.outer, f"[os.path.relpath(f, {str(folder)!r}) for f in {files}]")
+        folder = self._folder(use)
+        imported = {b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])}
+        if folder and imported <= {"os"}:
+            self.edits.imports.update({"os"} - imported)
+            self.edits.replace(use.outer, f"[os.path.relpath(f, {folder}) for f in {files}]")
             return
         message = "`.filenames` are relative to the folder, and pipegen gives whole paths"
         self.findings.add("PG615", use.line, message, f"take `[os.path.relpath(f, FOLDER) for f in {files}]`, or the paths as they are")
+
+    def _folder(self, use: Use) -> str:
+        """The folder of an iterator as an expression that gives it at the place of a use; empty where there is none."""
+        argument = use.flow.args.get("directory")
+        known = certain(argument.value) if argument is not None else None
+        if argument is None or isinstance(known, str):
+            return repr(str(known)) if known is not None else ""
+        place = use.outer if isinstance(use.outer, ast.expr) else use.node
+        here = of_function(use.frame) is of_function(use.flow.frame) and use.frame is of_function(use.frame)
+        same = here and stands(self.found.evaluator, argument.node, use.flow.frame, place)
+        return self.edits.source(argument.node) if same or self._is_of_object(argument.node, use) else ""
+
+    def _is_of_object(self, node: ast.expr, use: Use) -> bool:
+        """Whether an expression is made of what the constructor alone gives the object that both methods belong to."""
+        frames = (of_function(use.frame), of_function(use.flow.frame))
+        around = frames[0].class_frame
+        if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
+            return False
+        if not all(
+            isinstance(n, (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)) for n in ast.walk(node)
+        ):
+            return False
+        assigned = self.found.evaluator.assignments(around.scope.node)
+        read = [n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+        fixed = all(name in assigned and all(a.method.name == "__init__" for a in assigned[name]) for name in read)
+        return fixed and {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} == {"self"}
 
 
 def is_dropped(found: Collected, use: Use) -> bool:
@@ -150,6 +189,12 @@ def is_in_dropped(found: Collected, node: ast.expr) -> bool:
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)
+
+
+def ends_itself(use: Use) -> bool:
+    """Whether the body of a loop over batches ends it, or hands them on one by one to what does."""
+    ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
+    return isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s))
 
 
 def goes_on(found: Collected, flow: Flow) -> bool:

@@ -91,10 +91,15 @@ class Dotted(Value):
 
 @dataclass(frozen=True, eq=False)
 class Local(Value):
-    """A function, a lambda or a class of the file, and the frame that it was defined in."""
+    """A function, a lambda or a class of the file, and the frame that it was defined in.
+
+    Attributes:
+        bound: Of a method: the object that it is called on, which may not be known.
+    """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     frame: Frame
+    bound: Value | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,12 +201,25 @@ class Frame:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call that was bound to a name of the signature."""
+    """An argument of a call that was bound to a name of the signature.
+
+    Attributes:
+        node: The expression; of one that is unpacked, the dict.
+        unpacked: Whether it comes from a dict that is unpacked.
+        moved_from: Its line, where the node is another expression that stands for it.
+    """
 
     name: str
     value: Value
     node: ast.expr
     positional: bool = False
+    unpacked: bool = False
+    moved_from: int = 0
+
+    @property
+    def line(self) -> int:
+        """Where it stands in the code as it is."""
+        return self.moved_from or self.node.lineno
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +231,7 @@ class Generator(Value):
         args: By name.
         node: The call.
         wrong: Keywords that the constructor does not have, with their lines.
-        subclass: The class of the file that is constructed, if it is one.
+        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
     """
 
     line: int
@@ -221,7 +239,7 @@ class Generator(Value):
     node: ast.Call
     frame: Frame
     wrong: tuple[tuple[str, int], ...] = ()
-    subclass: ast.ClassDef | None = None
+    classes: tuple[ast.ClassDef, ...] = ()
 
     def get(self, name: str) -> Any:
         """A plain argument; `None` where it is not given or not known."""
@@ -273,10 +291,30 @@ def origins_of(*values: Value | None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def setting(value: Value, origin: str) -> Value:
+    """A default that something outside the code may replace."""
+    if isinstance(value, Seq):
+        return Seq(tuple(setting(item, origin) for item in value.items), value.is_list)
+    return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
+
+
 def derived(value: Any, *sources: Value) -> Const:
     """A plain value that was computed from others: a `Setting` where one of them is."""
     origins = origins_of(*sources)
     return Setting(value, origins) if origins else Const(value)
+
+
+def picked(value: Value, by: Value) -> Value | None:
+    """A value that another one chooses, which something outside the code may change; `None` for what is no plain value."""
+    if isinstance(value, Const):
+        return derived(value.value, value, by)
+    if isinstance(value, (Seq, Map)):
+        items = value.items.values() if isinstance(value, Map) else value.items
+        found = [picked(item, by) for item in items]
+        known = [item for item in found if item is not None]
+        if len(known) == len(found):
+            return Map(dict(zip(value.items, known, strict=True))) if isinstance(value, Map) else Seq(tuple(known), value.is_list)
+    return None
 
 
 def certain(value: Value | None) -> Any:
@@ -299,6 +337,8 @@ def plain(value: Value | None) -> Any:
         return bad if bad is not None else found
     if isinstance(value, Unknown):
         return value
+    if isinstance(value, Dotted) and not value.name.startswith("builtins."):
+        return Unknown(f"`{value.name.lstrip('.')}` is not in this file")
     return Unknown("it is no plain value")
 
 

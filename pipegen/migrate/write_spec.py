@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.amounts import Step
+from pipegen.migrate.class_modes import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
+from pipegen.migrate.knobs import Knob, Knobs
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
-from pipegen.migrate.sources import WITHOUT_CLASSES, Sources, class_mode, names_folders, targets, weighted
-from pipegen.migrate.steps import Step, Steps
+from pipegen.migrate.sources import Sources
+from pipegen.migrate.steps import Steps
 from pipegen.migrate.values import Generator, Unknown, origins_of, plain
 
 if TYPE_CHECKING:
@@ -34,11 +37,13 @@ class Written:
         group: The iterators that it stands for.
         file: Its name.
         params: The names of its params.
+        knobs: Those of them that are arguments of the constructor.
     """
 
     group: Group
     file: str
     params: tuple[str, ...]
+    knobs: tuple[Knob, ...] = ()
 
 
 @dataclass
@@ -57,16 +62,20 @@ class Writer:
     findings: Findings
     fitted: frozenset[int] = frozenset()
     params: dict[str, str] = field(default_factory=dict)
+    knobs: Knobs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.knobs = Knobs(self.params)
 
     def text(self) -> str | None:
         """The spec; `None`, with a finding, where no data is known to read."""
-        source = Sources(self.group, self.findings, self.params).lines()
+        source = Sources(self.group, self.findings, self.params, self.knobs).lines()
         if source is None:
             return None
         steps = self._steps()
         batch = self._batch()
         order = self._order()
-        report_settings(self.group, tuple(self.params), self.findings)
+        report_settings(self.group, tuple(self.params), tuple(self.knobs.found), self.findings)
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
             f"# Written by `pipegen migrate {self.file}`. Paths are relative to this file.",
@@ -76,7 +85,7 @@ class Writer:
             *source,
             *(["transforms:", *(f"  - {s.text}" + (f"  # {s.comment}" if s.comment else "") for s in steps)] if steps else []),
             *order,
-            f"batch: {{size: {batch}}}",
+            f"batch: {{size: {batch}{', remainder: keep' if self.group.drawn else ''}}}",
             *self._output(),
         ]
         if not self.params:
@@ -98,6 +107,7 @@ class Writer:
                 self.findings.add("PG630", line, message, "`pipegen export` writes augmented images, and what was drawn for each")
         self._report_unknown()
         self._report_differences()
+        self._report_missing_files()
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
@@ -106,13 +116,14 @@ class Writer:
             return steps
         if "**" in generator.args:
             self._report_unpacked(generator)
-        if generator.subclass is not None:
-            methods = ", ".join(f"`{m.name}`" for m in generator.subclass.body if hasattr(m, "name"))
-            message = f"`{generator.subclass.name}` is a subclass of ImageDataGenerator" + (
+        if generator.classes:
+            methods = ", ".join(dict.fromkeys(f"`{m.name}`" for c in generator.classes for m in c.body if hasattr(m, "name")))
+            message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator" + (
                 f" with {methods} of its own" if methods else ""
             )
             self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
         writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted)
+        writer.knobs = self.knobs
         writer.channels = 1 if flow.get("color_mode") == "grayscale" else 3
         if "train" in self.group.parts:
             steps += writer.augmentation()
@@ -146,6 +157,13 @@ class Writer:
             if flow not in sources.left_out() and class_mode(flow) != class_mode(first) and flow.method != "flow":
                 message = f"the {split} data has another `class_mode`; the spec has that of line {first.line} for every split"
                 self.findings.add("PG624", flow.line, message)
+
+    def _report_missing_files(self) -> None:
+        """Rows of a table whose file is not there."""
+        for split, flow in self.group.parts.items():
+            if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
+                message = f"rows of the {split} table whose image is missing were left out with a warning; now they are an error"
+                self.findings.add("PG620", flow.line, message, "`errors: {exclude: FILE}` leaves out the files that a list names")
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
         if not self._files:
@@ -221,7 +239,7 @@ class Writer:
             if other is not flow and size != value:
                 message = f"the {split} data came in batches of {size}; the spec has one size, {value}"
                 self.findings.add("PG622", other.line, message, "results of evaluation and prediction do not depend on it")
-        if "train" in self.group.parts:
+        if "train" in self.group.parts and not self.group.drawn:
             message = "the last batch of an epoch, where it is not full, is left out of training"
             self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation is always complete")
         self.params["batch"] = f"{{type: int, default: {value}, min: 1}}"
@@ -239,6 +257,8 @@ class Writer:
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
+        elif self.group.method == "flow" and Sources(self.group, self.findings, {}).given_labels() == "target":
+            lines.append("y: target")
         elif mode in WITHOUT_CLASSES:
             count = targets(self.group.first)
             lines.append(f"y: [{', '.join(f'target_{i + 1}' for i in range(count))}]" if mode == "multi_output" else "y: target")

@@ -28,14 +28,14 @@ def migrated(code: str) -> Migration:
         "f = {k: g.flow(x, y) for k, (x, y) in {'train': (a, b), 'val': (c, d)}.items()}\n"
         "model.fit(f['train'], validation_data=f['val'])\n",
         f"x, y = a, b\ntrain = g.flow(x, y)\nx, y = c, d\nval = g.flow(x, y)\n{FIT}",
-        f"train = g.flow(a, b)\nx_val = c[:9]\nval = g.flow(x_val, d[:9])\n{FIT}",
-        f"train = g.flow(a, b)\nc /= 255\nval = g.flow(c, d)\n{FIT}",
-        f"train = g.flow(a, b)\nshuffle(c)\nval = g.flow(c, d)\n{FIT}",
-        f"train = g.flow(a, b, sample_weight=a)\nval = g.flow(c, d, sample_weight=weights(c))\n{FIT}",
-        f"train = g.flow(a, b)\nval = g.flow(load(c), d)\n{FIT}",
+        f"train = g.flow(a, b)\na /= 255\nc /= 255\nval = g.flow(c, d)\n{FIT}",
+        f"train = g.flow(a, b)\nshuffle(a)\nx_val = c[:9]\nval = g.flow(x_val, d)\n{FIT}",
+        f"train = g.flow(a, b)\nc /= 255\nprint(train.n)\nval = g.flow(c, d)\n{FIT}",
+        f"train = other = g.flow(a, b)\nc /= 255\nval = g.flow(c, d)\n{FIT}",
+        f"train = g.flow(load(a), b)\nc /= 255\nval = g.flow(c, d)\n{FIT}",
+        f"def show():\n    print(train.n)\ntrain = g.flow(a, b)\nshow()\nc /= 255\nval = g.flow(c, d)\n{FIT}",
+        f"train = g.flow(a, b)\nfor i in x:\n    c = more(c)\n    val = g.flow(c, d)\n    {FIT}",
         "class T:\n    def f(self, model):\n        self.x = a\n        train = g.flow(self.x, b)\n        self.x = c\n"
-        f"        val = g.flow(self.x, d)\n        {FIT}",
-        "class T:\n    def more(self):\n        self.x = c\n    def f(self, model):\n        train = g.flow(a, b)\n        self.more()\n"
         f"        val = g.flow(self.x, d)\n        {FIT}",
     ],
 )
@@ -47,13 +47,31 @@ def test_arrays_that_are_others_before_the_call_are_not_moved(code: str) -> None
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        f"train = g.flow(a, b)\nx_val = c[:9]\nval = g.flow(x_val, d[:9])\n{FIT}",
+        f"train = g.flow(a, b)\nc /= 255\nval = g.flow(c, d)\n{FIT}",
+        f"train = g.flow(a, b)\nshuffle(c)\nval = g.flow(c, d)\n{FIT}",
+        f"train = g.flow(a, b, sample_weight=a)\nc = more(c)\nval = g.flow(c, d, sample_weight=weights(c))\n{FIT}",
+        f"train = g.flow(a, b)\nval = g.flow(load(c), d)\n{FIT}",
+        "class T:\n    def more(self):\n        self.x = c\n    def f(self, model):\n        train = g.flow(a, b)\n        self.more()\n"
+        f"        val = g.flow(self.x, d)\n        {FIT}",
+    ],
+)
+def test_an_iterator_waits_for_the_arrays_of_another(code: str) -> None:
+    lines = [line.strip() for line in migrated(HEAD + code).changed.splitlines()]
+    at = next(i for i, line in enumerate(lines) if line.startswith("pipe = "))
+    assert lines[at + 1 : at + 4] == ["train = pipe.train", "val = pipe.validation", "model.fit(train, validation_data=val)"]
+
+
+@pytest.mark.parametrize(
     ("code", "data"),
     [
         (f"train = g.flow(a, b)\nval = g.flow(c, d)\n{FIT}", '{"image": c, "label": d}'),
         (f"train = g.flow(a, b)\nval = g.flow(c[:, ..., None] / -255, d)\n{FIT}", '{"image": c[:, ..., None] / -255, "label": d}'),
         (f"train = g.flow(load(a), b)\nval = g.flow(c.astype('float32'), d)\n{FIT}", '{"image": c.astype(\'float32\'), "label": d}'),
         (
-            "x = a\nx = g.flow(x, b)\nval = g.flow(c, to_categorical(d))\nmodel.fit(x, validation_data=val)\n",
+            "x = a\nx = g.flow(x, to_categorical(b))\nval = g.flow(c, to_categorical(d))\nmodel.fit(x, validation_data=val)\n",
             "to_categorical(d).argmax(axis=1)",
         ),
         (

@@ -66,7 +66,7 @@ def test_pairs_become_a_split(code: str, after: str) -> None:
         (BOTH + "use(zip(images, masks))\n", "used in line 5 in a way that is not followed"),
         (BOTH + "both = zip(images, masks)\n", "no use of its pairs is seen"),
         (BOTH + "if x:\n    both = zip(images, masks)\n    x = next(both)\n", "not followed"),
-        ("if x:\n    " + BOTH.replace("\nmasks", "\n    masks") + "    " + FIT, "in a branch or a loop"),
+        ("if x:\n    " + BOTH.replace("\nmasks", "\n    masks") + FIT, "made in a branch"),
         (
             "def pairs():\n    " + BOTH.replace("\nmasks", "\n    masks") + "    for x, y in zip(images, masks):\n        yield x, y > 0\n"
             "model.fit(pairs(), steps_per_epoch=9)\n",

@@ -19,7 +19,7 @@ def folders(code: str) -> list[str]:
     found = []
     for text in result.specs.values():
         (folder,) = re.findall(r"  data: \{type: path, default: (\S+)\}", text)
-        side = re.findall(r"  size: \{type: int, default: (\d+)", text)
+        side = re.findall(r"  (?:size|height): \{type: int, default: (\d+)", text)
         found.append(folder + (f" {side[0]}" if side and side[0] != "256" else ""))
     return found
 

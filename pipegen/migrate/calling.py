@@ -1,0 +1,133 @@
+"""How functions of the file run: with which defaults, through which branches, and with which `return` they end."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.scopes import Definition, flattened, is_main
+from pipegen.migrate.values import Frame, Map, Seq, Unknown, Value, certain, plain, setting
+
+if TYPE_CHECKING:
+    from pipegen.migrate.evaluate import Evaluator
+
+
+def defaults(evaluator: Evaluator, node: Definition, parent: Frame) -> dict[str, Value]:
+    """The defaults of a function's parameters, each as a value that the caller may replace; those that say nothing are left out."""
+    names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+    given = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=False)]
+    given += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=False) if d is not None]
+    found = {}
+    for name, default in given:
+        value = evaluator.value(default, parent)
+        known = plain(value)
+        if known is not None and not isinstance(known, (Unknown, dict)):
+            found[name] = setting(value, f"the caller of `{shown_name(node, parent)}`")
+    return found
+
+
+def bind(
+    evaluator: Evaluator, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False
+) -> dict[str, Value] | None:
+    """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown.
+
+    With `method`, the first parameter is the object itself, and gets no argument.
+    """
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
+    if len(spec.defaults) > len(names):
+        return None
+    bound: dict[str, Value] = {}
+    rest: list[Value] = []
+    for i, arg in enumerate(call.args):
+        if isinstance(arg, ast.Starred):
+            return None
+        if i < len(names):
+            bound[names[i]] = evaluator.value(arg, frame)
+        else:
+            rest.append(evaluator.value(arg, frame))
+    extra: dict[str, Value] = {}
+    known = {*names, *(a.arg for a in spec.kwonlyargs)}
+    for keyword in call.keywords:
+        value = evaluator.value(keyword.value, frame)
+        if keyword.arg is None:
+            if not isinstance(value, Map):
+                return None
+            for key, inner in value.items.items():
+                (bound if key in known else extra)[key] = inner
+        else:
+            (bound if keyword.arg in known else extra)[keyword.arg] = value
+    pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
+    pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
+    for name, default in pairs:
+        bound.setdefault(name, evaluator.value(default, home))
+    if spec.kwarg is not None:
+        bound[spec.kwarg.arg] = Map(extra)
+    if spec.vararg is not None:
+        bound[spec.vararg.arg] = Seq(tuple(rest))
+    return bound
+
+
+def shown_name(node: Definition, parent: Frame) -> str:
+    """A function as its callers name it: a constructor by its class."""
+    around = parent.scope.node
+    return around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
+
+
+def is_undecorated(node: Definition) -> bool:
+    """Whether a call of a function runs its body and nothing else."""
+    return all(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+
+
+def is_static(node: ast.AST) -> bool:
+    """Whether a method is not given the object that it is called on."""
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and bool(node.decorator_list) and is_undecorated(node)
+
+
+def own_nodes(function: Definition) -> list[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    found: list[ast.AST] = []
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += list(ast.iter_child_nodes(node))
+    return found
+
+
+def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[ast.stmt] | None:
+    """The statements of a branch that run in a frame; `None` for any other statement, and where that is not certain."""
+    if not isinstance(statement, ast.If):
+        return None
+    test = certain(evaluator.value(statement.test, frame))
+    return None if isinstance(test, Unknown) else statement.body if test else statement.orelse
+
+
+def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> ast.Return | None:
+    """The `return` that a call ends with, where it is certain which that is."""
+    for statement in body:
+        if isinstance(statement, ast.Return):
+            return statement
+        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
+            continue  # what is in it follows
+        taken = taken_side(evaluator, statement, frame)
+        if taken is not None:
+            found = returned_last(evaluator, flattened(taken), frame)
+            if found is not None:
+                return found
+            if any(_ends(s) for s in taken):
+                return None
+        elif _ends(statement):
+            return None
+    return None
+
+
+def _ends(statement: ast.AST) -> bool:
+    """Whether a statement may end the function that it stands in."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    if isinstance(statement, ast.Return):
+        return True
+    return any(
+        _ends(child) for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
+    )

@@ -1,0 +1,312 @@
+"""Iterators that functions of the file make and return: the call that gives each of them stands for it, where all of a group meet.
+
+`train = make("a", True); val = make("b", False)` becomes `train = pipe.train; val = pipe.validation`, and `make` goes with its last call.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+from pipegen.migrate.displays import Display
+from pipegen.migrate.homes import of_function
+from pipegen.migrate.mutation import Function
+from pipegen.migrate.substitution import as_called
+from pipegen.migrate.unrolling import passing_loop
+from pipegen.migrate.values import Argument, Dotted, Flow, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
+
+if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, PairUse, Use
+    from pipegen.migrate.groups import Group
+    from pipegen.migrate.values import Frame
+
+_Site = tuple[ast.Call, "Frame"]
+_HARMLESS = ("print", "info", "debug", "fit")
+"""Calls that a function may make as statements of their own, and that are not missed."""
+_READING = (
+    "os.path.",
+    "os.listdir",
+    "os.environ.",
+    "os.getenv",
+    "pandas.",
+    "numpy.",
+    "math.",
+    "pathlib.",
+    "glob.",
+    "builtins.",
+    "sklearn.",
+    "time.",
+)
+"""Libraries whose functions make values of what they are given."""
+_METHODS = (
+    "apply", "astype", "copy", "drop", "exists", "fillna", "format", "get", "isin", "items", "join", "joinpath", "keys", "map", "replace",
+    "reset_index", "reshape", "sample", "split", "startswith", "strip", "tolist", "unique", "values",
+)  # fmt: skip
+"""Methods of tables, texts, dicts and paths that change nothing."""
+CALLER = "the caller of `"
+"""How the origin of a value begins that a function of the file is given."""
+_NUMBERS = ("directory", "target_size", "batch_size", "seed")
+
+
+@dataclass
+class Hoisted:
+    """A group whose iterators are the calls that give them.
+
+    Attributes:
+        group: The group, with other iterators.
+        moved: Each iterator that was exchanged, with what stands for it now.
+        makers: The functions that make them.
+        displays: Calls that give several iterators of the group, and nothing else.
+        nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
+        pairs: What joins two iterators, with the call that stands for it now.
+    """
+
+    group: Group
+    moved: list[tuple[Flow, Flow]] = field(default_factory=list)
+    makers: list[Function] = field(default_factory=list)
+    displays: list[Display] = field(default_factory=list)
+    nodes: dict[int, ast.expr] = field(default_factory=dict)
+    pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)
+    _gone: list[Use] = field(default_factory=list)
+    _gone_pairs: list[PairUse] = field(default_factory=list)
+
+    def apply(self, found: Collected, *, back: bool = False) -> None:
+        """Exchange the iterators in what was found, or undo that."""
+        if back:
+            found.uses += self._gone
+            found.pair_uses += self._gone_pairs
+        elif self.pairs:  # what the functions do with them goes with the functions
+            self._gone = [u for u in found.uses if u.kind == "zip" and any(u.flow is old for old, _ in self.moved)]
+            self._gone_pairs = [u for u in found.pair_uses if of_function(u.frame).scope.node in self.makers]
+            found.uses = [u for u in found.uses if u not in self._gone]
+            found.pair_uses = [u for u in found.pair_uses if u not in self._gone_pairs]
+        for before, after in ((b, a) if back else (a, b) for a, b in self.pairs):
+            found.pairs = [after if p is before else p for p in found.pairs]
+            for pair_use in found.pair_uses:
+                pair_use.pair = after if pair_use.pair is before else pair_use.pair
+        for old, new in ((b, a) if back else (a, b) for a, b in self.moved):
+            found.flows = [new if f is old else f for f in found.flows]
+            for use in found.uses:
+                use.flow = new if use.flow is old else use.flow
+            if id(old) in found.names:
+                found.names[id(new)] = found.names[id(old)]
+
+    def texts(self) -> dict[int, str]:
+        """The texts of the expressions that do not stand in the source, and of their parts, by their ids."""
+        arguments = [a.node for _, new in self.moved for a in new.args.values()]
+        made = [n for root in (*arguments, *self.nodes.values()) for n in ast.walk(root) if isinstance(n, ast.expr)]
+        own = {id(n) for _, new in self.moved for n in ast.walk(new.node)}
+        originals = {id(n) for old, _ in self.moved for a in old.args.values() for n in ast.walk(a.node)}
+        return {id(n): ast.unparse(n) for n in made if id(n) not in own and id(n) not in originals}
+
+
+def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
+    """The group with its calls for iterators; `None` where that is not needed, or would not be sure to mean the same.
+
+    Args:
+        found: What the file has to do with `ImageDataGenerator`.
+        group: The group.
+        needed: Whether its iterators cannot stay where they are made, whatever the calls are.
+    """
+    if group.masks:
+        return _of_pairs(found, group)
+    flows = list(group.parts.values())
+    shared = any(id(f.node) in found.shared for f in flows)
+    if not (shared or needed or len({id(of_function(f.frame)) for f in flows}) > 1):
+        return None
+    places = [_places(found, flow, flows, stay=not needed) for flow in flows]
+    common = [key for key in places[0] if all(key in p for p in places[1:])]
+    for key in common:
+        made = _at(found, group, [p[key] for p in places])
+        if made is not None:
+            return made
+    return None
+
+
+def _of_pairs(found: Collected, group: Group) -> Hoisted | None:
+    """The same for pairs of images and masks, where functions join them."""
+    zips = group.zips
+    shared = any(len([p for p in found.pairs if p.node is z.node]) > 1 for z in zips.values())
+    if list(zips) != list(group.parts) or not (shared or len({id(of_function(z.frame)) for z in zips.values()}) > 1):
+        return None
+    sites = {split: found.sites.get(id(z), []) for split, z in zips.items()}
+    places = [{id(of_function(frame)): i for i, (_, frame) in enumerate(own)} for own in sites.values()]
+    for key in places[0]:
+        if all(key in p for p in places[1:]):
+            chosen = {split: sites[split][p[key] :] for split, p in zip(zips, places, strict=True)}
+            made = _pairs_at(found, group, chosen)
+            if made is not None:
+                return made
+    return None
+
+
+def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) -> Hoisted | None:
+    made = Hoisted(group)
+    parts, masks, zips = dict(group.parts), dict(group.masks), dict(group.zips)
+    for split, sites in chosen.items():
+        node, frame = sites[0]
+        zipped = group.zips[split]
+        inner = [*(of_function(f) for _, f in sites[1:]), of_function(zipped.frame)]
+        functions = [f.scope.node for f in inner]
+        alone = sum(any(node is n for n, _ in other) for other in found.sites.values()) == 1
+        here = all(of_function(f.frame) is inner[-1] for f in zipped.flows)
+        moved = [_moved(found, flow, sites) for flow in (parts[split], masks[split])] if alone and here else []
+        if not moved or None in moved or not all(_only_makes(found, f) for f in inner):
+            return None
+        image, mask = cast("list[Flow]", moved)
+        made.moved += [(parts[split], image), (masks[split], mask)]
+        if parts[split] is group.first:
+            made.nodes = _of_generator(found, group.first, inner, sites)
+        joined = (image, mask) if zipped.flows[0] is parts[split] else (mask, image)
+        parts[split], masks[split], zips[split] = image, mask, Zipped(joined, node, frame)
+        made.pairs.append((zipped, zips[split]))
+        made.makers += [cast("Function", f) for f in functions if f not in made.makers]
+    made.group = replace(group, parts=parts, masks=masks, zips=zips)
+    found.kept += [made]
+    return made
+
+
+def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> dict[int, int]:
+    """The functions in which an iterator can be put, each with the place of the call in its list; -1 for where it is made."""
+    sites = found.sites.get(id(flow), [])
+    frames = [id(of_function(frame)) for _, frame in sites]
+    alone = [_gives_only(found, site, flow, flows) for site in sites]
+    places = {key: i for i, key in enumerate(frames) if frames.count(key) == 1 and alone[i]}
+    if id(flow.node) not in found.shared and stay:
+        places.setdefault(id(of_function(flow.frame)), -1)
+    return places
+
+
+def _gives_only(found: Collected, site: _Site, flow: Flow, flows: list[Flow]) -> bool:
+    """Whether a call gives an iterator, or several of the same group in a tuple, whenever it runs, and nothing else."""
+    value = found.evaluator.value(*site)
+    given = list(value.items) if isinstance(value, Seq) else [value]
+    others = [f for f in found.flows if any(site[0] is node for node, _ in found.sites.get(id(f), []))]
+    inside = all(any(g is f for f in flows) for g in given) and len({id(g) for g in given}) == len(given)
+    return inside and any(g is flow for g in given) and len(others) == len(given)
+
+
+def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
+    made = Hoisted(group)
+    parts: dict[str, Flow] = {}
+    for (split, flow), i in zip(group.parts.items(), chosen, strict=True):
+        if i < 0:
+            parts[split] = flow
+            continue
+        sites = found.sites[id(flow)]
+        inner = [of_function(frame) for _, frame in sites[i + 1 :]] + [of_function(flow.frame)]
+        functions = [frame.scope.node for frame in inner]
+        if any(of_function(u.frame) in inner for u in found.uses_of(flow)) or not all(_only_makes(found, f) for f in inner):
+            return None
+        new = _moved(found, flow, sites[i:])
+        if new is None:
+            return None
+        parts[split] = new
+        made.moved.append((flow, new))
+        made.makers += [cast("Function", f) for f in functions if f not in made.makers]
+        if flow is group.first:
+            made.nodes = _of_generator(found, flow, inner, sites[i:])
+    made.group = replace(group, parts=parts)
+    for node in {id(flow.node): flow.node for _, flow in made.moved}.values():
+        value = found.evaluator.value(node, next(f.frame for _, f in made.moved if f.node is node))
+        if isinstance(value, Seq):
+            flows = tuple(next(new for old, new in made.moved if old is item) for item in value.items)
+            made.displays.append(Display(node, node, flows, None, is_tuple=True))
+    found.kept += [made]
+    return made
+
+
+def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[_Site]) -> dict[int, ast.expr]:
+    """The arguments of the constructor as the call would write them, where it is made in the same function as the iterator."""
+    generator = flow.generator
+    if not isinstance(generator, Generator) or of_function(generator.frame) is not inner[-1]:
+        return {}
+    made = {id(a.node): as_called(found.evaluator, a.node, generator.frame, sites) for a in generator.args.values()}
+    return {key: node for key, node in made.items() if node is not None}
+
+
+def _only_makes(found: Collected, frame: Frame) -> bool:
+    """Whether nothing is missed of a function's work but what it returns."""
+    node = frame.scope.node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    ends = passing_loop(node.body[-1]) is not None  # it hands pairs on, one by one
+    return all(_is_missed_by_none(found, statement, frame) for statement in (node.body[:-1] if ends else node.body))
+
+
+def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> bool:
+    if isinstance(statement, ast.If):
+        blocks = (*statement.body, *statement.orelse)
+        return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        stored = [n for t in targets for n in ast.walk(t) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)]
+        return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
+    if isinstance(statement, ast.Expr):
+        call = statement.value
+        named = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
+        return isinstance(call, ast.Constant) or named in _HARMLESS
+    if isinstance(statement, ast.Return):
+        return statement.value is None or _only_reads(found, statement.value, frame)
+    return isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))
+
+
+def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
+    """Whether the calls in an expression make generators and iterators, or values of what they are given, and nothing else."""
+    return all(_call_only_reads(found, n, frame) for n in ast.walk(node) if isinstance(n, ast.Call))
+
+
+def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
+    if isinstance(found.evaluator.value(call, frame), (Flow, Generator, Zipped, Seq)):
+        return True
+    function = found.evaluator.value(call.func, frame)
+    if isinstance(function, Dotted):
+        return function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
+    if isinstance(function, Local):
+        return False
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+
+
+def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
+    """An iterator as its call gives it; `None` where an argument is another at run time, and cannot be named there."""
+    node, frame = sites[0]
+    args: dict[str, Argument] = {}
+    for name, argument in flow.args.items():
+        given = as_called(found.evaluator, argument.node, flow.frame, sites) if not argument.unpacked else None
+        value = _without_callers(argument.value)
+        array = name in ("x", "y", "sample_weight", "dataframe") and (flow.method == "flow" or not isinstance(value, Table))
+        varies = isinstance(plain(value), Unknown) and not isinstance(value, Table)
+        if given is not None and not array and not _only_reads(found, given, frame):
+            given = None
+        if given is None and (array or ((varies or origins_of(value)) and name in _NUMBERS)):
+            return None
+        args[name] = replace(argument, value=value, node=given if given is not None else argument.node, moved_from=argument.node.lineno)
+    return replace(flow, args=args, node=node, frame=frame)
+
+
+def _without_callers(value: Value) -> Value:
+    """A value without the origins that are calls of functions of the file, since the calls that there are count."""
+    if isinstance(value, Seq):
+        return Seq(tuple(map(_without_callers, value.items)), value.is_list)
+    if not isinstance(value, Setting):
+        return value
+    rest = tuple(origin for origin in value.origins if not origin.startswith(CALLER))
+    return replace(value, origins=rest)
+
+
+def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> list[Function]:
+    """The functions that nothing mentions any more once some calls are gone."""
+    methods = {id(m) for n in ast.walk(tree) if isinstance(n, ast.ClassDef) for m in n.body}
+    by_text = any(isinstance(n, ast.Name) and n.id in ("getattr", "globals", "eval") for n in ast.walk(tree))
+    gone = list(makers)
+    while True:
+        inside = {id(n) for root in (*gone, *calls) for n in ast.walk(root)}
+        left = [n for n in ast.walk(tree) if id(n) not in inside]
+        texts = {n.value for n in left if by_text and isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        attributes = texts | {n.attr for n in left if isinstance(n, ast.Attribute)}
+        names = texts | {n.id for n in left if isinstance(n, ast.Name)}
+        kept = [f for f in gone if f.name not in (attributes if id(f) in methods else names)]
+        if len(kept) == len(gone):
+            return gone
+        gone = kept
