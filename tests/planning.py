@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from pipegen.ops.arguments.fitted import Fitted
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.plan.check import Checked, check
+from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.outputs import received
 from pipegen.spec.load import load
 
@@ -61,6 +63,24 @@ def built(text: str | dict[str, Any] = "", *, split: str = "train", classes: int
     found = checked(text, classes=classes, **sections)
     assert split in found.plans, [f"{d.code} {d.message}" for d in found.diagnostics.items]
     return found.plans[split]
+
+
+def learned(text: str, data: Records, *, split: str = "train", classes: int | None = None) -> tuple[PipelineSpec, Plan]:
+    """A spec that runs without XLA, with what its steps learn of some records as a build finds it; and the plan of one split as built."""
+    own = yaml.safe_load(text)
+    loaded = load({**DEFAULTS, **own, "runtime": {**own.get("runtime", {}), "jit": "never"}}, env={})
+    assert loaded.spec is not None, [d.message for d in loaded.diagnostics.items]
+    spec, locate = with_code(loaded.spec), loaded.locate.label
+    record = spec.source.infer()
+    for index, step in learning_steps(spec):
+        numbers = {}
+        for feature in fitted_features(spec, step, record):
+            measuring, plan = fitting_plan(spec, index, feature, locate, record)
+            numbers[feature] = step.gather(run_plan(plan, measuring, data))
+        steps = list(spec.transforms)
+        steps[index] = step.with_numbers(Fitted(numbers, len(data)))
+        spec = spec.model_copy(update={"transforms": tuple(steps)})
+    return spec, check(spec, locate, classes=classes).plans[split]
 
 
 def compiled(

@@ -46,16 +46,20 @@ def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ig
     """
     from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
+    from pipegen.ops.lowering.once import once
 
     def plain() -> tf.Tensor:
         return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None)
 
     def segmented() -> tf.Tensor:
-        turn = orientation(contents)
+        turn = once(orientation, contents)
         size = _upright(_jpeg_size(contents), swaps_sides(turn)) if need else None
-        return orient(_jpeg(contents, channels, _ratio_index(size, need) if need else None), turn)
+        return once(orient, _jpeg(contents, channels, _ratio_index(size, need) if need else None), turn)
 
-    return _shaped(_by_content(contents, exif, plain, segmented, lambda: decode_other(contents, channels, exif=exif)), channels)
+    def other() -> tf.Tensor:
+        return once(decode_other, contents, channels=channels, exif=exif)
+
+    return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
 
 
 def decode_window(
@@ -88,6 +92,7 @@ def decode_window(
 
     from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
+    from pipegen.ops.lowering.once import once
 
     def chosen(size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
         place = window(*tf.unstack(size, num=2))
@@ -101,12 +106,12 @@ def decode_window(
         return cut(_jpeg(contents, channels, index), place, index) if whole else _jpeg(contents, channels, index, place)
 
     def segmented() -> tf.Tensor:
-        turn = orientation(contents)
+        turn = once(orientation, contents)
         place, index = chosen(_upright(_jpeg_size(contents), swaps_sides(turn)))
-        return cut(orient(_jpeg(contents, channels, index), turn), place, index)
+        return cut(once(orient, _jpeg(contents, channels, index), turn), place, index)
 
     def other() -> tf.Tensor:
-        return cut_out(decode_other(contents, channels, exif=exif), window)
+        return cut_out(once(decode_other, contents, channels=channels, exif=exif), window)
 
     return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
 

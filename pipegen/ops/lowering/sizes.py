@@ -29,17 +29,18 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
     from pipegen.ops.lowering.deep import decode_deep
     from pipegen.ops.lowering.exif import orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
+    from pipegen.ops.lowering.once import once
 
     def jpeg() -> tf.Tensor:
         size = tf.io.extract_jpeg_shape(contents)[:2]
-        return tf.where(swaps_sides(orientation(contents)), tf.reverse(size, [0]), size) if exif == "apply" else size
+        return tf.where(swaps_sides(once(orientation, contents)), tf.reverse(size, [0]), size) if exif == "apply" else size
 
     def png() -> tf.Tensor:
         sides = tf.io.decode_raw(tf.strings.substr(contents, _PNG_SIDES, 8), tf.int32, little_endian=False)
         return tf.reverse(tf.ensure_shape(sides, [2]), [0])
 
     def other() -> tf.Tensor:
-        return tf.shape(decode_other(contents, 3, exif=exif) if bits == 8 else decode_deep(contents, 3, exif=exif))[:2]
+        return tf.shape(once(decode_other if bits == 8 else decode_deep, contents, channels=3, exif=exif))[:2]
 
     starts = [tf.strings.substr(contents, 0, len(PNG)) == PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
     return tf.case([(starts[0], png), (starts[1], jpeg)], default=other)

@@ -93,10 +93,11 @@ class Decode(DecodeTransform):
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode
         from pipegen.ops.lowering.deep import decode_deep
+        from pipegen.ops.lowering.once import once
 
         if self._bits != _BITS:
-            return decode_deep(contents, self._channels, exif=self.exif)
-        return decode(contents, self._channels, exif=self.exif, need=self._need(need))
+            return once(decode_deep, contents, channels=self._channels, exif=self.exif)
+        return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need))
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.sizes import stored_size

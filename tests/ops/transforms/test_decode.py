@@ -296,9 +296,12 @@ def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[
     @tf.function(autograph=False)
     def each(*files: Any) -> Any:
         def surveyed(window: Any, whole: bool = False) -> list[Any]:
+            @tf.function(autograph=False)  # traced once, as a pipeline does it
+            def one(file: Any, row: Any, drawn: Any) -> Any:
+                return step.decode_surveyed(file, row, need, window and partial(window, drawn), whole=whole)
+
             found = step.survey(list(files), need, window and partial(window, draws))
-            own = [window and partial(window, draws[i]) for i in range(len(files))]
-            return [step.decode_surveyed(one, found[i], need, own[i], whole=whole) for i, one in enumerate(files)]
+            return [one(file, found[i], draws[i]) for i, file in enumerate(files)]
 
         return surveyed(None), surveyed(crop.window), surveyed(crop.window, whole=True)
 
