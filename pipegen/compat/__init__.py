@@ -45,7 +45,15 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift, random_brightness, random_channel_shift
 from pipegen.compat.files import list_pictures, validate_filename
 from pipegen.compat.generator import ImageDataGenerator
-from pipegen.compat.geometry import apply_affine_transform, flip_axis, random_rotation, random_shear, random_shift, random_zoom
+from pipegen.compat.geometry import (
+    apply_affine_transform,
+    flip_axis,
+    random_rotation,
+    random_shear,
+    random_shift,
+    random_zoom,
+    transform_matrix_offset_center,
+)
 from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img, smart_resize
 from pipegen.compat.refusals import UnsupportedArgument
 
@@ -78,6 +86,7 @@ __all__ = [
     "random_zoom",
     "save_img",
     "smart_resize",
+    "transform_matrix_offset_center",
     "validate_filename",
 ]
 

@@ -188,4 +188,4 @@ def test_proportions_are_kept_as_by_keras(folder: Path, theirs: Any) -> None:
     mine, keras_images = whole(ours), of_keras(other)
     apart = np.abs(mine - keras_images).mean()  # Keras cuts first, at whole pixels of the picture
     assert apart < 5
-    assert apart < np.abs(whole(stretched) - keras_images).mean() / 4
+    assert apart < np.abs(whole(stretched) - keras_images).mean() / 2

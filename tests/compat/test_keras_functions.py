@@ -205,6 +205,9 @@ def test_helpers_are_keras(keras_image: Any) -> None:
 
     for axis in range(3):
         np.testing.assert_array_equal(compat.flip_axis(WIDE, axis), keras_image.flip_axis(WIDE, axis))
+    matrix = RNG.normal(size=(3, 3))
+    about = [module.transform_matrix_offset_center(matrix, 12, 21) for module in (compat, keras_image)]
+    np.testing.assert_allclose(*about, atol=1e-9)
     for x in (WIDE, np.stack([WIDE, WIDE])):
         for method in ("bilinear", "nearest"):
             ours, theirs = (f(x, (6, 7), interpolation=method) for f in (compat.smart_resize, keras.preprocessing.image.smart_resize))
