@@ -16,6 +16,7 @@ from pipegen.backend.execute import Executor, Job
 from pipegen.backend.guard import Quarantine
 from pipegen.backend.progress import Progress
 from pipegen.backend.records import Records, files_of
+from pipegen.backend.requested import RequestedBatches
 from pipegen.backend.rows import readers
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
@@ -27,6 +28,8 @@ from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import numpy as np
 
     from pipegen.backend.derived import Translate
     from pipegen.cache.store import Store
@@ -55,6 +58,7 @@ class Engine:
         self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
         self._datasets: dict[str, PipelineDataset] = {}
         self._stores: dict[str, Store] = {}
+        self._requested: dict[str, RequestedBatches] = {}
         self.shard = resolve_shard(spec.runtime)
         problem = self._odd_shard(self.shard)
         if problem is not None:
@@ -146,6 +150,19 @@ class Engine:
             raise ValueError(problem)
         executor = self.executor(split, shard)
         return fixed_dataset(executor, epoch, step, self._translate(executor), resolve_device(device) if device else None)
+
+    def requested(self, split: str) -> RequestedBatches:
+        """Single batches of a split, whichever are asked for; the same object each time."""
+        if split not in self._requested:
+            executor = self.executor(split)
+            self._requested[split] = RequestedBatches(executor, self._translate(executor))
+        return self._requested[split]
+
+    def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
+        """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
+        order = self.executor(split).order
+        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), tf.range(order.num_examples, dtype=tf.int64))
+        return order.records(cycle, position).numpy()
 
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]

@@ -23,12 +23,14 @@ subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset
 `flow.pipeline` the pipeline, with its `preview`, `class_weights`, `explain` and `state`.
 
 The iterators are classes of Keras' names and signatures, for `isinstance` and to be made and derived from: `NumpyArrayIterator(x, y,
-generator)`, `DirectoryIterator`, `DataFrameIterator`, and `Iterator`, their common base.
+generator)`, `DirectoryIterator`, `DataFrameIterator`, and `Iterator`, their common base. A class derived from `Iterator` itself makes its
+batches in Python, as in Keras.
 
 Flows take any `preprocessing_function`, `zca_whitening` and featurewise statistics once they were fitted, files as `grayscale`, `rgb` or
-`rgba`, and `save_to_dir`. What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile:
-a flow of a generator that was to be fitted and was not, shifts by whole numbers or lists, splines above order 1, the filters `hamming` and
-`box`, and in `to_spec` a function that no module holds. Methods of a subclass that a compiled flow would pass over are refused likewise.
+`rgba`, and `save_to_dir`. As in Keras, what was to be fitted and was not has no effect, and a warning says so: call `fit` before making
+flows. What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: shifts by more than
+64 single distances, splines above order 1, the filters `hamming` and `box`, and in `to_spec` a function that no module holds. Methods of a
+subclass that a compiled flow would pass over are refused likewise.
 
 `fit` knows how long an epoch is, so leave `steps_per_epoch` out; with a smaller number Keras 3 cuts every other epoch short.
 
@@ -41,15 +43,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift, random_brightness, random_channel_shift
+from pipegen.compat.files import list_pictures, validate_filename
 from pipegen.compat.generator import ImageDataGenerator
-from pipegen.compat.geometry import apply_affine_transform, random_rotation, random_shear, random_shift, random_zoom
-from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img
+from pipegen.compat.geometry import (
+    apply_affine_transform,
+    flip_axis,
+    random_rotation,
+    random_shear,
+    random_shift,
+    random_zoom,
+    transform_matrix_offset_center,
+)
+from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img, smart_resize
 from pipegen.compat.refusals import UnsupportedArgument
 
 if TYPE_CHECKING:
+    from pipegen.compat.base_iterator import Iterator
     from pipegen.compat.dataframe_iterator import DataFrameIterator
     from pipegen.compat.directory_iterator import DirectoryIterator
-    from pipegen.compat.iterator import Iterator
     from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
 
 __all__ = [
@@ -63,7 +74,9 @@ __all__ = [
     "apply_brightness_shift",
     "apply_channel_shift",
     "array_to_img",
+    "flip_axis",
     "img_to_array",
+    "list_pictures",
     "load_img",
     "random_brightness",
     "random_channel_shift",
@@ -72,12 +85,15 @@ __all__ = [
     "random_shift",
     "random_zoom",
     "save_img",
+    "smart_resize",
+    "transform_matrix_offset_center",
+    "validate_filename",
 ]
 
 _ITERATORS = {
     "DataFrameIterator": "dataframe_iterator",
     "DirectoryIterator": "directory_iterator",
-    "Iterator": "iterator",
+    "Iterator": "base_iterator",
     "NumpyArrayIterator": "numpy_array_iterator",
 }
 """The modules that import TensorFlow."""

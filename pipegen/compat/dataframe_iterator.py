@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.frames import Frame, read_frame
-from pipegen.compat.iterator import Iterator
+from pipegen.compat.iterator import CompiledIterator
 from pipegen.compat.specs import array_dtype, channels_of, reading_steps, rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipegen.compat.flows import Flows
 
 
-class DataFrameIterator(Iterator):
+class DataFrameIterator(CompiledIterator):
     """Batches of files that a table names.
 
     Args:
@@ -109,7 +109,8 @@ class DataFrameIterator(Iterator):
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
         data = {"file": self.filenames, "row": list(range(count))}
-        self._walk_over(asked, spec, data=data, shuffle=shuffle, seed=seed, saves=(save_to_dir, save_prefix, save_format))
+        saves = (save_to_dir, save_prefix, save_format)
+        self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves)
 
     def _take(self, frame: Frame) -> None:
         """Keep the rows.

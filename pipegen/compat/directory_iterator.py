@@ -6,10 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.functions import handing
-from pipegen.compat.iterator import Iterator
+from pipegen.compat.iterator import CompiledIterator
 from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.compat.specs import UNLABELLED
-from pipegen.compat.steps import check_fitted
+from pipegen.compat.specs import UNLABELLED, channels_of
 from pipegen.compat.subsets import seed_of
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class DirectoryIterator(Iterator):
+class DirectoryIterator(CompiledIterator):
     """Batches from a folder.
 
     Args:
@@ -85,7 +84,6 @@ class DirectoryIterator(Iterator):
         dtype: Any = None,
     ) -> None:
         asked = self._ask(image_data_generator, subset, data_format, dtype)
-        check_fitted(asked)
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
@@ -113,7 +111,8 @@ class DirectoryIterator(Iterator):
         elif unlabelled:
             raise UnsupportedArgument("subset", "images without classes are for prediction, all of them", "leave it out")
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
-        self._walk_over(asked, spec, split, shuffle=shuffle, seed=seed, saves=(save_to_dir, save_prefix, save_format))
+        saves = (save_to_dir, save_prefix, save_format)
+        self._walk_over(asked, spec, split, channels=channels_of(color_mode), shuffle=shuffle, seed=seed, saves=saves)
         self._list()
 
     def _list(self) -> None:

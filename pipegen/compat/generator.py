@@ -11,6 +11,7 @@ from pipegen.compat.flows import Flows
 from pipegen.compat.geometry import apply_affine_transform, flip_axis
 from pipegen.compat.remarks import warn
 from pipegen.compat.statistics import moments, whitening
+from pipegen.compat.unfitted import check_flows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -199,6 +200,7 @@ class ImageDataGenerator(Flows):
         if whole is not None:
             rows = (whole - mean.reshape(one_pixel)).reshape(len(whole), -1)
             self.zca_whitening_matrix = whitening(rows, self.zca_epsilon).astype(self.dtype)
+        check_flows(self)
 
     def _seen(self, images: Array, rounds: int, rng: Any) -> Iterator[Array]:
         """Blocks of what statistics are taken of, float64."""

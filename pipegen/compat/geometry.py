@@ -230,6 +230,14 @@ def random_zoom(
     return apply_affine_transform(x, 0, 0, 0, 0, float(zx), float(zy), *axes, geometry=geometry)
 
 
+def transform_matrix_offset_center(matrix: Array, x: float, y: float) -> Array:
+    """A 3x3 matrix about the origin as one about the centre of a side `x` pixels long and another one `y` long, float64 `(3, 3)`."""
+    import numpy as np
+
+    centre = np.array([[1, 0, x / 2 - 0.5], [0, 1, y / 2 - 0.5], [0, 0, 1]])
+    return centre @ matrix @ np.linalg.inv(centre)
+
+
 def flip_axis(x: Array, axis: int) -> Array:
     """The array with one axis reversed, as a view."""
     import numpy as np

@@ -171,3 +171,21 @@ def save_img(path: Any, x: Any, data_format: str | None = None, file_format: str
         warn("JPEG holds no alpha channel; the image is written as RGB")
         img = img.convert("RGB")
     img.save(path, format=form or None, **kwargs)
+
+
+def smart_resize(x: Any, size: tuple[int, int], interpolation: str = "bilinear", data_format: str = "channels_last", **options: Any) -> Any:
+    """Cut out the largest centred part of the size's proportions and resize it: Keras' own function, which is still there.
+
+    Args:
+        x: An image, or a batch of them; an array or a tensor.
+        size: `(height, width)`.
+        interpolation: `bilinear`, `nearest`, `bicubic`, `lanczos3` or `lanczos5`, without antialiasing.
+        data_format: Where the channels stand.
+        **options: As in Keras.
+
+    Returns:
+        An array for an array, a tensor for a tensor.
+    """
+    from keras.preprocessing.image import smart_resize as resize
+
+    return resize(x, size, interpolation, data_format, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator as Walk
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,12 +12,14 @@ from pipegen.backend.derived import Explains
 from pipegen.backend.owned_arrays import owned_arrays
 from pipegen.building import build_by_place
 from pipegen.compat.arguments import name_of
+from pipegen.compat.base_iterator import Iterator
 from pipegen.compat.functions import with_function
 from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.overrides import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, overridden
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.saving import Saving
 from pipegen.compat.subsets import check_subset
+from pipegen.compat.unfitted import as_fitted, does_without
 from pipegen.compat.whitening import with_matrix
 
 if TYPE_CHECKING:
@@ -25,12 +28,11 @@ if TYPE_CHECKING:
     from pipegen.compat.flows import Flows
 
 
-class Iterator(Explains):
-    """Batches of a pipeline as NumPy arrays, without an end: the common base, for `isinstance`.
+class CompiledIterator(Iterator):
+    """Batches of a pipeline as NumPy arrays, without an end: what the three kinds of flows have in common.
 
-    It is a dataset by type, since Keras' `fit` takes no other iterable that knows its length and starts anew; `len` is the number of
-    batches in an epoch. `iter(it)`, a `for` loop and each epoch of `fit` begin with the first batch of the epoch that has not been handed
-    over to its end; `next(it)` goes on from batch to batch and from epoch to epoch, until `reset`.
+    `len` is the number of batches in an epoch. `iter(it)`, a `for` loop and each epoch of `fit` begin with the first batch of the epoch
+    that has not been handed over to its end; `next(it)` goes on from batch to batch and from epoch to epoch, until `reset`.
 
     A class derived from one of the three kinds may override `__next__`, `next` or `__getitem__`: loops and `fit` then hand over what it
     gives. What would change how a batch is made, such as `_get_batches_of_transformed_samples`, is refused, since nothing would call it.
@@ -49,19 +51,10 @@ class Iterator(Explains):
         data_format: Where its channels stand.
         dtype: The dtype of images; `float64` is computed as float32.
         subset: As it was given, as are `save_to_dir`, `save_prefix` and `save_format`.
-
-    Raises:
-        TypeError: When it is made by itself: there is nothing that it would walk.
     """
 
     _numbered = False
     """Whether the pipeline gives images with their rows."""
-
-    def __init__(self, n: int, batch_size: int, shuffle: bool, seed: int | None, **options: Any) -> None:
-        raise TypeError(
-            f"{type(self).__name__}: `Iterator` is the common base of NumpyArrayIterator, DirectoryIterator and DataFrameIterator; make "
-            "one of these, or derive a class that makes batches of its own from `keras.utils.PyDataset`"
-        )
 
     def _ask(self, generator: Flows | None, subset: str | None, data_format: str | None, dtype: Any) -> ImageDataGenerator:
         """Keep what was asked for; the result is the generator with the format and the dtype that were.
@@ -75,13 +68,17 @@ class Iterator(Explains):
         if not isinstance(generator, ImageDataGenerator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
-        check_overrides(self, Iterator, OF_AN_ITERATOR, "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`")
+        instead = "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`"
+        check_overrides(self, CompiledIterator, OF_AN_ITERATOR, instead)
         if self._given_by() != "__getitem__":
-            check_overrides(self, Iterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
+            check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
         check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
-        asked = generator._asked(data_format, dtype)
+        whole = generator._asked(data_format, dtype)
+        asked = as_fitted(whole)
+        if asked is not whole:
+            does_without(self, generator)
         self.image_data_generator, self.subset = generator, subset
         self.data_format, self.dtype = asked.data_format, asked.dtype
         self._widens = name_of(asked.dtype) == "float64"
@@ -95,25 +92,27 @@ class Iterator(Explains):
         spec: Mapping[str, Any],
         split: str = "train",
         *,
+        channels: int,
         data: Mapping[str, object] | None = None,
         shuffle: bool,
         seed: int | None,
         saves: tuple[Any, str, str],
     ) -> None:
         """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`."""
-        self.pipeline = pipe = build_by_place(with_function(asked, with_matrix(self.image_data_generator, spec)), data=data)
+        whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
+        self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data)
         self.batch_size = pipe.spec.model.batch.size
         self.n = self.samples = pipe.num_examples(split)
         self.seed = seed
         self.batch_index = self.total_batches_seen = 0
+        self.lock = threading.RLock()
         self._split = split
         self._walk: Walk[Any] | None = None
-        self._ahead: tuple[int, int, Walk[Any]] | None = None
         self._pass = pipe[split]
         self._pipegen_translate = self._pass._pipegen_translate
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
-        super().__init__(self._pass._pipegen_numbered._variant_tensor)
+        self._as_dataset(self._pass._pipegen_numbered._variant_tensor)
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
         self.image_shape = tuple(_first(self._pass.element_spec).shape[1:])
 
@@ -141,17 +140,23 @@ class Iterator(Explains):
             self._saving.write(*(arrays if self._numbered else [_first(arrays)]))
         return self._arrays(arrays)
 
-    # As a dataset
+    def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
+        what = "batches are compiled for the steps of an epoch, and none is made of chosen rows"
+        raise UnsupportedArgument("_get_batches_of_transformed_samples", what, "make a flow of these rows, or use `it[i]`")
+
+    def _set_index_array(self) -> None:
+        what = "a flow is compiled for its files, and takes no others afterwards"
+        raise UnsupportedArgument("_set_index_array", what, "name the files in a table, for `flow_from_dataframe`")
 
     @property
-    def _variant_tensor(self) -> tf.Tensor:
-        return self._compiled()._variant_tensor
+    def index_array(self) -> Any:  # type: ignore[override]  # what is compiled keeps its order
+        """The order of the open epoch: the place in `filenames`, or the row, of each image that is handed over, int64 `(n,)`."""
+        return self.pipeline._engine.order_of(self._split, self._epoch())
+
+    # As a dataset
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pass]
-
-    def _pipegen_source(self) -> tf.data.Dataset:
-        return self._compiled()._pipegen_source()
 
     def _compiled(self) -> tf.data.Dataset:
         """What TensorFlow reads.
@@ -185,7 +190,7 @@ class Iterator(Explains):
         import tensorflow as tf
 
         if not tf.executing_eagerly():
-            return super().__iter__()
+            return Explains.__iter__(self)
         return self._endless() if self._given_by() is None else self._overridden()
 
     def _endless(self) -> Walk[Any]:
@@ -194,51 +199,32 @@ class Iterator(Explains):
                 yield self._handed_over(batch)
 
     def _given_by(self) -> str | None:
-        """The method of a subclass that gives its batches."""
-        return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), None)
+        return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, CompiledIterator, name)), None)
 
-    def _overridden(self) -> Walk[Any]:
-        """What a subclass gives, from the start of the open epoch."""
-        self.reset()
-        while self._given_by() != "__getitem__":
-            yield next(self)
-        while True:
-            for i in range(len(self)):
-                batch = self[i]
-                if i == len(self) - 1:  # nobody may ask for more
-                    epoch = self._epoch()
-                    self.on_epoch_end()
-                    if self._epoch() == epoch:  # a subclass that does something of its own there, and no more
-                        Iterator.on_epoch_end(self)
-                yield batch
-
-    def __next__(self) -> Any:
-        return self.next()
+    def _end_epoch(self) -> None:
+        epoch = self._epoch()
+        self.on_epoch_end()
+        if self._epoch() == epoch:  # a subclass that does something of its own there, and no more
+            CompiledIterator.on_epoch_end(self)
 
     def next(self) -> Any:
         """The next batch; the same as `next(it)`."""
-        if self._walk is None:
-            self._walk = self._endless()
-        batch = next(self._walk)
-        self.batch_index = (self.batch_index + 1) % len(self)
-        self.total_batches_seen += 1
-        return batch
+        with self.lock:
+            if self._walk is None:
+                self._walk = self._endless()
+            batch = next(self._walk)
+            self.batch_index = (self.batch_index + 1) % len(self)
+            self.total_batches_seen += 1
+            return batch
 
     def __getitem__(self, index: int) -> Any:
-        """A batch of the current epoch. One after the other is quick; each jump starts anew.
+        """A batch of the open epoch, in any order and from any thread; one after the other is quickest.
 
         Raises:
             ValueError: For a batch that there is not.
         """
-        if not 0 <= index < len(self):
-            raise ValueError(f"there is no batch {index}: an epoch has {len(self)}, counted from 0")
-        epoch = self._epoch()
-        if self._ahead is None or self._ahead[:2] != (epoch, index):
-            self._ahead = (epoch, index, iter(self.pipeline.dataset(self._split, epoch=epoch, step=index)))
-        walk = self._ahead[2]
-        batch = next(walk)
-        self._ahead = (epoch, index + 1, walk)
-        return self._handed_over(batch)
+        self._check_index(index)
+        return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))
 
     def _epoch(self) -> int:
         """The epoch that stands open."""
@@ -246,7 +232,7 @@ class Iterator(Explains):
 
     def reset(self) -> None:
         """Let `next` begin the epoch that stands open again."""
-        self._walk = self._ahead = None
+        self._walk = None
         self.batch_index = 0
 
     def on_epoch_end(self) -> None:

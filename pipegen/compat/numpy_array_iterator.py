@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.iterator import Iterator
+from pipegen.compat.iterator import CompiledIterator
 from pipegen.compat.specs import rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class NumpyArrayIterator(Iterator):
+class NumpyArrayIterator(CompiledIterator):
     """Batches from arrays.
 
     Args:
@@ -85,7 +85,8 @@ class NumpyArrayIterator(Iterator):
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation")
         data = {"image": kept, "row": np.arange(len(kept))}
-        self._walk_over(asked, spec, data=data, shuffle=shuffle, seed=seed, saves=(save_to_dir, save_prefix, save_format))
+        saves = (save_to_dir, save_prefix, save_format)
+        self._walk_over(asked, spec, channels=kept.shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves)
 
     def _beside(self) -> list[Array]:
         """The arrays whose rows join the images, those of `x` first."""

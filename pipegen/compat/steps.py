@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.draws import is_choice
 from pipegen.compat.functions import function_steps
 from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.compat.shifts import is_given, shift_steps
 
 if TYPE_CHECKING:
     from pipegen.compat.arguments import Arguments
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _FILLS = {"nearest": "nearest", "reflect": "reflect", "grid-mirror": "reflect", "wrap": "wrap", "grid-wrap": "wrap"}
 _INTERPOLATION = {0: "nearest", 1: "bilinear"}
 _EPSILON = 1e-6
+_MOVES = ("rotation_range", "width_shift_range", "height_shift_range", "shear_range")
 
 
 def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int, *, measured: bool = False) -> list[Any]:
@@ -28,27 +29,23 @@ def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: in
     Raises:
         UnsupportedArgument: For the first argument that no spec expresses.
     """
-    if generator.brightness_range is not None and channels not in (1, 3):
+    if generator.brightness_range is not None and channels not in (1, 3, 4):
         why = f"images of {channels} channels have none in a spec"
-        raise UnsupportedArgument("brightness_range", why, "read them as 'rgb', or leave the channels beside out")
+        raise UnsupportedArgument("brightness_range", why, "leave the channels out that are no colours, as `x=(images, [channels])`")
     return [*random_steps(generator, size), *fixed_steps(generator, channels, measured=measured)]
 
 
 def augments(generator: Arguments) -> bool:
     """Whether the generator draws anything."""
-    numbers = ("rotation_range", "width_shift_range", "height_shift_range", "shear_range", "channel_shift_range")
     mirrors = generator.horizontal_flip or generator.vertical_flip
-    colour = generator.brightness_range is not None
-    return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(getattr(generator, name) for name in numbers))
+    colour = generator.brightness_range is not None or generator.channel_shift_range
+    return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(is_given(getattr(generator, name)) for name in _MOVES))
 
 
 def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
     """The augmentation."""
-    moves = _moves(generator, size)
-    steps: list[Any] = []
-    if moves:
-        common = _reading(generator)
-        steps += [{name: {**arguments, **common}} for name, arguments in moves]
+    steps = _moves(generator, size)
+    moves = bool(steps)
     if generator.channel_shift_range:
         steps.append({"random_channel_shift": {"delta": abs(generator.channel_shift_range)}})
     axis = {(True, True): "both", (True, False): "horizontal", (False, True): "vertical"}.get(
@@ -99,63 +96,34 @@ def _centres_itself(generator: Arguments) -> bool:
     return generator.zca_whitening and not generator.featurewise_std_normalization
 
 
-def check_fitted(generator: Arguments) -> None:
-    """Refuse a flow whose generator was to be fitted: validation data would be measured by itself.
-
-    Raises:
-        UnsupportedArgument: Where nothing has been fitted.
-    """
-    for argument, name in (("featurewise_center", "mean"), ("featurewise_std_normalization", "std")):
-        if getattr(generator, argument) and getattr(generator, name) is None and not _centres_itself(generator):
-            raise _not_fitted(argument, name)
-
-
 def _not_fitted(argument: str, name: str) -> UnsupportedArgument:
     return UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
 
 
-def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[tuple[str, dict[str, Any]]]:
+def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
     """The geometric steps but for flips, in the order that composes Keras' matrix."""
-    height, width = size if size is not None else (None, None)
-    down = _fraction("height_shift_range", generator.height_shift_range, height)
-    across = _fraction("width_shift_range", generator.width_shift_range, width)
     low, high = sorted(generator.zoom_range)
-    moves: list[tuple[str, dict[str, Any]]] = []
+    zooms = (low, high) != (1, 1)
+    if not (zooms or any(is_given(getattr(generator, name)) for name in _MOVES)):
+        return []
+    reading = _reading(generator)
+    steps: list[Any] = []
     if generator.rotation_range:
-        moves.append(("random_rotation", {"degrees": abs(generator.rotation_range)}))
-    if generator.geometry == "keras3":
-        down, across = across, down
-    if down or across:
-        moves.append(("random_translation", {key: value for key, value in (("x", across), ("y", down)) if value}))
+        steps.append({"random_rotation": {"degrees": abs(generator.rotation_range), **reading}})
+    steps += shift_steps(generator, size, reading)
     if generator.shear_range:
-        moves.append(("random_shear", {"degrees": abs(generator.shear_range)}))
-    if (low, high) != (1, 1):
+        steps.append({"random_shear": {"degrees": abs(generator.shear_range), **reading}})
+    if zooms:
         if low <= 0:
             why = f"its factors [{low:g}, {high:g}] reach 0, where the picture is infinitely large, and beyond it is mirrored"
             raise UnsupportedArgument("zoom_range", why, "write the pair that you mean, such as [0.5, 1.5]")
         # Keras' number multiplies the distance that is read at; a spec's factor is the magnification.
         factors = [1 / high, 1 / low]
-        moves.append(("random_zoom", {"x": factors, "y": list(factors)}))
-    if moves and generator.geometry == "keras3" and (height is None or height != width):
+        steps.append({"random_zoom": {"x": factors, "y": list(factors), **reading}})
+    if steps and generator.geometry == "keras3" and (size is None or size[0] != size[1]):
         why = "the centre beside a picture that is not square is a mistake of Keras that no spec reproduces"
         raise UnsupportedArgument("geometry", why, "use square images, or the documented geometry")
-    return moves
-
-
-def _fraction(argument: str, given: Any, side: int | None) -> float:
-    """A shift as a fraction of the side."""
-    if not given:
-        return 0.0
-    if is_choice(given):
-        why = "a whole number or a list stands for single distances, and a spec draws from a range"
-        raise UnsupportedArgument(
-            argument, why, f"write the range in pixels as a float from 1.0 on, or as a fraction below 1; got {given!r}"
-        )
-    if given < 1:
-        return float(abs(given))
-    if side is None:
-        raise UnsupportedArgument(argument, f"{given:g} pixels are a fraction that depends on the size", "give `target_size`")
-    return float(given) / side
+    return steps
 
 
 def _reading(generator: Arguments) -> dict[str, Any]:
@@ -188,7 +156,9 @@ def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -
     """Statistics, one number for each channel."""
     if found is None:
         raise _not_fitted(argument, name)
-    values = [float(v) + added for v in found.reshape(-1)]
+    import numpy as np
+
+    values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # what was set by hand may be a number
     if len(values) not in (1, channels):
         raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, and the images {channels}", "fit it on such images")
     return values

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pipegen
-from pipegen.compat.refusals import UnsupportedArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,35 +17,27 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def with_matrix(generator: Arguments, spec: Mapping[str, Any]) -> Mapping[str, Any] | pipegen.Spec:
-    """A flow's spec, whose step `whiten` has the generator's matrix; the same spec where there is no such step.
+def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) -> pipegen.Spec:
+    """A flow's spec, whose step `whiten` has the generator's matrix, and its mean where there is one.
 
     Raises:
-        UnsupportedArgument: When nothing has been fitted.
         SpecError: When the spec is wrong.
     """
-    if not generator.zca_whitening:
-        return spec
     import numpy as np
 
     from pipegen.ops.arguments.fitted import Fitted
     from pipegen.ops.lowering.whitening import whitening
     from pipegen.plan.fitting import learning_steps
 
-    if generator.zca_whitening_matrix is None or generator.mean is None:
-        raise UnsupportedArgument(
-            "zca_whitening", "nothing has been fitted", "call `fit` first, or set `.mean` and `.zca_whitening_matrix`"
-        )
     loaded = pipegen.load(spec)
     ((index, step),) = learning_steps(loaded.model)
-    channels = generator.mean.size
     matrix = np.asarray(generator.zca_whitening_matrix, np.float32)
     if generator.data_format == "channels_first":
         order = np.arange(len(matrix)).reshape(channels, -1).T.reshape(-1)  # the flow has channels last
         matrix = matrix[np.ix_(order, order)]
-    mean: Array = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
-    if generator.featurewise_std_normalization:  # which another step has done, and the centring with it
-        mean = np.zeros(len(matrix))
+    mean: Array = np.zeros(len(matrix))
+    if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has done the centring
+        mean = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
     numbers = whitening(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
     steps: list[Any] = list(loaded.model.transforms)
     steps[index] = step.with_numbers(Fitted({"image": numbers}, 0, "taken from the generator", given=True))

@@ -334,7 +334,7 @@ class ColourTransform(Transform):
 
         Args:
             u: float64 `(..., num_draws)`, uniform in [0, 1).
-            channels: 1 or 3.
+            channels: As many as `takes` allows.
 
         Returns:
             float64 `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it.
@@ -360,7 +360,7 @@ class ColourTransform(Transform):
         """float32, clipped to the interval that enters."""
         require_image(self, x)
         if x.channels is None or not self.takes(x.channels):
-            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
+            raise OpError("PG205", f"`{self.op}` works on {'1, 3 or 4' if self.takes(4) else '1 or 3'} channels, and gets {x.channels}")
         if x.channels < self.min_channels:
             raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, and gets {x.channels}")
         if is_standardised(x):

@@ -74,6 +74,31 @@ def test_shifts(matrices: dict[str, Any], reference: dict[str, Array]) -> None:
     alike(m[:, 1, 2], reference["tx"])
 
 
+@pytest.mark.parametrize("given", [4, 1, [2, -5], (0.1, 0.25, 0.1), [0.5, 3]], ids=str)
+@pytest.mark.parametrize("argument", ["width_shift_range", "height_shift_range"])
+def test_shifts_by_single_distances(argument: str, given: Any) -> None:
+    """Whole pixels below a number, or the items of a list, either way."""
+    import tensorflow as tf
+    from keras.src.legacy.preprocessing.image import ImageDataGenerator as Reference
+
+    np.random.seed(13)
+    other = Reference(**{argument: given})
+    name = {"width_shift_range": "ty", "height_shift_range": "tx"}[argument]  # which the documented axes swap
+    theirs = np.round([other.get_random_transform((SIDE, SIDE, 3))[name] for _ in range(DRAWS)], 6)
+    steps = pipegen.load(ImageDataGenerator(**{argument: given}).to_spec("photos", target_size=(SIDE, SIDE))).model.transforms
+    policy: Any = next((step for step in steps if step.op == "one_of"), None)
+    if policy is None:
+        assert not theirs.any()
+        return
+    u = tf.constant(np.random.default_rng(14).uniform(size=(DRAWS, 1)), tf.float64)
+    distances = [step.x or step.y for step in policy.steps]
+    ours = np.round(sum(SIDE * d * np.asarray(policy.chosen(u, i)) for i, d in enumerate(distances)), 6)
+    values = sorted(set(theirs.tolist()))
+    assert values == sorted(set(ours.tolist()))
+    counts = [[int((drawn == value).sum()) for value in values] for drawn in (ours, theirs)]
+    assert stats.chi2_contingency(counts).pvalue > ALPHA
+
+
 def test_shear(matrices: dict[str, Any], reference: dict[str, Array]) -> None:
     alike(np.rad2deg(np.arctan(-matrices["random_shear"][:, 0, 1])), reference["shear"])
 

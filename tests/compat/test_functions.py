@@ -27,6 +27,18 @@ def ramps(height: int, width: int) -> Array:
     return np.stack(np.mgrid[:height, :width], -1).astype(np.float64)
 
 
+def test_pictures_are_known_by_their_names(tmp_path: Path) -> None:
+    for name in ("b.PNG", "a.jpg", "notes.txt", "notapng", "below/c.tiff"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "folder.png").mkdir()
+    assert compat.list_pictures(tmp_path) == [str(tmp_path / name) for name in ("a.jpg", "b.PNG", "below/c.tiff")]
+    assert compat.list_pictures(tmp_path, ext="png") == compat.list_pictures(str(tmp_path), ext=("png",)) == [str(tmp_path / "b.PNG")]
+    assert compat.validate_filename(str(tmp_path / "b.PNG"), ("jpg", "png"))
+    for name in ("a.jpg", "folder.png", "gone.png"):
+        assert not compat.validate_filename(str(tmp_path / name), ("png",))
+
+
 def test_nothing_to_do_gives_the_same_array() -> None:
     assert compat.apply_affine_transform(SQUARE, **LAST) is SQUARE
 

@@ -78,7 +78,7 @@ def test_every_class_mode_has_a_row() -> None:
 def members() -> set[str]:
     """What the iterators define that is not private, read from their source, since importing them imports TensorFlow."""
     files = sorted(Path(compat.__file__).parent.glob("*iterator.py"))
-    assert len(files) == 4
+    assert len(files) == 5
     found = set()
     for kind in (node for file in files for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)):
         for node in ast.walk(kind):
@@ -98,6 +98,15 @@ def test_every_member_of_the_iterators_has_a_row() -> None:
         (missing if ours.startswith("not there") else there).update(names)
     assert there == members()
     assert not missing & members()
+
+
+def test_every_function_and_method_has_a_row() -> None:
+    rows = table("functions")
+    assert all(len(row) == 3 and all(row) and "::" in row[2] for row in rows)
+    named = {span for old, *_ in rows for span in spans(old)}
+    functions = {name for name in compat.__all__ if name[0].islower()}
+    methods = {name for name, value in inspect.getmembers(ImageDataGenerator, callable) if not name.startswith("_")}
+    assert named == functions | methods | {"mean", "std", "zca_whitening_matrix"}
 
 
 def test_every_class_has_a_row() -> None:

@@ -31,6 +31,14 @@ def steps(arguments: dict[str, Any]) -> list[Any]:
 
 
 NEAREST = {"fill": "nearest"}
+
+
+def chosen(axis: str, chances: dict[float, int]) -> dict[str, Any]:
+    """One of several distances."""
+    steps = [{"translation": {axis: distance, **NEAREST}} for distance in chances]
+    return {"one_of": {"steps": steps, "weights": list(chances.values())}}
+
+
 MAPPED: list[tuple[dict[str, Any], list[Any]]] = [
     ({}, []),
     ({"rescale": 1 / 255}, [{"rescale": {"scale": 1 / 255}}]),
@@ -38,6 +46,16 @@ MAPPED: list[tuple[dict[str, Any], list[Any]]] = [
     ({"width_shift_range": 0.1}, [{"random_translation": {"x": 0.1, **NEAREST}}]),
     ({"height_shift_range": 0.2}, [{"random_translation": {"y": 0.2, **NEAREST}}]),
     ({"width_shift_range": 4.0, "height_shift_range": 1.0}, [{"random_translation": {"x": 0.05, "y": 0.025, **NEAREST}}]),
+    ({"width_shift_range": 2}, [chosen("x", {-0.0125: 1, 0.0: 2, 0.0125: 1})]),
+    ({"height_shift_range": (0.1, -0.2, 0.1)}, [chosen("y", {-0.2: 1, -0.1: 2, 0.1: 2, 0.2: 1})]),
+    (
+        {"height_shift_range": [4, 0.5], "width_shift_range": 0.1},
+        [
+            {"random_translation": {"x": 0.1, **NEAREST}},
+            chosen("y", {-0.1: 1, -0.0125: 1, 0.0125: 1, 0.1: 1}),
+        ],
+    ),
+    ({"width_shift_range": 1, "height_shift_range": [0]}, []),
     ({"shear_range": 10}, [{"random_shear": {"degrees": 10, **NEAREST}}]),
     ({"zoom_range": [0.5, 0.8]}, [{"random_zoom": {"x": [1.25, 2.0], "y": [1.25, 2.0], **NEAREST}}]),
     ({"channel_shift_range": 20.0}, [{"random_channel_shift": {"delta": 20.0}}]),
@@ -100,6 +118,14 @@ def test_half_of_the_statistics_is_refused() -> None:
         generator.to_spec("photos")
 
 
+def test_single_distances_are_part_of_the_one_resampling() -> None:
+    given = {"rotation_range": 9, "width_shift_range": 3, "zoom_range": 0.1, "horizontal_flip": True}
+    plan = pipegen.load(ImageDataGenerator(**given).to_spec("photos", target_size=(40, 80))).plans["train"]
+    assert [type(stage).__name__ for stage in plan.stages()].count("Resample") == 1
+    with pytest.raises(UnsupportedArgument, match="`target_size`"):
+        ImageDataGenerator(width_shift_range=3).to_spec()
+
+
 def test_fitted_statistics_become_numbers() -> None:
     generator = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization=True, rescale=0.5)
     x = np.random.default_rng(0).uniform(0, 200, (7, 5, 4, 3))
@@ -130,8 +156,8 @@ def _with_mean(mean: Any) -> ImageDataGenerator:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"zca_whitening": True, "featurewise_center": True, "zca_epsilon": 0}, "zca_epsilon"),
     ({"preprocessing_function": lambda x: x}, "preprocessing_function"),
-    ({"width_shift_range": 3}, "width_shift_range"),
-    ({"height_shift_range": [0.1, 0.2]}, "height_shift_range"),
+    ({"width_shift_range": 66}, "width_shift_range"),
+    ({"height_shift_range": [i / 100 for i in range(99)]}, "height_shift_range"),
     ({"zoom_range": 1.0}, "zoom_range"),
     ({"rotation_range": 5, "fill_mode": "mirror"}, "fill_mode"),
     ({"rotation_range": 5, "interpolation_order": 3}, "interpolation_order"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.lowering.linear import LUMA, scaled_identity, stack, vector, zeros
+from pipegen.ops.lowering.linear import LUMA, diagonal, stack, vector, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,14 @@ U_SCALE, V_SCALE = 0.492111, 0.877283
 
 
 def brightness(factor: tf.Tensor, channels: int) -> ColourMatrix:
-    """`y = factor · x`."""
-    return scaled_identity(factor, channels), zeros(channels, factor), zeros(channels, factor)
+    """`y = factor · x`; the fourth of four channels is transparency, and stays as it is."""
+    scales = [factor] * channels if channels != 4 else [factor, factor, factor, 1.0]
+    return diagonal(scales, factor), zeros(channels, factor), zeros(channels, factor)
 
 
 def contrast(factor: tf.Tensor, channels: int) -> ColourMatrix:
     """`y = factor · x + (1 - factor) · mean`."""
-    return scaled_identity(factor, channels), zeros(channels, factor), vector([1.0 - factor] * channels, factor)
+    return diagonal([factor] * channels, factor), zeros(channels, factor), vector([1.0 - factor] * channels, factor)
 
 
 def saturation(factor: tf.Tensor) -> ColourMatrix:
@@ -70,7 +71,7 @@ def shift(deltas: Sequence[tf.Tensor]) -> ColourMatrix:
     """`y = x + delta`, with a delta for each channel."""
     channels = len(deltas)
     one = deltas[0] * 0.0 + 1.0
-    return scaled_identity(one, channels), vector(deltas, one), zeros(channels, one)
+    return diagonal([one] * channels, one), vector(deltas, one), zeros(channels, one)
 
 
 def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:

@@ -82,9 +82,9 @@ def multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(first[..., :, :, None] * second[..., None, :, :], -2)
 
 
-def scaled_identity(factor: tf.Tensor, channels: int) -> tf.Tensor:
-    """`factor` times the identity: float64 `(..., channels, channels)`."""
-    return stack([[factor if i == j else 0.0 for j in range(channels)] for i in range(channels)], factor)
+def diagonal(values: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
+    """The matrix with these values on its diagonal: float64 `(..., n, n)`."""
+    return stack([[value if i == j else 0.0 for j in range(len(values))] for i, value in enumerate(values)], like)
 
 
 def zeros(channels: int, like: tf.Tensor) -> tf.Tensor:

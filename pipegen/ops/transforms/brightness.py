@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Brightness(DeterministicFactor):
     """Multiplies every value by one factor: y = factor · x.
 
-    This is what Pillow's and torchvision's brightness do.
+    This is what Pillow's and torchvision's brightness do. Transparency, the fourth of
+    four channels, stays as it is.
     """
 
     op = "brightness"
@@ -23,6 +24,10 @@ class Brightness(DeterministicFactor):
 
     factor: Number
     """What values are multiplied by, at least 0; 1 changes nothing."""
+
+    def takes(self, channels: int) -> bool:
+        """Gray and RGB, and RGB with transparency, which stays as it is."""
+        return channels in (1, 3, 4)
 
     def mixes_channels(self) -> bool:
         return False

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class RandomBrightness(FactorTransform):
     """Multiplies every value by a factor drawn uniformly: y = factor · x.
 
-    This is what Pillow's and torchvision's brightness do. (Keras' layer adds a value instead.)
+    This is what Pillow's and torchvision's brightness do. (Keras' layer adds a value instead.) Transparency, the fourth of
+    four channels, stays as it is.
     """
 
     op = "random_brightness"
@@ -26,6 +27,10 @@ class RandomBrightness(FactorTransform):
 
     factor: Magnitude
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
+
+    def takes(self, channels: int) -> bool:
+        """Gray and RGB, and RGB with transparency, which stays as it is."""
+        return channels in (1, 3, 4)
 
     def mixes_channels(self) -> bool:
         return False

@@ -238,6 +238,20 @@ def test_one_channel_has_brightness_and_no_hue() -> None:
         assert caught.value.code == "PG205"
 
 
+@pytest.mark.parametrize("step", [RandomBrightness(factor=(0.25, 1.25)), Brightness(factor=0.75)], ids=lambda step: step.op)
+def test_brightness_leaves_transparency_alone(step: Any) -> None:
+    """As Pillow does."""
+    image = np.concatenate([photo(), 255 - photo()[..., :1]], -1)
+    u = (0.5,) * step.num_draws()
+    expected = np.asarray(ImageEnhance.Brightness(Image.fromarray(image)).enhance(0.75))
+    np.testing.assert_allclose(apply(step, image, *u), expected, atol=1)
+    np.testing.assert_array_equal(apply(step, image, *u)[..., 3], image[..., 3])
+    transparent = FeatureType("image", "uint8", (24, 40, 4), Interval(0, 255))
+    assert step.infer(transparent).channels == 4
+    with pytest.raises(OpError, match="works on 1, 3 or 4 channels, and gets 2"):
+        step.infer(transparent.with_(shape=(8, 8, 2)))
+
+
 def test_after_normalize_is_an_error() -> None:
     with pytest.raises(OpError) as caught:
         RandomBrightness(factor=0.2).infer(FeatureType("image", "float32", (8, 8, 3), Interval(-1, 1)))

@@ -1,0 +1,197 @@
+"""Keras' `Iterator`: the base of the iterators here, and of classes that make batches of their own. Importing this imports TensorFlow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator as Walk
+from typing import TYPE_CHECKING, Any
+
+from pipegen.backend.derived import Explains
+from pipegen.compat.overrides import overridden
+from pipegen.compat.refusals import UnsupportedArgument
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    Array = np.ndarray[Any, Any]
+
+
+class Iterator(Explains):
+    """Batches without an end, by the indices of their examples: as a base, for classes that make them in Python.
+
+    A class derived from it gives a batch in `_get_batches_of_transformed_samples(index_array)`, as in Keras. Nothing of that is compiled,
+    and it takes one thread. The iterators of flows are derived from it too, and give compiled batches instead.
+
+    It is a dataset by type, since Keras' `fit` takes no other iterable that knows its length and starts anew.
+
+    Args:
+        n: How many examples there are.
+        batch_size: Examples in a batch; the last one of an epoch may be smaller.
+        shuffle: A new order in every epoch.
+        seed: As in Keras, NumPy's global stream is set to `seed` and the number of batches so far before each batch. It is what a class of
+            one's own draws from; flows have streams of their own.
+
+    Attributes:
+        n: As given, as are `batch_size`, `shuffle` and `seed`.
+        batch_index: Which batch of the epoch comes next.
+        total_batches_seen: How many batches there were.
+        index_array: The order of the epoch; `None` before the first.
+        index_generator: Gives the indices of batch after batch.
+        lock: Held while these are asked for the next one.
+    """
+
+    index_array: Array | None
+
+    def __init__(self, n: int, batch_size: int, shuffle: bool, seed: int | None, **options: Any) -> None:
+        self.n, self.batch_size, self.shuffle, self.seed = n, batch_size, shuffle, seed
+        self.batch_index = self.total_batches_seen = 0
+        self.lock = threading.RLock()
+        self.index_array = None
+        self.index_generator = self._flow_index()
+
+    def _get_batches_of_transformed_samples(self, index_array: Array) -> Any:
+        """A batch.
+
+        Args:
+            index_array: The indices of its examples, int64 `(batch,)`.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: define `_get_batches_of_transformed_samples(index_array)`, which gives a batch")
+
+    # The indices
+
+    def _set_index_array(self) -> None:
+        """Draw the order of an epoch."""
+        import numpy as np
+
+        self.index_array = np.random.permutation(self.n) if self.shuffle else np.arange(self.n)
+
+    def _flow_index(self) -> Walk[Array]:
+        """The indices of batch after batch and epoch after epoch."""
+        self.reset()
+        while True:
+            self._seed()
+            if self.batch_index == 0:
+                self._set_index_array()
+            first = self.batch_index * self.batch_size
+            yield self._chosen(first, last=first + self.batch_size >= self.n)
+
+    def _chosen(self, first: int, *, last: bool) -> Array:
+        self.batch_index = 0 if last else self.batch_index + 1
+        self.total_batches_seen += 1
+        return self._order()[first : first + self.batch_size]
+
+    def _order(self) -> Array:
+        if self.index_array is None:
+            self._set_index_array()
+        order: Any = self.index_array
+        return order
+
+    def _seed(self) -> None:
+        import numpy as np
+
+        if self.seed is not None:
+            np.random.seed(self.seed + self.total_batches_seen)
+
+    # As an iterator
+
+    def __len__(self) -> int:
+        return (self.n + self.batch_size - 1) // self.batch_size
+
+    def __iter__(self) -> Walk[Any]:
+        import tensorflow as tf
+
+        return self._overridden() if tf.executing_eagerly() else super().__iter__()
+
+    def __next__(self) -> Any:
+        return self.next()
+
+    def next(self) -> Any:
+        """The next batch; the same as `next(it)`."""
+        with self.lock:
+            indices = next(self.index_generator)
+        return self._get_batches_of_transformed_samples(indices)
+
+    def __getitem__(self, index: int) -> Any:
+        """A batch of the epoch.
+
+        Raises:
+            ValueError: For a batch that there is not.
+        """
+        self._check_index(index)
+        with self.lock:
+            self._seed()
+            self.total_batches_seen += 1
+            indices = self._order()[self.batch_size * index : self.batch_size * (index + 1)]
+        return self._get_batches_of_transformed_samples(indices)
+
+    def _check_index(self, index: int) -> None:
+        if not 0 <= index < len(self):
+            raise ValueError(f"there is no batch {index}: an epoch has {len(self)}, counted from 0")
+
+    def reset(self) -> None:
+        """Let `next` begin an epoch."""
+        self.batch_index = 0
+
+    def on_epoch_end(self) -> None:
+        """Draw another order."""
+        self._set_index_array()
+
+    def _given_by(self) -> str | None:
+        """The method of a class derived from this one that gives its batches."""
+        return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), "__getitem__")
+
+    def _overridden(self) -> Walk[Any]:
+        """What a derived class gives, from the start of an epoch."""
+        self.reset()
+        while self._given_by() != "__getitem__":
+            yield next(self)
+        while True:
+            for i in range(len(self)):
+                batch = self[i]
+                if i == len(self) - 1:  # nobody may ask for more
+                    self._end_epoch()
+                yield batch
+
+    def _end_epoch(self) -> None:
+        self.on_epoch_end()
+
+    # As a dataset
+
+    def _as_dataset(self, variant: tf.Tensor) -> None:
+        """Make it the dataset of compiled batches; where there are none, it is one by type alone."""
+        super().__init__(variant)
+
+    @property
+    def _variant_tensor(self) -> tf.Tensor:
+        return self._compiled()._variant_tensor
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return []
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._compiled()._pipegen_source()
+
+    def _compiled(self) -> tf.data.Dataset:
+        """What TensorFlow reads.
+
+        Raises:
+            UnsupportedArgument: For a class that gives batches of its own.
+        """
+        why = f"TensorFlow reads compiled batches, and those of {type(self).__name__} are made in Python"
+        raise UnsupportedArgument(self._given_by() or "__iter__", why, "hand over a generator that yields the batches")
+
+    @property
+    def element_spec(self) -> Any:
+        """Not known of batches that are made in Python.
+
+        Raises:
+            UnsupportedArgument: As TensorFlow asks for it.
+        """
+        return self._compiled().element_spec
+
+    def cardinality(self) -> tf.Tensor:
+        """Batches in an epoch, int64."""
+        import tensorflow as tf
+
+        return tf.constant(len(self), tf.int64)
