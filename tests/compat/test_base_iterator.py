@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipegen.compat import ImageDataGenerator, Iterator, NumpyArrayIterator, UnsupportedArgument
+from pipegen import compat
+from pipegen.compat import ImageDataGenerator, UnsupportedArgument
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("plain_kernels")]
 
@@ -42,7 +43,7 @@ def test_a_class_of_ones_own_gives_what_it_gives_on_keras(keras_image: Any) -> N
     """The same batches, orders and draws for the same seed, by `next` and by index."""
     flows = [
         derived(base)(VALUES, generator(rotation_range=20), 3, shuffle=True, seed=5)
-        for base, generator in ((Iterator, ImageDataGenerator), (keras_image.Iterator, keras_image.ImageDataGenerator))
+        for base, generator in ((compat.Iterator, ImageDataGenerator), (keras_image.Iterator, keras_image.ImageDataGenerator))
     ]
     ours, theirs = ([[next(flow) for _ in range(7)], [flow[i] for i in (2, 0, 1)]] for flow in flows)
     for mine, other in zip([*ours[0], *ours[1]], [*theirs[0], *theirs[1]], strict=True):
@@ -73,18 +74,18 @@ def test_fit_takes_it() -> None:
     seen: list[Array] = []
     model = Seen()
     model.compile(run_eagerly=True)
-    flow = derived(Iterator)(VALUES, ImageDataGenerator(), 3, shuffle=True)
+    flow = derived(compat.Iterator)(VALUES, ImageDataGenerator(), 3, shuffle=True)
     model.fit(flow, epochs=2, verbose=0)
     epochs = [np.concatenate(seen[:3]), np.concatenate(seen[3:])]
     assert [sorted(e) for e in epochs] == [VALUES.tolist()] * 2
     assert epochs[0].tolist() != epochs[1].tolist()
-    np.testing.assert_allclose(model.predict(derived(Iterator)(VALUES, ImageDataGenerator(), 3), verbose=0), VALUES)
+    np.testing.assert_allclose(model.predict(derived(compat.Iterator)(VALUES, ImageDataGenerator(), 3), verbose=0), VALUES)
     with pytest.raises(UnsupportedArgument, match="Rows"):
         flow.take(1)
 
 
 def test_old_classes_override_next() -> None:
-    class Old(Iterator):
+    class Old(compat.Iterator):
         def next(self) -> Any:
             with self.lock:
                 indices = next(self.index_generator)
@@ -98,13 +99,13 @@ def test_old_classes_override_next() -> None:
 
 def test_nothing_is_there() -> None:
     for batch_size in (0, 4):
-        assert next(Iterator(0, batch_size, False, 0).index_generator).size == 0
+        assert next(compat.Iterator(0, batch_size, False, 0).index_generator).size == 0
     with pytest.raises(NotImplementedError, match="_get_batches_of_transformed_samples"):
-        next(Iterator(3, 2, False, None))
+        next(compat.Iterator(3, 2, False, None))
 
 
 def test_flows_are_not_turned_to_other_rows() -> None:
-    flow = NumpyArrayIterator(np.zeros((5, 4, 4, 3), np.uint8), np.arange(5), None, 2, shuffle=True, seed=3)
+    flow = compat.NumpyArrayIterator(np.zeros((5, 4, 4, 3), np.uint8), np.arange(5), None, 2, shuffle=True, seed=3)
     with pytest.raises(UnsupportedArgument, match=r"`_set_index_array`: .*`flow_from_dataframe`"):
         flow._set_index_array()
     with pytest.raises(UnsupportedArgument, match="`_get_batches_of_transformed_samples`"):
@@ -114,7 +115,7 @@ def test_flows_are_not_turned_to_other_rows() -> None:
 def test_the_order_of_the_open_epoch_is_known() -> None:
     """`it.filenames[it.index_array]`, as people found out what a shuffled iterator had given."""
     y = np.arange(7) * 10
-    flow = NumpyArrayIterator(np.zeros((7, 4, 4, 3), np.uint8), y, None, 3, shuffle=True, seed=3)
+    flow = compat.NumpyArrayIterator(np.zeros((7, 4, 4, 3), np.uint8), y, None, 3, shuffle=True, seed=3)
     orders = []
     for _ in range(2):
         order = flow.index_array
@@ -122,4 +123,4 @@ def test_the_order_of_the_open_epoch_is_known() -> None:
         np.testing.assert_array_equal(np.concatenate([next(flow)[1] for _ in range(3)]), y[order])
         orders.append(order.tolist())
     assert orders[0] != orders[1]
-    np.testing.assert_array_equal(NumpyArrayIterator(np.zeros((4, 4, 4, 3), np.uint8), None, None).index_array, range(4))
+    np.testing.assert_array_equal(compat.NumpyArrayIterator(np.zeros((4, 4, 4, 3), np.uint8), None, None).index_array, range(4))

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from pipegen import compat
-from pipegen.compat import DataFrameIterator, DirectoryIterator, ImageDataGenerator, Iterator, NumpyArrayIterator, UnsupportedArgument
+from pipegen.compat import ImageDataGenerator, UnsupportedArgument
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("plain_kernels")]
 
@@ -64,31 +64,31 @@ def test_what_is_made_by_hand_is_the_flow(folder: Path, table: Any) -> None:
     asked = {"batch_size": 4, "seed": 5}
     files = {**asked, "target_size": (6, 8)}
     pairs: list[tuple[Any, Any]] = [
-        (NumpyArrayIterator(X, Y, generator, shuffle=True, **asked), generator.flow(X, Y, **asked)),
-        (DirectoryIterator(folder, generator, **files), generator.flow_from_directory(folder, **files)),
-        (DataFrameIterator(table, folder, generator, **files), generator.flow_from_dataframe(table, folder, **files)),
+        (compat.NumpyArrayIterator(X, Y, generator, shuffle=True, **asked), generator.flow(X, Y, **asked)),
+        (compat.DirectoryIterator(folder, generator, **files), generator.flow_from_directory(folder, **files)),
+        (compat.DataFrameIterator(table, folder, generator, **files), generator.flow_from_dataframe(table, folder, **files)),
     ]
     for made, flow in pairs:
         assert type(made) is type(flow)
-        assert isinstance(made, Iterator)
+        assert isinstance(made, compat.Iterator)
         assert made.image_data_generator is generator
         same(next(made), next(flow))
         assert "dataset" not in vars(made), "a second pipeline is made for those who ask"
-    unshuffled = NumpyArrayIterator(X, Y, None)
+    unshuffled = compat.NumpyArrayIterator(X, Y, None)
     np.testing.assert_array_equal(next(unshuffled)[1], Y)
     assert isinstance(unshuffled.image_data_generator, ImageDataGenerator)
 
 
 def test_a_table_without_a_generator_is_keras(keras_image: Any, folder: Path, table: Any) -> None:
     pd = pytest.importorskip("pandas")
-    ours, theirs = (kind(pd.DataFrame(table), str(folder), **SMALL) for kind in (DataFrameIterator, keras_image.DataFrameIterator))
+    ours, theirs = (kind(pd.DataFrame(table), str(folder), **SMALL) for kind in (compat.DataFrameIterator, keras_image.DataFrameIterator))
     same(next(ours), theirs[0], atol=1e-6)
 
 
 def test_tables_keep_proportions_too(folder: Path, table: Any) -> None:
     asked = {**SMALL, "target_size": (8, 6), "keep_aspect_ratio": True, "class_mode": None}
-    flow, made = ImageDataGenerator().flow_from_dataframe(table, folder, **asked), DataFrameIterator(table, folder, **asked)
-    of_files = DirectoryIterator(folder, None, **asked)
+    flow, made = ImageDataGenerator().flow_from_dataframe(table, folder, **asked), compat.DataFrameIterator(table, folder, **asked)
+    of_files = compat.DirectoryIterator(folder, None, **asked)
     assert flow.keep_aspect_ratio
     by_name = dict(zip(of_files.filenames, (image for _ in range(2) for image in next(of_files)), strict=True))
     for images in (next(flow), next(made)):
@@ -113,7 +113,7 @@ def test_format_and_dtype_take_the_place_of_the_generators() -> None:
     few = RNG.integers(0, 256, (40, 3, 4, 3)).astype(np.uint8)
     generator.fit(few)
     last = next(generator.flow(few, batch_size=8, shuffle=False))
-    first = NumpyArrayIterator(few.transpose(0, 3, 1, 2), None, generator, 8, data_format="channels_first", dtype="float16")
+    first = compat.NumpyArrayIterator(few.transpose(0, 3, 1, 2), None, generator, 8, data_format="channels_first", dtype="float16")
     images = next(first)
     assert (first.data_format, first.dtype, first.image_shape, images.dtype) == ("channels_first", "float16", (3, 3, 4), np.float16)
     np.testing.assert_allclose(images.transpose(0, 2, 3, 1), last, rtol=1e-2, atol=1e-2)
@@ -123,7 +123,7 @@ def test_format_and_dtype_take_the_place_of_the_generators() -> None:
 def test_a_subclass_gives_batches_of_its_own() -> None:
     import keras
 
-    class Doubled(NumpyArrayIterator):
+    class Doubled(compat.NumpyArrayIterator):
         def __getitem__(self, index: int) -> Any:
             x, y = super().__getitem__(index)
             return x, 2 * y + 100
@@ -131,7 +131,7 @@ def test_a_subclass_gives_batches_of_its_own() -> None:
         def on_epoch_end(self) -> None:
             """Does not tell the base."""
 
-    class Old(NumpyArrayIterator):
+    class Old(compat.NumpyArrayIterator):
         def next(self) -> Any:
             x, y = super().next()
             return x, 2 * y + 100
@@ -160,15 +160,15 @@ def test_a_subclass_gives_batches_of_its_own() -> None:
 
 
 def test_what_nothing_would_call_is_refused() -> None:
-    class Mine(NumpyArrayIterator):
+    class Mine(compat.NumpyArrayIterator):
         def _get_batches_of_transformed_samples(self, index_array: Array) -> Any:
             return index_array
 
-    class Named(NumpyArrayIterator):
+    class Named(compat.NumpyArrayIterator):
         def first_target(self) -> Any:
             return self.y[0]  # type: ignore[index]
 
-    class Staged(NumpyArrayIterator):
+    class Staged(compat.NumpyArrayIterator):
         def on_epoch_end(self) -> None:
             self.stage = 1
 
@@ -177,7 +177,7 @@ def test_what_nothing_would_call_is_refused() -> None:
             return x / 2
 
     class Wrapped(ImageDataGenerator):
-        def flow(self, *args: Any, **options: Any) -> NumpyArrayIterator:
+        def flow(self, *args: Any, **options: Any) -> compat.NumpyArrayIterator:
             return super().flow(*args, **{**options, "batch_size": 2})
 
     with pytest.raises(UnsupportedArgument, match=r"Mine overrides it.*`__getitem__`"):
@@ -196,6 +196,6 @@ def test_what_nothing_would_call_is_refused() -> None:
 
 def test_other_generators_are_refused(keras_image: Any) -> None:
     with pytest.raises(TypeError, match=r"pipegen\.compat\.ImageDataGenerator, got keras"):
-        NumpyArrayIterator(X, Y, keras_image.ImageDataGenerator())
+        compat.NumpyArrayIterator(X, Y, keras_image.ImageDataGenerator())
     with pytest.raises(AttributeError, match="no attribute 'BatchIterator'"):
         compat.BatchIterator  # noqa: B018
