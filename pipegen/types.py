@@ -82,6 +82,7 @@ class FeatureType:
         becomes: For an encoded file: what it is once it is decoded.
         file_channels: Of an encoded image, how many channels it is decoded to, where the source says so.
         file_bits: Likewise, how many bits a value of it has: 8 or 16.
+        centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
     """
 
     kind: Kind
@@ -95,6 +96,7 @@ class FeatureType:
     becomes: Kind = "image"
     file_channels: int | None = None
     file_bits: int | None = None
+    centred: bool = False
 
     @property
     def height(self) -> Dim:

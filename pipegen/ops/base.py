@@ -19,7 +19,7 @@ from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.schedules import Schedule
-from pipegen.ops.inputs import is_standardised as is_standardised
+from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.model import Model as Model
 from pipegen.ops.parts import Part as Part
@@ -366,8 +366,8 @@ class ColourTransform(Transform):
         if is_standardised(x):
             raise OpError(
                 "PG214",
-                f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets standardised values in {x.interval}",
-                help="move the colour step before `normalize`",
+                f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets {centred_values(x)}",
+                help="move the colour step before the step that subtracts the mean",
             )
         return x.with_(dtype="float32")
 

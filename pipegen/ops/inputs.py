@@ -29,4 +29,9 @@ def require_image(step: Transform, x: FeatureType) -> None:
 
 def is_standardised(x: FeatureType) -> bool:
     """Whether the values were centred, so that 0 is no longer black."""
-    return x.interval is not None and x.interval.low < 0
+    return x.centred if x.interval is None else x.interval.low < 0
+
+
+def centred_values(x: FeatureType) -> str:
+    """Such values in words."""
+    return f"standardised values{f' in {x.interval}' if x.interval else ''}"

@@ -33,7 +33,7 @@ class Arithmetic:
                 interval = interval.union(part)
         if self.dtype == "uint8":
             interval = Interval(*(float(min(max(round(v), 0), 255)) for v in (interval.low, interval.high))) if interval else BYTE_RANGE
-        return x.with_(dtype=self.dtype, interval=interval)
+        return x.with_(dtype=self.dtype, interval=interval, centred=x.centred and not any(self.offset))
 
     def is_identity(self, x: FeatureType) -> bool:
         """Whether nothing changes on an input of type `x`."""

@@ -126,8 +126,11 @@ def mix_labels(labels: tf.Tensor, partners: tf.Tensor, own_share: tf.Tensor) -> 
     Returns:
         float32 `(n, classes)`.
     """
-    share = own_share[:, None]
-    return labels * share + partners * (1.0 - share)
+    import tensorflow as tf
+
+    # Products of float32 are exact as float64, so that it makes no difference whether a compiler joins them with the sum.
+    share, rest, own, other = (tf.cast(t, tf.float64) for t in (own_share[:, None], 1.0 - own_share[:, None], labels, partners))
+    return tf.cast(own * share + other * rest, tf.float32)
 
 
 def symmetric_beta(u: tf.Tensor, alpha: float) -> tf.Tensor:

@@ -92,10 +92,10 @@ class FeatureStandardization(StandardizePart, PointwiseTransform):
         """float32, of unknown range until the numbers are there."""
         require_values(self, x)
         if self.moments is None:
-            return x.with_(dtype="float32", interval=None)
+            return x.with_(dtype="float32", interval=None, centred=self.center)
         if len(self.moments.mean) != x.channels:
             raise OpError("PG205", f"`{self.op}` was fitted on {len(self.moments.mean)} channels, and gets {x.channels}")
-        return self.arithmetic(x).infer(x)
+        return self.arithmetic(x).infer(x).with_(centred=self.center)
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         if self.moments is None:

@@ -46,7 +46,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, within what the matrix can make of the values that enter."""
         require_whitenable(self, x)
-        y = x.with_(dtype="float32", interval=None)
+        y = x.with_(dtype="float32", interval=None, centred=True)
         if self.numbers is None or math.prod(d or 0 for d in x.shape) == 0:
             return y
         size, fitted = math.prod(d or 0 for d in x.shape), len(self.numbers.mean)

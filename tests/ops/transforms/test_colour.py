@@ -256,6 +256,20 @@ def test_after_normalize_is_an_error() -> None:
     with pytest.raises(OpError) as caught:
         RandomBrightness(factor=0.2).infer(FeatureType("image", "float32", (8, 8, 3), Interval(-1, 1)))
     assert caught.value.code == "PG214"
+    with pytest.raises(OpError, match=r"gets standardised values$"):
+        RandomBrightness(factor=0.2).infer(FeatureType("image", "float32", (8, 8, 3), centred=True))
+
+
+@pytest.mark.parametrize(
+    "learns", ["standardize: {statistics: featurewise}", "whiten: {}", "standardize: {statistics: featurewise, scale: false}"]
+)
+@pytest.mark.parametrize(("between", "findings"), [("", ["PG214"]), ("rescale: {scale: 2}", ["PG214"]), ("rescale: {offset: 3}", [])])
+def test_what_a_build_would_refuse_is_an_error_before_the_mean_is_known(learns: str, between: str, findings: list[str]) -> None:
+    from planning import checked
+
+    steps = ["resize: {size: 8}", learns, *([between] if between else []), "brightness: {factor: 1.2}"]
+    found = checked(f"{{transforms: [{', '.join(f'{{{step}}}' for step in steps)}]}}")
+    assert [d.code for d in found.diagnostics] == findings
 
 
 def test_grayscale_has_no_probability() -> None:

@@ -153,7 +153,7 @@ def test_types() -> None:
     assert step(statistics="samplewise").infer(unsized) == unsized.with_(dtype="float32", interval=None)
     assert step(statistics="samplewise", scale=False).infer(unsized).interval == Interval(-255, 255)
     assert step(statistics="samplewise", center=False).infer(BYTES).interval is None
-    assert step(statistics="featurewise").infer(BYTES) == BYTES.with_(dtype="float32", interval=None)
+    assert step(statistics="featurewise").infer(BYTES) == BYTES.with_(dtype="float32", interval=None, centred=True)
     assert math.isnan(step(statistics="featurewise").parts()[0].step.arithmetic(BYTES).scale[0]), "nothing is computed with no numbers"
     fitted = step(statistics="featurewise").with_numbers(Fitted({"image": Moments(9, (10.0,) * 3, (36.0,) * 3)}, 1))
     assert fitted.infer(BYTES).interval is not None

@@ -186,7 +186,7 @@ def test_what_is_kept_is_read_bit_for_bit_or_not_at_all() -> None:
 
 
 def test_types() -> None:
-    assert step().infer(BYTES) == BYTES.with_(dtype="float32", interval=None)
+    assert step().infer(BYTES) == BYTES.with_(dtype="float32", interval=None, centred=True)
     later = BYTES.with_(shape=(None, None, 1), uniform=True)
     assert step().infer(later).shape == (None, None, 1), "arrays have one size, which is known when they are there"
     largest = BYTES.with_(shape=(52, 52, 3))
