@@ -55,6 +55,7 @@ def total(*steps: Any, **own: Any) -> float:
     [
         ([{"resize": {"size": 64}}], [{"resize": {"size": 128}}]),
         ([RESIZE], [{"resize": {"size": 64, "antialias": True}}]),
+        ([{"random_resized_crop": {"size": 64}}], [{"random_resized_crop": {"size": 64, "antialias": True}}]),
         ([RESIZE, "random_flip"], [RESIZE, {"random_rotation": {"degrees": 9}}]),
         ([RESIZE, {"random_rotation": {"degrees": 9, "interpolation": "nearest"}}], [RESIZE, {"random_rotation": {"degrees": 9}}]),
         ([RESIZE, {"normalize": {"preset": "tf"}}], [RESIZE, {"random_brightness": {"factor": 0.2}}, {"normalize": {"preset": "tf"}}]),

@@ -19,6 +19,10 @@ OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos3"})
 """Methods with negative weights, whose results can lie outside the values that enter."""
 BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
 """Methods that know `antialias`."""
+ANTIALIAS_WEIGHT = 3.5
+"""What a resize with `antialias` costs, of one without."""
+_KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}
+"""What TensorFlow calls their weights."""
 _READ_OF = 8
 """Up to how many pixels for one of the output converting them all pays."""
 
@@ -31,7 +35,7 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
         height: The output's height in pixels: an int, or an int32 scalar.
         width: The output's width likewise.
         method: How pixels are weighted.
-        antialias: Widen the weights when shrinking, so that every input pixel counts. Costs several times the resize.
+        antialias: Widen the weights when shrinking, so that every input pixel counts. Costs two to three times the resize.
 
     Returns:
         `(height, width, channels)` of the same dtype; an integer rounds half to even and clips to its range.
@@ -43,9 +47,9 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
         columns = nearest_indices(tf.shape(image)[1], width)
         return _sized(tf.gather(tf.gather(image, rows, axis=0), columns, axis=1), image, height, width)
     size = tf.stack([tf.cast(height, tf.int32), tf.cast(width, tf.int32)])
-    if method == "bilinear" and not antialias:
-        return _sized(to_dtype(_bilinear(image, size), image.dtype), image, height, width)
-    x = tf.image.resize(image, size, method=method, antialias=antialias and method in BLURS_WITH_ANTIALIAS)
+    if method == "lanczos3" or (antialias and method in BLURS_WITH_ANTIALIAS):
+        return _sized(_separable(image, size, _KERNELS[method], antialias=antialias), image, height, width)
+    x = _bilinear(image, size) if method == "bilinear" else tf.image.resize(image, size, method=method)
     return _sized(to_dtype(x, image.dtype), image, height, width)
 
 
@@ -63,6 +67,32 @@ def _bilinear(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
         return of(tf.cast(image, tf.float32))
     few = tf.reduce_prod(tf.shape(image)[:2]) <= _READ_OF * tf.reduce_prod(size)
     return tf.cond(few, lambda: of(tf.cast(image, tf.float32)), lambda: of(image))
+
+
+def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: bool) -> tf.Tensor:
+    """What `tf.image.resize` gives, bit by bit, in about half of its time.
+
+    TensorFlow's kernel weighs rows first and then columns. Of rows it adds up whole memory, with vector instructions; of columns it
+    takes one pixel's channels at a time. So the image is turned between the two, and rows are weighed twice: an image whose pixels
+    are all channels of one column leaves the kernel no columns to weigh.
+
+    Returns:
+        `(size[0], size[1], channels)` of the image's dtype.
+    """
+    import tensorflow as tf
+
+    def weigh_rows(x: tf.Tensor, before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
+        scale = tf.stack([tf.cast(after, tf.float32) / tf.cast(before, tf.float32), 1.0])
+        to = tf.stack([after, 1])
+        x = tf.reshape(x, [1, before, 1, -1])
+        return tf.raw_ops.ScaleAndTranslate(images=x, size=to, scale=scale, translation=[0.0, 0.0], kernel_type=kernel, antialias=antialias)
+
+    height, width, channels = tf.unstack(tf.shape(image))
+    rows, columns = tf.unstack(size)
+    down = tf.transpose(tf.reshape(weigh_rows(image, height, rows), [rows, width * channels]))
+    across = tf.reshape(weigh_rows(down, width, columns), [columns * channels, rows])
+    # Turned back as what they become: bytes are a quarter of the memory.
+    return tf.reshape(tf.transpose(to_dtype(across, image.dtype)), [rows, columns, channels])
 
 
 def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Size, Transform, height_width
-from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
+from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
 from pipegen.types import INTEGER_RANGES
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
 
 TRIES = 10
@@ -82,6 +84,9 @@ class RandomResizedCrop(CropTransform):
 
     def resizes(self) -> bool:
         return True
+
+    def traits(self, x: FeatureType) -> Traits:
+        return replace(super().traits(x), weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
 
     def needed_size(self) -> tuple[int, int] | None:
         return self.output_size()

@@ -21,16 +21,22 @@ from pipegen.ops.base import (
     height_width,
     require_image,
 )
-from pipegen.ops.lowering.resizing import BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, cover_size, fit_size, resize, shorter_side_size
+from pipegen.ops.lowering.resizing import (
+    ANTIALIAS_WEIGHT,
+    BLURS_WITH_ANTIALIAS,
+    OVERSHOOTS,
+    Method,
+    cover_size,
+    fit_size,
+    resize,
+    shorter_side_size,
+)
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
-
-_ANTIALIAS_WEIGHT = 6.0
-"""What antialiasing costs, of a resize without."""
 
 
 class Resize(ElementTransform):
@@ -44,7 +50,7 @@ class Resize(ElementTransform):
     Pillow picks. The dtype stays: whole numbers are rounded half to even and clipped to their range.
 
     A strong reduction without `antialias` skips pixels and shows moiré; with it, every pixel counts, as in Pillow and
-    torchvision, at several times the cost. JPEG files need it less: `decode: {scaled: auto}` has brought them within a
+    torchvision, at two to three times the cost. JPEG files need it less: `decode: {scaled: auto}` has brought them within a
     factor of two of the size.
 
     A mask takes the nearest pixels whatever the `method` is, and `pad` puts its `ignore` around it.
@@ -86,7 +92,7 @@ class Resize(ElementTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         stretches = self.size is not None and self.mode == "stretch"
-        return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=_ANTIALIAS_WEIGHT if self.antialias else 1.0)
+        return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)

@@ -93,6 +93,28 @@ def test_interpolation_is_tensorflow_s(size: tuple[int, int], method: Any, antia
 
 
 @pytest.mark.tf
+@settings(max_examples=40, deadline=None)
+@given(
+    before=st.tuples(st.integers(1, 70), st.integers(1, 70), st.integers(1, 4)),
+    after=st.tuples(st.integers(1, 70), st.integers(1, 70)),
+    how=st.sampled_from([("bilinear", True), ("bicubic", True), ("lanczos3", True), ("lanczos3", False)]),
+    dtype=st.sampled_from([np.uint8, np.float32]),
+    seed=st.integers(0, 99),
+)
+def test_weighing_rows_twice_is_tensorflow_s_to_the_bit(before: Any, after: Any, how: Any, dtype: Any, seed: int) -> None:
+    import tensorflow as tf
+
+    method, antialias = how
+    image = np.random.default_rng(seed).integers(0, 256, before).astype(dtype)
+    # As tensors whose sizes it does not know, TensorFlow resizes to the same size too, and does not return what it was given.
+    spec = [tf.TensorSpec([None, None, None], dtype), tf.TensorSpec([2], tf.int32)]
+    resize = tf.function(lambda x, to: tf.image.resize(x, to, method=method, antialias=antialias), spec, autograph=False)
+    theirs = resize(image, after).numpy()
+    wanted = np.clip(np.rint(theirs), 0, 255) if dtype == np.uint8 else theirs
+    np.testing.assert_array_equal(apply(Resize(size=after, method=method, antialias=antialias), image), wanted)
+
+
+@pytest.mark.tf
 def test_area_averages() -> None:
     image = np.random.default_rng(2).integers(0, 256, (40, 60, 3), dtype=np.uint8)
     expected = np.rint(image.reshape(10, 4, 20, 3, 3).mean(axis=(1, 3)))
