@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from pipegen.backend.lower import Features, survey, surveyed
+from pipegen.backend.lower import Features, Found, survey, surveyed
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
-Run: TypeAlias = Callable[[Read | Element, Features, Mapping[str, tf.Tensor]], None]
+Reading: TypeAlias = Callable[[tf.Tensor, ElementType, int], dict[str, list[tf.Tensor]]]
+Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
 
 _REAL = "@real"
 """Whether a row is an example, or stands in for one to fill the last chunk, or the batch."""
@@ -46,7 +47,7 @@ def real(features: Features) -> Features:
     return {name: value[:n] for name, value in features.items() if name != _REAL}
 
 
-def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: int) -> Features:
+def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int) -> Features:
     """A chunk `(chunk, ...)` after the nodes, which work on single examples.
 
     Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example.
@@ -54,24 +55,24 @@ def each(features: Features, nodes: Sequence[Read | Element], run: Run, chunk: i
     Args:
         features: What the index says of the examples.
         nodes: The nodes to run: Read, then Element.
-        run: Runs a node on one example, in place, with its rows of the surveys by feature.
+        read: Reads the stored features of so many records: of each feature a tensor for each record.
+        run: Runs an Element on one example, in place, with what the surveys say of it by feature.
         chunk: Examples in a chunk.
 
     Returns:
         The features `(chunk, ...)`; of large ones a list of tensors, which `joined` stacks.
     """
     given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
+    for node in nodes:
+        if isinstance(node, Read):
+            given |= read(features["@record"], node.out, chunk)
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
-    reads = [node for node in nodes if isinstance(node, Read)]
     elements = [node for node in nodes if isinstance(node, Element)]
-    for node in reads:
-        for example in examples:
-            run(node, example, {})
     surveys = {stage.feature: survey(stage, examples) for node in elements for stage in node.stages if surveyed(stage)}
     found = [{name: rows[i] for name, rows in surveys.items()} for i in range(chunk)]
     out = nodes[-1].out
 
-    def rest(example: Features, own: Mapping[str, tf.Tensor]) -> Features:
+    def rest(example: Features, own: Mapping[str, Found]) -> Features:
         done = dict(example)
         for node in elements:
             run(node, done, own)

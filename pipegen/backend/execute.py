@@ -16,7 +16,7 @@ from pipegen.backend.cache import MemoryCache
 from pipegen.backend.disk_cache import DiskCache
 from pipegen.backend.draws import Draws
 from pipegen.backend.kernels import lower_kernel
-from pipegen.backend.lower import Features, apply_element
+from pipegen.backend.lower import Features, Found, apply_element
 from pipegen.backend.order import Order, make_order
 from pipegen.backend.reuse import Reuse
 from pipegen.backend.walk import Run
@@ -168,7 +168,7 @@ class Executor:
 
         return run
 
-    def element(self, node: Read | Element, features: Features, found: Mapping[str, tf.Tensor] | None = None) -> None:
+    def element(self, node: Read | Element, features: Features, found: Mapping[str, Found] | None = None) -> None:
         """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
         if isinstance(node, Read):
             features.update(self.read(features["@record"], node.out))
@@ -180,6 +180,18 @@ class Executor:
                 apply_element(stage, features, (found or {}).get(stage.feature))
         for name, t in node.out.items():
             features[name].set_shape(t.shape)
+
+    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
+        """The stored features of `count` records, one by one: what each is looked up by is gathered for all at once."""
+        each: dict[str, list[tf.Tensor]] = {}
+        for name, t in out.items():
+            if t.kind == "encoded":
+                each[name] = self.tensors.read_each(name, records, count)
+            elif t.indexed:
+                each[name] = tf.unstack(self.tensors.indexed(name, records), num=count)
+            else:
+                each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
+        return each
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """The stored features of one record; where no record is a file, also of records `(n,)` at once."""

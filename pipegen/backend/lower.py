@@ -30,6 +30,9 @@ from pipegen.plan import stages as s
 Features = dict[str, tf.Tensor]
 """Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
 
+Found = tuple[tf.Tensor, ...]
+"""What a survey says of one example."""
+
 Params = tuple[tf.Tensor, ...]
 Phase = Callable[[tf.Tensor, Params], Params]
 """A pure function of a feature `(n, ...)` and of what the phase before gave; the first gets the parameters."""
@@ -241,15 +244,15 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             features[name] = run(stage, value, expand(stage, value, parameters(stage, features)))
 
 
-def apply_element(stage: s.Stage, features: Features, found: tf.Tensor | None = None) -> None:
-    """Run any stage on one example, in place; a batch stage sees a batch of one. `found` is its row of a survey, if there was one."""
+def apply_element(stage: s.Stage, features: Features, found: Found | None = None) -> None:
+    """Run any stage on one example, in place; a batch stage sees a batch of one. `found` is what a survey says of it, if there was one."""
     name = stage.feature
     draws = features["@draws"]
     match stage:
         case s.Decode():
             features[name] = _decode(stage, features, found)
         case s.DecodeWindow():
-            features[name] = _decode_window(stage, features[name], own_draws(stage.crop, draws), found)
+            features[name] = _decode_window(stage, features[name], draws, found)
         case s.Apply():
             features[name] = stage.ref.step.apply(features[name], own_draws(stage.ref, draws))  # type: ignore[attr-defined]
         case s.Branch():
@@ -269,15 +272,15 @@ def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
     return isinstance(stage, (s.Decode, s.DecodeWindow))
 
 
-def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> tf.Tensor:
-    """What a decoder finds out of several examples at once: a row of each, for `apply_element`."""
+def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> list[Found]:
+    """What a decoder finds out of several examples at once: of each, what `apply_element` is told."""
     contents = [features[stage.feature] for features in examples]
     decoder: Any = stage.decode.step if isinstance(stage, s.DecodeWindow) else stage.ref.step
     window = None
     if isinstance(stage, s.DecodeWindow):
         crop: Any = stage.crop.step
         window = partial(crop.window, own_draws(stage.crop, tf.stack([features["@draws"] for features in examples])))
-    found: tf.Tensor = decoder.survey(contents, stage.needed, window)
+    found: list[Found] = decoder.survey(contents, stage.needed, window)
     return found
 
 
@@ -296,7 +299,7 @@ def _crop(ref: s.StepRef, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     return step.finish(window)
 
 
-def _decode(stage: s.Decode, features: Features, found: tf.Tensor | None) -> tf.Tensor:
+def _decode(stage: s.Decode, features: Features, found: Found | None) -> tf.Tensor:
     decoder: Any = stage.ref.step
     contents = features[stage.feature]
     if stage.like is None:
@@ -310,10 +313,15 @@ def _decode(stage: s.Decode, features: Features, found: tf.Tensor | None) -> tf.
         return tf.identity(image)
 
 
-def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, u: tf.Tensor, found: tf.Tensor | None) -> tf.Tensor:
+def _decode_window(stage: s.DecodeWindow, contents: tf.Tensor, draws: tf.Tensor, found: Found | None) -> tf.Tensor:
     crop: Any = stage.crop.step
     decoder: Any = stage.decode.step
-    window = partial(crop.window, u)
+
+    def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        # Within it, so that an example whose window was found by the survey takes no draws out of its row.
+        place: tf.Tensor = crop.window(own_draws(stage.crop, draws), height, width)
+        return place
+
     if found is None:
         return crop.finish(decoder.decode_window(contents, window, stage.needed, whole=stage.whole))
     return crop.finish(decoder.decode_surveyed(contents, found, stage.needed, window, whole=stage.whole))

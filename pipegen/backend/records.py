@@ -105,7 +105,19 @@ class RecordTensors:
 
     def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """The stored bytes of one record's feature: a string scalar."""
+        stored, is_path = self._stored(feature)
+        found = tf.gather(stored, record)
+        return tf.io.read_file(found) if is_path else found
+
+    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
+        """The same of `count` records, a scalar each."""
+        stored, is_path = self._stored(feature)
+        if not is_path:  # bytes, which taking apart would copy once more
+            return [tf.gather(stored, record) for record in tf.unstack(records, num=count)]
+        return [tf.io.read_file(path) for path in tf.unstack(tf.gather(stored, records), num=count)]
+
+    def _stored(self, feature: str) -> tuple[tf.Tensor, bool]:
+        """What is stored of a feature of every record, and whether that is where its file is."""
         if feature in self.beside:
-            return tf.io.read_file(tf.gather(self.beside[feature], record))
-        stored = tf.gather(self.stored, record)
-        return stored if self.in_memory else tf.io.read_file(stored)
+            return self.beside[feature], True
+        return self.stored, not self.in_memory

@@ -196,7 +196,7 @@ class Run:
 
     def _each(self, features: Features, nodes: list[Read | Element]) -> Features:
         if self.chunk > 1:
-            return chunks.each(features, nodes, self.x.element, self.chunk)
+            return chunks.each(features, nodes, self.x.read_each, self.x.element, self.chunk)
         features = dict(features)
         for node in nodes:
             self.x.element(node, features)

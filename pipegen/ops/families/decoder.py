@@ -10,7 +10,7 @@ from pipegen.ops.traits import Family, Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.decoding import WindowOf
+    from pipegen.ops.lowering.decoding import Found, WindowOf
     from pipegen.types import FeatureType
 
 
@@ -59,7 +59,7 @@ class DecodeTransform(ElementTransform):
         """
         raise NotImplementedError
 
-    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> tf.Tensor:
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
         """What is to be known of several files before each is decoded, found out for all of them at once.
 
         Args:
@@ -68,20 +68,18 @@ class DecodeTransform(ElementTransform):
             window: As for `decode_window`, but of sizes `(n,)`, and with windows `(n, 4)`.
 
         Returns:
-            int32 `(n, ...)`: a row for `decode_surveyed` of each file. Nothing, unless a decoder says otherwise.
+            What `decode_surveyed` is told of each file. Nothing, unless a decoder says otherwise.
         """
-        import tensorflow as tf
-
-        return tf.zeros([len(contents), 0], tf.int32)
+        return [() for _ in contents]
 
     def decode_surveyed(
         self,
         contents: tf.Tensor,
-        found: tf.Tensor,
+        found: Found,
         need: tuple[int, int] | None = None,
         window: WindowOf | None = None,
         *,
         whole: bool = False,
     ) -> tf.Tensor:
-        """What `decode`, or with a window `decode_window`, gives for a file whose row of the survey is `found`."""
+        """What `decode`, or with a window `decode_window`, gives for a file of which a survey says `found`."""
         return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)

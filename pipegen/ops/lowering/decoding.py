@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    Found: TypeAlias = tuple[tf.Tensor, ...]
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
@@ -121,8 +122,8 @@ def survey(
     *,
     exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
-    window: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
-) -> tf.Tensor:
+    window: WindowOf | None = None,
+) -> list[Found]:
     """What `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
 
     Args:
@@ -132,45 +133,53 @@ def survey(
         window: From heights and widths `(n,)` to windows `(n, 4)`.
 
     Returns:
-        int32 `(n, 1)`, or `(n, 5)` with a window: the index into `RATIOS` by which a JPEG with nothing to look up is reduced, or
-        `len(RATIOS)` for a file that has to be looked at by itself; and the window in the reduced image.
+        Of each file a bool scalar, an int32 scalar, and with a window int32 `(4,)`: whether it is a JPEG with nothing to look up, decoded
+        at its full size; the index into `RATIOS` by which such a JPEG is reduced, or, for a file that has to be looked at by itself, the
+        number of ratios that come into question; and the window in the reduced image.
     """
     import tensorflow as tf
 
+    count = len(contents)
     heads = tf.stack([tf.strings.substr(one, 0, _HEAD) for one in contents])
     plain = _is_plain(tf.io.decode_raw(heads, tf.uint8, fixed_length=_HEAD), exif)
     ratio, place = tf.zeros_like(plain, tf.int32), None
     if window is not None or need is not None:
-        sizes = tf.stack([_size_if(known, one) for known, one in zip(tf.unstack(plain, num=len(contents)), contents, strict=True)])
+        sizes = _sizes(contents, plain)
         place = None if window is None else window(sizes[:, 0], sizes[:, 1])
         ratio = ratio if need is None else _ratio_index(sizes if place is None else place[:, 2:], need)
-    found = tf.where(plain, ratio, len(RATIOS))[:, None]
-    return found if place is None else tf.concat([found, scaled_window(place, tf.gather(RATIOS, ratio)[:, None])], axis=1)
+    branch = tf.where(plain, ratio, len(_ratios(need)))
+    columns = [branch == 0, branch]
+    if place is not None:
+        columns.append(place if need is None else scaled_window(place, tf.gather(RATIOS, ratio)[:, None]))
+    return list(zip(*(tf.unstack(column, num=count) for column in columns), strict=True))
 
 
 def decode_surveyed(
-    contents: tf.Tensor, found: tf.Tensor, alone: Branch, channels: int, *, whole: bool = False, scales: bool = True
+    contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False
 ) -> tf.Tensor:
     """Decode a file of which `survey` has found out what is to be known.
 
     Args:
         contents: string scalar: the file's bytes.
-        found: Its row of what `survey` gave.
+        found: What `survey` gave for it.
         alone: Decodes a file that has to be looked at by itself.
         channels: 1, 3 or 4.
+        need: What the survey was told.
         whole: As for `decode_window`.
-        scales: Whether the survey was told a `need`.
 
     Returns:
         uint8 `(height, width, channels)`.
     """
     import tensorflow as tf
 
-    place = found[1:] if found.shape[0] == 5 else None
-    ratios = RATIOS if scales else RATIOS[:1]
-    known = [partial(_jpeg_at, contents, channels, ratio, place, whole=whole) for ratio in ratios]
-    branch = tf.minimum(found[0], len(ratios))
-    return _shaped(tf.switch_case(branch, [*known, _apart(alone)]), channels)
+    ordinary, branch, *window = found
+    place = window[0] if window else None
+    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole) for ratio in _ratios(need))
+
+    def other() -> tf.Tensor:
+        return tf.switch_case(branch - 1, [*reduced, _apart(alone)]) if reduced else alone()
+
+    return _shaped(tf.cond(ordinary, first, _apart(other)), channels)
 
 
 def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
@@ -243,10 +252,25 @@ def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
     return tf.io.extract_jpeg_shape(contents)[:2]
 
 
-def _size_if(known: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
+    """int32 `(n, 2)`: the sizes of the JPEGs among files. In most chunks of a dataset all are, which is asked once for the chunk."""
     import tensorflow as tf
 
-    return tf.cond(known, lambda: _jpeg_size(contents), lambda: tf.fill([2], _UNKNOWN_SIDE))
+    def of_one(known: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+        return tf.cond(known, lambda: _jpeg_size(contents), lambda: tf.fill([2], _UNKNOWN_SIDE))
+
+    def of_all() -> tf.Tensor:
+        return tf.stack([tf.io.extract_jpeg_shape(one) for one in contents])[:, :2]
+
+    def of_some() -> tf.Tensor:
+        return tf.stack([of_one(*pair) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)])
+
+    return tf.ensure_shape(tf.cond(tf.reduce_all(known), of_all, _apart(of_some)), [len(contents), 2])
+
+
+def _ratios(need: Need) -> tuple[int, ...]:
+    """By what a JPEG may be reduced where so much of it is needed."""
+    return RATIOS if need else RATIOS[:1]
 
 
 def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.decoding import WindowOf
+    from pipegen.ops.lowering.decoding import Found, WindowOf
 
 FILE = FeatureType("encoded", "string", ())
 _BITS, _CHANNELS = 8, 3
@@ -113,7 +113,7 @@ class Decode(DecodeTransform):
             return cut_out(self.decode(contents), window)
         return decode_window(contents, window, self._channels, exif=self.exif, need=self._need(need), whole=whole)
 
-    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> tf.Tensor:
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
         from pipegen.ops.lowering.decoding import survey
 
         if self._bits != _BITS:
@@ -123,7 +123,7 @@ class Decode(DecodeTransform):
     def decode_surveyed(
         self,
         contents: tf.Tensor,
-        found: tf.Tensor,
+        found: Found,
         need: tuple[int, int] | None = None,
         window: WindowOf | None = None,
         *,
@@ -134,7 +134,7 @@ class Decode(DecodeTransform):
         alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
         if self._bits != _BITS:
             return alone()
-        return decode_surveyed(contents, found, alone, self._channels, whole=whole, scales=self._need(need) is not None)
+        return decode_surveyed(contents, found, alone, self._channels, need=self._need(need), whole=whole)
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:
