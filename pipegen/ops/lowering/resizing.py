@@ -98,8 +98,8 @@ def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: boo
     rows, columns = tf.unstack(size)
     down = tf.transpose(tf.reshape(weigh_rows(image, height, rows), [rows, width * channels]))
     across = tf.reshape(weigh_rows(down, width, columns), [columns * channels, rows])
-    # Turned back as what they become: bytes are a quarter of the memory.
-    return tf.reshape(tf.transpose(to_dtype(across, image.dtype)), [rows, columns, channels])
+    # Turned back as floats: where TensorFlow's oneDNN transposes, it logs an error about bytes, though it goes on without.
+    return to_dtype(tf.reshape(tf.transpose(across), [rows, columns, channels]), image.dtype)
 
 
 def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
