@@ -110,6 +110,7 @@ def sparse(image: tf.Tensor) -> tf.Tensor:
 def antialiasing() -> list[tuple[str, float, str]]:
     """Name, cost, and how far the result is from TensorFlow's, of each way."""
     image = tf.constant(np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8))
+    # Floats come of TensorFlow's operation, so that ours is given floats too.
     ways: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
         "antialiased, as pipegen does it": lambda x: resize(tf.cast(x, tf.float32), SIDE, SIDE, "bilinear", antialias=True),
         "as TensorFlow does it": lambda x: tf.image.resize(x, (SIDE, SIDE), antialias=True),

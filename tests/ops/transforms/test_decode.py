@@ -285,11 +285,13 @@ def test_a_window_in_a_graph() -> None:
 
 @pytest.mark.parametrize("need", [None, (20, 20)])
 @pytest.mark.parametrize("step", [Decode(), Decode(channels=1), Decode(exif="ignore")], ids=repr)
-def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[int, int] | None) -> None:
-    """Files of all kinds side by side: JPEGs with and without EXIF, gray and CMYK, and one that is no JPEG."""
+@pytest.mark.parametrize("plain", [False, True], ids=["of all kinds", "plain JPEGs"])
+def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[int, int] | None, plain: bool) -> None:
+    """Files of all kinds side by side: JPEGs with and without EXIF, gray and CMYK, and one that is no JPEG; and JPEGs alone."""
     import tensorflow as tf
 
-    contents = [tf.constant(c) for c in (*WINDOWED.values(), encode(photo().convert("CMYK"), "JPEG"))]
+    mixed = (*WINDOWED.values(), encode(photo().convert("CMYK"), "JPEG"))
+    contents = [tf.constant(c) for c in ([encode(photo(), "JPEG"), encode(photo().rotate(90, expand=True), "JPEG")] if plain else mixed)]
     draws = tf.constant(np.random.default_rng(3).random((len(contents), 22)))
     crop = RandomResizedCrop(size=20)
 
