@@ -55,7 +55,9 @@ def validate(
     output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep what was meant, and look again.")] = False,
-    unsafe_fixes: Annotated[bool, typer.Option("--unsafe-fixes", help="Apply the suggestions too, which may not be what was meant.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Apply the suggestions too, which may not be what was meant.")
+    ] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:

@@ -83,9 +83,9 @@ def _fixable(found: list[Diagnostic]) -> list[str]:
     safe, more = (sum(a is kind for a in made) for kind in (Applicability.SAFE, Applicability.SUGGESTION))
     if not made:
         return []
-    if not more:
-        return [f"{safe} fixable with `pipegen validate --fix`"]
-    return [f"{safe} fixable with `pipegen validate --fix`, {more} more with `--unsafe-fixes`"]
+    if not safe:
+        return [f"{more} fixable with `pipegen validate --unsafe-fixes`"]
+    return [f"{safe} fixable with `pipegen validate --fix`" + (f", {more} more with `--unsafe-fixes`" if more else "")]
 
 
 class _Renderer:

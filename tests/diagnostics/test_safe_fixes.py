@@ -82,9 +82,9 @@ def _mended(text: str) -> tuple[str, int]:
     return text, done
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_safe_fix_of_a_typo_gives_back_what_was_meant(every: int) -> None:
-    """Every key, word, argument and step of the language, misspelt in four ways; by day each ninth of them."""
+    """Every key, word, argument and step of the language, misspelt in four ways; by day one in 25."""
     original = _meaning(_text(SPEC))
     kept: dict[str, str | None] = {}
     mended = 0

@@ -283,7 +283,7 @@ def test_summary_counts_what_can_be_mended() -> None:
     safe, guess = (make("PG102", f"m{a}", fix=Fix("t", (edit,), a)) for a in (Applicability.SAFE, Applicability.SUGGESTION))
     assert summary([safe, make("PG102", "none")]) == "2 errors; 1 fixable with `pipegen validate --fix`"
     assert summary([safe, guess]) == "2 errors; 1 fixable with `pipegen validate --fix`, 1 more with `--unsafe-fixes`"
-    assert summary([guess]) == "1 error; 0 fixable with `pipegen validate --fix`, 1 more with `--unsafe-fixes`"
+    assert summary([guess]) == "1 error; 1 fixable with `pipegen validate --unsafe-fixes`"
     assert "= suggestion: t (`pipegen validate --unsafe-fixes` applies it)" in render_text([guess])
     assert render_text([]) == ""
 
