@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.words import one_of, shorten
 
@@ -120,7 +120,8 @@ class Substitution:
         if source is None or span is None or source.count(match[0]) != 1:
             return None
         new = f"${{{near}}}" if match[3] else f"${near}"
-        return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),))
+        # The names of params are the user's own: `$size1` beside `size2` and `size3` could be either.
+        return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),), Applicability.SUGGESTION)
 
 
 def _plain(value: Any) -> str:
