@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SCALARS = frozenset({"integer", "number", "boolean", "string"})
 _REFERENCE = {"$ref": "#/$defs/ParamReference"}
+EXTENDS = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
+"""What the key `extends` means; it is no field of the model, since the loader follows it."""
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
@@ -122,8 +124,7 @@ def _param_reference() -> dict[str, Any]:
 
 
 def _extends() -> dict[str, Any]:
-    text = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
-    return {"description": text, "type": "string", "minLength": 1}
+    return {"description": EXTENDS, "type": "string", "minLength": 1}
 
 
 def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
