@@ -21,6 +21,7 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
@@ -95,7 +96,7 @@ class Builder:
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if t.pictured)
         self._finish()
-        return None if self.poisoned else Plan(self.split, tuple(self.nodes))
+        return None if self.poisoned else Plan(self.split, marked(self.nodes))
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
