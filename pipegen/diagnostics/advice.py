@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-Into = Literal["value", "entry", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
+Into = Literal["value", "entry", "source", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
 """Where lines go, seen from the place that a finding is about (its first label):
 
 - `value`: they are the value there.
 - `entry`: they are entries of the map there, in place of the one that the finding is about.
+- `source`: they are one source, in place of the one that the finding is about.
 - `step`: they are one step or several, in place of the one that the finding is about.
 - `before`, `after`: they are steps beside that one.
 - `arguments`: they are arguments of the step, the source or the feature there; others stay.

@@ -15,7 +15,7 @@ from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
 from pipegen.ops.families.policies import Selection
-from pipegen.ops.registry import sources, transforms
+from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.spec.flow import flow
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
@@ -156,7 +156,7 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
-        help_ = (write(example, "step" if what == "step" else "value", "such as {}"),)
+        help_ = (write(example, "step" if what == "step" else "source", "such as {}"),)
         place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
         return None
     if len(value) > 1:
@@ -181,7 +181,7 @@ def _as_map(name: str, given: Any, what: str) -> str:
     glued = re.fullmatch(r"(\w+):(\S.*)", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
         value = resolve(glued[2])
-        return write(f"{name}: {flow({glued[1]: value})}", "step" if what == "step" else "value", "put a space after the colon: {}")
+        return write(f"{name}: {flow({glued[1]: value})}", "step" if what == "step" else "source", "put a space after the colon: {}")
     meant = bare_arguments(name, given)
     if meant is not None:
         return meant
@@ -200,7 +200,7 @@ def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str
     elif what == "step":
         help_ = ("each step begins with a dash of its own: `- name: {arguments}`",)
     else:
-        help_ = (f"such as `{example}`", "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`")
+        help_ = (write(example, "source", "such as {}"), "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`")
     second = place.at(names[1])
     return make("PG112", message, second.label(key=True), help=help_)
 
@@ -209,9 +209,13 @@ def _hanging(name: str, what: str, place: Place) -> Diagnostic:
     """`- random_flip:` with nothing after the colon."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
-    if span is not None and what == "step" and place.locate.char_after(span) == ":":
+    bare = what == "step" and goes_bare(transforms()[name])
+    if span is not None and bare and place.locate.char_after(span) == ":":
         fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
-    help_ = (f"without arguments, write `{name}`", f"with arguments, indent them below, or write `{name}: {{…}}`")
+    deeper = "indent the arguments below it, or put them in braces"
+    help_: tuple[str, ...] = (write(name, "step", "without arguments, write {}"), deeper) if bare else (deeper,)
+    if what == "step" and not bare:
+        help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
     return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
 
@@ -235,7 +239,7 @@ def _unknown(what: str, name: str, given: Any, known: Iterable[str], place: Plac
     if name.startswith("$"):
         help_ = [f"a param stands for a value; it cannot name a {what}"]
     elif what == "source" and not near and ("/" in name or "." in name):
-        help_.append(write(f"image_folder: {flow({'path': name})}", "value", "for a folder of images, write {}"))
+        help_.append(write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}"))
     return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 

@@ -51,7 +51,8 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
         return _unquoted(value, name, expected, place)
     code = "PG105" if _same_kind(annotation, value) else "PG104"
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
-    if isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
+    sized = place.path[:2] == ("splits", "parts")
+    if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
         help_, fix = [write(str(int(value)), "value")], replacement(place, str(int(value)), Applicability.SAFE)
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
 
@@ -172,9 +173,10 @@ def too_many(splits: dict[str, Any], place: Place) -> Diagnostic | None:
     return make("PG105", f"{name_of(place.path)} names {len(splits):,} splits, and {_MOST_SPLITS} is the most", place.label(key=True))
 
 
-def rejected(message: str, place: Place, help_: str | None = None) -> Diagnostic:
+def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = None) -> Diagnostic:
     """The finding for a value that a rule of its own rejects."""
     name = name_of(place.path)
+    told = (help_,) if isinstance(help_, str) else help_ or ()
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
     if message.startswith("give "):
         step = place.path[:3] if place.path[:1] == ("transforms",) else place.path
@@ -183,7 +185,7 @@ def rejected(message: str, place: Place, help_: str | None = None) -> Diagnostic
         text = name + message.removeprefix(f"`{last}`")
     else:
         text = message if message.startswith("`") else f"{name}: {message}"
-    return make("PG105", text, *labels(place), help=(*([help_] if help_ else []), *provenance(place)))
+    return make("PG105", text, *labels(place), help=(*told, *provenance(place)))
 
 
 def arguments(model: type[BaseModel]) -> list[str]:

@@ -56,7 +56,7 @@ def _our_own(name: str) -> list[Row]:
 def instead_of_source(name: str, given: Any) -> list[Advice]:
     """Returns what to write in place of a source of another library."""
     made = [_filled(_parsed(row), given) for row in _fitting(name, given, "source")[:1]]
-    return [write(_one(node), "value", shown=f"source: {{{_one(node)}}}") for node in made]
+    return [write(_one(node), "source", shown=f"source: {{{_one(node)}}}") for node in made]
 
 
 def bare_arguments(op: str, given: Any) -> Advice | None:
@@ -168,7 +168,7 @@ def _step(row: Row, given: Any) -> Advice:
 
 def _replaced(op: str, arguments: dict[str, Any]) -> Advice:
     lines = _one({op: arguments})
-    return write(lines, "step") if op in transforms() else write(lines, "value", shown=f"source: {{{lines}}}")
+    return write(lines, "step") if op in transforms() else write(lines, "source")
 
 
 def _whole(row: Row, word: str, given: Any, *, top: bool = False) -> Advice:

@@ -142,7 +142,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
 def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
     """What a validator of a model said; it is placed at the part that it names, else at the first argument in its message."""
     s, message = shape(at.annotation), str(error)
-    if isinstance(error, PartError):
+    if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)
     elif s.kind == "model":
         given = _get(value, at.path)
