@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from pipegen.compilation import Spec, collect_data, load, plans_with_data
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.fitting import fit
 from pipegen.functions import Allowed, with_functions
+from pipegen.log import log
 from pipegen.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.data.manifest import Manifest
-
-log = logging.getLogger("pipegen")
 
 
 def build(

@@ -15,6 +15,7 @@ from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.spec.units import format_bytes
+from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ class Spec:
     def __repr__(self) -> str:
         steps = ", ".join(s.op for s in self.model.transforms)
         splits = ", ".join(self.model.split_names())
-        return f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})"
+        return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
 
 
 @dataclass(frozen=True)

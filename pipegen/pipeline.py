@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import circumstances, explain_text
 from pipegen.state import make_state, position_from
+from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     import os
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
-
-log = logging.getLogger("pipegen")
 
 
 class Pipeline:
@@ -355,4 +353,4 @@ class Pipeline:
     def __repr__(self) -> str:
         from pipegen.backend.summary import summary
 
-        return summary(self, self._main)
+        return visible(summary(self, self._main))

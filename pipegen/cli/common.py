@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from pipegen.cli.failures import CannotRun, code_of
+from pipegen.terminal import bold as bold
 from pipegen.terminal import is_terminal as is_terminal
+from pipegen.terminal import json_text as json_text
+from pipegen.terminal import note as note
 from pipegen.terminal import progress as progress
+from pipegen.terminal import say as say
+from pipegen.terminal import wants_colour as wants_colour
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -111,26 +116,6 @@ def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | No
     stream = to if to is not None else sys.stdout
     width = shutil.get_terminal_size().columns if is_terminal(stream) else None
     stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
-
-
-def say(text: str = "") -> None:
-    """A line of output."""
-    sys.stdout.write(text + "\n")
-
-
-def note(text: str) -> None:
-    """A line beside the output, on standard error."""
-    sys.stderr.write(text + "\n")
-
-
-def wants_colour(stream: TextIO) -> bool:
-    """Whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def bold(text: str) -> str:
-    """Bold text, where standard output shows it."""
-    return f"\x1b[1m{text}\x1b[0m" if wants_colour(sys.stdout) else text
 
 
 def start_tensorflow() -> None:
