@@ -190,7 +190,8 @@ class Pipeline:
         Args:
             folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
             split: The split.
-            examples: How many, in the order of the first epoch; `None` for all of each epoch.
+            examples: How many, in the order of the first epoch; `None` for each epoch as training sees it: a last batch that
+                `remainder: drop` leaves out is not written, and `left_out` of the result counts it.
             draws: Versions of each, from as many epochs.
             epoch: The first of them.
             form: `png` or `jpeg`.

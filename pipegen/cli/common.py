@@ -34,11 +34,16 @@ AllowCode = Annotated[
     list[str],
     typer.Option("--allow-code", metavar="MODULE", help="Let the spec call functions of this Python module or package; may be repeated."),
 ]
-Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Give a param of the spec a value; may be repeated.")]
+Sets = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Set a param, or any value by its path: batch.size=64, transforms.random_flip.axis=both."
+    ),
+]
 
 
 def parse_sets(given: Iterable[str]) -> dict[str, str]:
-    """The values of `--set NAME=VALUE`, as texts.
+    """The values of `--set PATH=VALUE`, as texts.
 
     Raises:
         BadParameter: If one is no pair.
@@ -47,7 +52,7 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as size=192", param_hint="'--set'")
+            raise typer.BadParameter(f"{text!r} is not PATH=VALUE, such as batch.size=64", param_hint="'--set'")
         values[name.strip()] = value
     return values
 
@@ -74,10 +79,10 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
     """Load and check a spec file, or standard input for `-`."""
     from pipegen.compilation import inspect
 
-    params = parse_sets(sets)
+    values = parse_sets(sets)
     if file == "-":
-        return inspect(STDIN, params=params, params_from="--set", text=sys.stdin.buffer.read(_READ))
-    return inspect(file, params=params, params_from="--set")
+        return inspect(STDIN, overrides=values, overrides_from="--set", text=sys.stdin.buffer.read(_READ))
+    return inspect(file, overrides=values, overrides_from="--set")
 
 
 def load_spec(file: str, sets: Iterable[str]) -> Spec:

@@ -69,7 +69,7 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
         if (key,) in reserved:
             continue
         if key not in PipelineSpec.model_fields:
-            near = closest(key, [k for k in known if k not in raw])
+            near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
             place.at(key).add(unknown_key(key, near, f"there is no section `{key}`", listed, place))
         elif key not in _BY_HAND:

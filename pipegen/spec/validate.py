@@ -131,7 +131,10 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
         if error["type"] == "extra_forbidden" and len(at.rest) == 1 and shape(at.annotation).kind == "model":
             here = place.at(*at.path)
             model = shape(at.annotation).annotation
-            finding, near = unknown(model, str(at.rest[0]), here, set(_get(value, at.path)))
+            key = str(at.rest[0])
+            # What comes from outside may be meant to replace a key that is there.
+            given = set() if place.locate.is_outside((*here.path, key)) else set(_get(value, at.path))
+            finding, near = unknown(model, key, here, given)
             here.at(at.rest[0]).add(finding)
             meant |= {(*at.path, near)} if near else set()
     return meant
