@@ -74,10 +74,12 @@ def passes_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value |
         data: The iterator that the steps are taken from.
         of_examples: Whether examples are counted, as `samples_per_epoch` of Keras 1 does.
     """
-    count = _Counter(evaluator).count(steps, frame)
+    batch = _batch_size(data)
+    count = _Counter(evaluator, batch).count(steps, frame)
     if count is None or count.rows != 1:
         return None
-    batch = _batch_size(data)
+    if batch is None and count.factor < 1 and not count.batches:
+        count = Count(rows=1, batches=-1)  # divided by what must be the size of batches
     power = count.batches + (not of_examples)
     number = count.factor if power == 0 else count.factor * batch**power if batch is not None else None
     taken_for_batches = count.batches == 0 and count.factor >= 1 and not of_examples
@@ -96,6 +98,7 @@ def _batch_size(data: Value | None) -> int | None:
 @dataclass
 class _Counter:
     evaluator: Evaluator
+    batch: int | None
     left: int = _MOST_STEPS
 
     def count(self, node: ast.expr, frame: Frame) -> Count | None:
@@ -126,6 +129,9 @@ class _Counter:
 
     def _combined(self, node: ast.BinOp, frame: Frame) -> Count | None:
         left, right = self.count(node.left, frame), self.count(node.right, frame)
+        by_batch = right is not None and (right == Count(batches=1) or (right == Count(right.factor) and right.factor == self.batch))
+        if left is None and by_batch and isinstance(node.op, (ast.Div, ast.FloorDiv)) and isinstance(node.left, (ast.Name, ast.Attribute)):
+            left = Count(rows=1)  # what is divided by the size of batches
         if left is None or right is None:
             return None
         if isinstance(node.op, ast.Mult):

@@ -112,6 +112,7 @@ def test_steps_that_are_not_known_are_said_too(steps: str) -> None:
     "steps",
     [
         "train.n // train.batch_size",
+        "number // 8",
         "math.ceil(train.samples / a.bs)",
         "len(names) // 8 + 1",
         "int(x.shape[0] / a.bs)",
