@@ -296,8 +296,10 @@ class Pipeline:
             StateError: When the spec or the data differs; it says in words what does.
         """
         self._require("train")
-        epoch, step = position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
-        self._seek(epoch, step)
+        self._seek(*self._position_of(state))
+
+    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        return position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
 
     def _seek(self, epoch: int, step: int) -> None:
         self._engine.train_progress().seek(epoch, step)

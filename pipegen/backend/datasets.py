@@ -165,10 +165,6 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
     def deliver(ds: tf.data.Dataset) -> tf.data.Dataset:
         return plain_map(ds, lambda epoch, step, batch: progress.deliver(epoch, step, batch)[2]).with_options(options)
 
-    def first() -> tuple[int, int]:
-        epoch, step = (int(v) for v in progress.start.numpy())
-        return epoch, step
-
     def commit(epoch: int, step: int) -> None:
         last = step == progress.steps - 1
         if last:
@@ -182,7 +178,7 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
         (lambda ds: plain_map(ds, progress.deliver).with_options(options)) if device is None else None,
         steps=executor.steps,
         end=executor.steps,
-        first=first,
+        first=progress.next_pass,
         translate=translate,
         commit=commit if device is not None else None,
     )

@@ -35,6 +35,11 @@ class Progress:
         epoch, step = max(tuple(int(v) for v in noted.numpy()) for noted in (self.delivered, self.start))
         return epoch, step
 
+    def next_pass(self) -> tuple[int, int]:
+        """Returns the epoch and the step that the next iterator starts with."""
+        epoch, step = (int(v) for v in self.start.numpy())
+        return epoch, step
+
     def head(self) -> tf.data.Dataset:
         """One element, read when an iterator starts: the epoch and its first step."""
         return plain_map(tf.data.Dataset.from_tensors(0), lambda _: tuple(tf.unstack(self.start.read_value())))
