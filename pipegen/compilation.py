@@ -93,6 +93,9 @@ def inspect(
         checked = check(loaded.spec, loaded.locate.label)
         plans = checked.plans
         diagnostics.extend(checked.diagnostics.items)
+        if not diagnostics.has_errors:
+            for plan in plans.values():
+                optimise(loaded.spec, plan)  # what cannot be compiled fails here, and not once the data is there
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
     return Inspection(loaded, plans, _without_ignored(diagnostics, loaded))
@@ -183,7 +186,7 @@ def optimise(
         file_bytes: The mean size of a stored record, where the data is known.
         cache: Whether a cache may be placed: it serves nothing that is read once.
     """
-    from pipegen.passes import PASSES, PassContext, run_passes  # here, since `validate` starts quicker without them
+    from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
 
     replaces = spec.errors.skip is not None and plan.split == "train"
     runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})

@@ -52,10 +52,12 @@ def _shard_follows_shuffle(plan: Plan) -> str | None:
 
 
 def _stages_stand_where_they_work(plan: Plan) -> str | None:
-    """Element stages come before the batch, kernels after it."""
-    batched = False
+    """Element stages come before the batch, kernels after it, and all of them after Read."""
+    batched = read = False
     for node in plan.nodes:
-        batched = batched or isinstance(node, Batch)
+        batched, read = batched or isinstance(node, Batch), read or isinstance(node, Read)
+        if isinstance(node, (Element, Kernel, Cache)) and not read:
+            return f"{type(node).__name__} comes before Read."
         if isinstance(node, Element) and batched:
             return "an Element follows Batch."
         if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
