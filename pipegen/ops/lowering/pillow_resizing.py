@@ -71,8 +71,8 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
 
     top, left, rows, columns = box
     if name == "nearest":
-        down, across = nearest_of((top, rows), height, tf.shape(image)[0]), nearest_of((left, columns), width, tf.shape(image)[1])
-        return tf.gather(tf.gather(image, down, axis=0), across, axis=1)
+        shown = nearest_of((top, rows), height, tf.shape(image)[0]), nearest_of((left, columns), width, tf.shape(image)[1])
+        return tf.gather(tf.gather(image, shown[0], axis=0), shown[1], axis=1)
     veiled = image.shape[-1] == 4 and image.dtype == tf.uint8
     x = _premultiplied(image) if veiled else tf.cast(image, tf.int32 if image.dtype == tf.uint8 else tf.float64)
     h, w = tf.unstack(tf.shape(image)[:2])

@@ -134,8 +134,8 @@ class Decode(DecodeTransform):
 
         if self._bits != _BITS:
             return cut_out(self.decode(contents), window)
-        how = {"need": self._need(need), "whole": whole, "accurate": self._accurate}
-        return decode_window(contents, window, self._channels, exif=self.exif, **how)
+        given = contents, window, self._channels
+        return decode_window(*given, exif=self.exif, need=self._need(need), whole=whole, accurate=self._accurate)
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
         from pipegen.ops.lowering.decoding import survey
