@@ -251,7 +251,7 @@ class Builder:
         if isinstance(step, PointwiseTransform):
             return s.Pointwise(feature, step.arithmetic(x), (ref,))
         if traits.decodes:
-            return s.Decode(feature, ref, self._needed(feature, y, following), self.like.get(feature))
+            return s.Decode(feature, ref, self._needed(feature, y, following) if traits.decodes_scaled else None, self.like.get(feature))
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:

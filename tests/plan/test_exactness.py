@@ -32,7 +32,8 @@ def steps_of(text: str) -> list[object]:
     ("{random_hue: {degrees: 30}}, {random_gaussian_blur: {sigma: 2}}, {random_rotation: {degrees: 9}}, invert",
      "ApplyColour Neighbourhood Resample"),
     ("mixup, {random_elastic: {alpha: 9, sigma: 2}}, {random_solarization: {threshold: [0, 255]}}", "Mix Neighbourhood"),
-    ("{rescale: {to: [0, 1]}}, {rescale: {to: [0, 255]}}, {cast: {dtype: uint8}}, {rescale: {to: [0, 1]}}", "Pointwise Pointwise Pointwise"),
+    ("{rescale: {to: [0, 1]}}, {rescale: {to: [0, 255]}}, {cast: {dtype: uint8}}, {rescale: {to: [0, 1]}}",
+     "Pointwise Pointwise Pointwise"),
     ("{standardize: {statistics: samplewise}}, {rescale: {to: [0, 255]}}, auto_contrast", "Neighbourhood Pointwise"),
     ("{random_hue: {degrees: 30}}, {cast: {dtype: float16}}", ""),
     ("{rand_augment: {num_ops: 1}}, {rand_augment: {num_ops: 1}}", "ApplyColour"),
@@ -49,7 +50,8 @@ def test_bytes_at_the_end_are_rounded_too() -> None:
 
 
 def test_passes_keep_it_and_explain_shows_it() -> None:
-    text = "{transforms: [{resize: {size: 24}}, {random_hue: {degrees: 30}}, {random_rotation: {degrees: 9}}, equalization, random_hue: {degrees: 9}]}"
+    steps = "{random_hue: {degrees: 30}}, {random_rotation: {degrees: 9}}, equalization, random_hue: {degrees: 9}"
+    text = f"{{transforms: [{{resize: {{size: 24}}}}, {steps}]}}"
     done = compiled(built(text), load_spec(text))
     shown = [line.strip() for line in render_plan(done.plan).splitlines()]
     assert [line.endswith(", exact") for line in shown if line.startswith("image: one colour matrix")] == [True, False]
