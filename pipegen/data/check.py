@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pipegen.data.places import as_locate
+from pipegen.data.split_names import lint_names
 from pipegen.data.splits import SLACK, exact
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
@@ -38,7 +39,7 @@ def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> 
     """
     where = as_locate(locate)
     found = Diagnostics()
-    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints):
+    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, lint_names):
         found.extend(check(spec, where))
     return found
 
@@ -225,7 +226,9 @@ def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             used += [(name, ("transforms", i, step.op, "when", j), False) for j, name in enumerate(step.when)]
     for n, (name, path, key) in enumerate(use for use in used if use[0] not in names):
         near = closest(name, names) if n < _GUESSES else None
-        help_ = f"did you mean `{near}`?" if near else f"the splits are {one_of(names, 'and')}"
+        help_: str = f"the splits are {one_of(names, 'and')}"
+        if near:
+            help_ = write(near, "key" if key else "value", "did you mean {}?")
         yield make("PG220", f"there is no split `{name}`", locate(path, key=key), help=help_)
 
 

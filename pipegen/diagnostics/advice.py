@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-Into = Literal["value", "entry", "source", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
+Into = Literal["value", "key", "sections", "entry", "source", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
 """Where lines go, seen from the place that a finding is about (its first label):
 
 - `value`: they are the value there.
+- `key`: they are the name there, and wherever the spec uses that name.
+- `sections`: they are whole sections, in place of those of the same names.
 - `entry`: they are entries of the map there, in place of the one that the finding is about.
 - `source`: they are one source, in place of the one that the finding is about.
 - `step`: they are one step or several, in place of the one that the finding is about.
 - `before`, `after`: they are steps beside that one.
 - `arguments`: they are arguments of the step, the source or the feature there; others stay.
 - `spec`: they are sections, laid over those of the spec; maps merge.
-- `transforms`: they are steps at the end of `transforms`; a `decode` comes first.
+- `transforms`: they are steps at the end of `transforms`; but a `decode` comes first, and steps that mix examples stay last.
 - `nothing`: there are none; what the finding is about goes.
 """
 
@@ -43,11 +45,6 @@ class Advice(str):
         return (str(self), self.lines, self.into), {"instead": self.instead}
 
 
-def escaped(text: str) -> str:
-    """Returns text as it can stand in the sentence that `write` takes."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None = None, instead: bool = False) -> Advice:
     """Returns advice to write some lines.
 
@@ -60,4 +57,5 @@ def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None =
     """
     text = shown if shown is not None else lines
     form = f"`{text}`" if "\n" not in text else "\n" + "\n".join(f"  {line}" for line in text.splitlines())
-    return Advice(said.format(form).replace(" \n", "\n"), lines, into, instead=instead)
+    # Not `format`: the sentence may hold what the user wrote, braces and all.
+    return Advice(said.replace("{}", form, 1).replace(" \n", "\n"), lines, into, instead=instead)

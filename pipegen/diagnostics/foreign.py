@@ -46,7 +46,7 @@ class Row:
             return (self.lines,)
         if self.place in ("step", "source"):
             return tuple(re.match(r"\w*", step)[0] for step in reversed(self.lines.split(" ; ")))  # type: ignore[index]
-        return tuple(re.findall(r"(\w+)(?:~[^:]*)?:", _outermost(self.lines)))
+        return tuple(re.findall(r"(?:^|,)\s*(\w+)(?:~[^:]*)?:", _outermost(self.lines)))
 
     def holds(self, word: str, value: Any) -> bool:
         """Tells whether the row is about a word with this value."""

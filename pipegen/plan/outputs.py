@@ -9,6 +9,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
+from pipegen.ops.families.mixing import MixingTransform
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
 from pipegen.spec.models import UNENCODED
@@ -185,7 +186,9 @@ def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) 
         labels = (locate(path, "this does not run there") for path in idle)
         help_ = "remove its `when`, or add a step that fixes the size on the other splits"
         return make("PG201", message, locate(("transforms",), key=True), *labels, help=help_)
-    help_ = write("- resize: {size: 224}", "transforms", "add {}, or another step that fixes the size")
+    mixed = next((t.op for _, t in steps if isinstance(t, MixingTransform)), None)
+    where = f" before `{mixed}`" if mixed is not None else ""
+    help_ = write("- resize: {size: 224}", "transforms", f"add {{}}{where}, or another step that fixes the size")
     return make("PG201", message, locate(("transforms",), key=True), help=help_)
 
 

@@ -7,13 +7,14 @@ import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.advice import escaped, write
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label
 from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
+from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
@@ -128,8 +129,6 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
     advice = instead_of_key(model, key, values) or anywhere(key, values.get(key), top=False)
-    if near is not None and is_slip(key, near):
-        advice = None
     if advice is not None and near not in meanings(key):
         near = None
     what = "argument" if issubclass(model, (Transform, Source)) else "key"
@@ -179,6 +178,8 @@ def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = N
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
     if message.startswith("give "):
         step = place.path[:3] if place.path[:1] == ("transforms",) else place.path
+        if last in transforms():
+            told = (*told, write(transforms()[last].examples[0].yaml, "step", "for example {}"))
         text = f"{name_of(step)}: {message}"
     elif message.startswith(f"`{last}` "):
         text = name + message.removeprefix(f"`{last}`")
@@ -233,7 +234,7 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
     truth = bool_trap(value)
     if truth is not None and accepts(annotation, "bool"):
         word = json.dumps(truth)
-        help_ = (write(word, "value", f"write {{}}; in YAML 1.2 `{escaped(value)}` is text"), *provenance(place))
+        help_ = (write(word, "value", f"write {{}}; in YAML 1.2 `{value}` is text"), *provenance(place))
         fix = replacement(place, word, Applicability.SAFE)  # where only true or false can stand, `yes` is true
         return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     if not accepts(annotation, "int", "float"):

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
-from pipegen.diagnostics.foreign import meanings
+from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.choices import build_source, build_steps
 from pipegen.spec.draft import draft
 from pipegen.spec.expect import field_type
 from pipegen.spec.mapping import endless
-from pipegen.spec.mismatch import certain, is_slip, name_of, replacement, too_many, unknown_key
+from pipegen.spec.mismatch import certain, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
+from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import collisions, every_id
 from pipegen.spec.translate import anywhere, instead_of_key
 from pipegen.spec.traps import has_one_reading, number_trap
@@ -74,14 +75,18 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
         if key not in PipelineSpec.model_fields:
             near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
-            advice = anywhere(key, value, top=True) or instead_of_key(PipelineSpec, key, raw)
-            if near is not None and is_slip(key, near):
-                advice = None
-            elif advice is not None and near not in meanings(key):
+            names_section = any(name in PipelineSpec.model_fields for row in rows(key, "key") for name in row.names)
+            advice = instead_of_key(PipelineSpec, key, raw) if names_section else None
+            if advice is None and not (names_section and isinstance(value, (dict, list))):
+                advice = anywhere(key, value, top=True)
+            if advice is not None and near not in meanings(key):
                 near = None
             place.at(key).add(unknown_key(key, near, known, f"there is no section `{key}`", listed, place, advice))
         elif key not in _BY_HAND:
             kept = _without(value, (key,), reserved) if isinstance(value, dict) else value
+            if key == "splits" and isinstance(kept, dict) and (bare := bare_sizes(kept, place.at(key))) is not None:
+                place.out.add(bare[0])
+                kept = {name: inner for name, inner in kept.items() if name not in bare[1]}
             values[key] = check(field_type(PipelineSpec, key), kept, place.at(key))
     return values
 

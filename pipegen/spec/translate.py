@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.advice import escaped, write
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
 from pipegen.diagnostics.foreign import NOTHING, Row, plain, rows
+from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type, words_of
 from pipegen.spec.flow import flow
@@ -81,12 +82,22 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
         key: The key.
         given: The whole map.
     """
-    for row in _fitting(key, given[key], "key"):
+    others = {name: value for name, value in given.items() if name != key}
+    alone = all(name in model.model_fields for name in others)
+    fitting = _fitting(key, given[key], "key")
+    for row in fitting:
         if row.names and all(name in model.model_fields and name not in given for name in row.names):
-            entries = _entries(model, row, given[key])
+            if not all(_takes(model, name, value) for name, value in _entries(model, row, None).items()):
+                continue  # the key of another map
+            tried = [_entries(model, row, given[key]), _entries(model, row, None)]
+            entries = next((e for e in tried if not alone or _fills(model, {**others, **e})), None)
+            if entries is None:
+                continue  # what is said of the whole map would not do
             if isinstance(given[key], (dict, list)) and list(entries.values()) != [given[key]] and "~" in row.lines and len(row.names) == 1:
                 return None  # more was said than a line can say again
             return write(", ".join(f"{name}: {flow(value)}" for name, value in entries.items()), "entry", said=_said(row))
+    if alone and issubclass(model, Transform) and any(set(row.names) & set(model.model_fields) for row in fitting):
+        return write(model.examples[0].yaml, "step", "for example {}")
     return None
 
 
@@ -156,7 +167,7 @@ def _fitting(word: str, value: Any, place: Kind) -> list[Row]:
 
 
 def _said(row: Row, where: str = "") -> str:
-    return f"write {{}}{where}" + (f" ({escaped(row.remark)})" if row.remark else "")
+    return f"write {{}}{where}" + (f" ({row.remark})" if row.remark else "")
 
 
 def _step(row: Row, given: Any) -> Advice:
@@ -197,6 +208,7 @@ def _parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
 def _filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     """Returns a step, a source or sections with the user's values in the place of examples, as far as they are accepted."""
     marks = _marks(node)
+    given = _share(marks, given)
     examples = {path: example for path, _, example in marks}
     best = _put(node, examples)
     taken: dict[tuple[str, ...], Any] = {}
@@ -233,18 +245,23 @@ def _counterparts(model: type[BaseModel], key: str, value: Any) -> list[dict[str
 
 def _entries(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
     """Returns the entries of a row about keys, the user's values in the place of examples where their types allow."""
-    from pipegen.spec.validate import valid
-
     node = _parsed(row)
+    given = _share(_marks(node), given)
     values: dict[tuple[str, ...], Any] = {path: example for path, _, example in _marks(node)}
     for path, mark, _ in _marks(node):
         wanted = _wanted(mark, given)
         for value in _readings(wanted, field_type(model, path[0])) if wanted is not None else ():
             tried = _put(node, {**values, path: value})
-            if valid(field_type(model, path[0]), tried[path[0]]):
+            if _takes(model, path[0], tried[path[0]]):
                 values[path] = value
                 break
     return _put(node, values)
+
+
+def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) -> Any:
+    """Returns the user's value, or `None` where it is to be a share of 1 and is none."""
+    shared = any(mark[2] for _, mark, _ in marks)
+    return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
 
 
 def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], re.Match[str], Any]]:
@@ -331,13 +348,31 @@ def _right(node: dict[str, Any]) -> bool:
     return all(_accepts(name, value) for name, value in node.items())
 
 
-def _accepts(name: str, value: Any) -> bool:
+def _fills(model: type[BaseModel], value: dict[str, Any]) -> bool:
+    """Tells whether a map is right as a whole, as far as that shows without what is around it."""
     from pipegen.spec.validate import valid
 
+    return model is PipelineSpec or "steps" in model.model_fields or valid(model, value)
+
+
+def _takes(model: type[BaseModel], name: str, value: Any) -> bool:
+    """Tells whether a map takes a value for one of its keys."""
+    from pipegen.spec.validate import valid
+
+    return _accepts(name, value) if model is PipelineSpec else valid(field_type(model, name), value)
+
+
+def _accepts(name: str, value: Any) -> bool:
+    """Tells whether a section, a source or a step takes a value."""
+    from pipegen.spec.validate import valid
+
+    if name == "transforms":
+        steps = [{step: {}} if isinstance(step, str) else step for step in value] if isinstance(value, list) else [None]
+        return all(isinstance(step, dict) and all(_accepts(op, given) for op, given in step.items()) for step in steps)
     if name == "source":
-        return all(_accepts(op, arguments) for op, arguments in value.items())
+        return isinstance(value, dict) and all(_accepts(op, arguments) for op, arguments in value.items())
     if name in PipelineSpec.model_fields:
-        return name == "transforms" or valid(field_type(PipelineSpec, name), value)
+        return valid(field_type(PipelineSpec, name), value)
     if name == "by_split":
         return all(_accepts("source", part) for part in value.values())
     cls = transforms().get(name) or sources().get(name)

@@ -158,7 +158,7 @@ def class_notes(
         message = f"every class has the name of a split ({quoted(filled)}), so the classes are probably one level deeper"
         parts = ", ".join(f"{split}: {name}" for split, name in {_meant(name): name for name in filled}.items())
         lines = f"splits: {{method: folder, parts: {{{parts}}}}}"
-        yield Note("PG415", message, write(lines, "spec", "to take these folders as splits, write {}"), "path")
+        yield Note("PG415", message, write(lines, "sections", "to take these folders as splits, write {}"), "path")
     for name in (name for name, tree in zip(names, trees, strict=True) if tree is None):
         close = close_names(name, [f for f in folders if f not in names])
         note = f"is {close[0]!r} meant?" if close else f"the folder holds {quoted(folders)}"
