@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
 from pipegen.plan.check import check, check_draft
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
@@ -151,8 +152,16 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
 
     collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
     if collected.manifest is None:
+        if collected.dealt is not None:
+            collected.diagnostics.extend(findings_with_data(spec, collected.dealt))
         raise SpecError(collected.diagnostics.sorted())
     return collected.manifest
+
+
+def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
+    """The errors that show once the classes are known, and of arrays also shapes, dtypes and values."""
+    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
+    return [d for d in checked.diagnostics if d.severity is Severity.ERROR]
 
 
 def plans_with_data(spec: Spec, manifest: Manifest) -> dict[str, Plan]:

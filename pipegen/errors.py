@@ -10,14 +10,16 @@ PipegenError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.terminal import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
+
+T = TypeVar("T")
 
 
 class PipegenError(Exception):
@@ -107,3 +109,45 @@ class OpError(Exception):
     def lines(self) -> tuple[str, ...]:
         """Returns the help as lines."""
         return (self.help,) if isinstance(self.help, str) else self.help or ()
+
+    @property
+    def every(self) -> tuple[OpError, ...]:
+        """Each error on its own; one, but for `OpErrors`."""
+        return (self,)
+
+
+class OpErrors(OpError):
+    """Several independent errors, so that one run shows them all; as an error of its own it is the first.
+
+    Attributes:
+        cells: The columns of the table that could be read all the same, by name or number; `None` without one.
+    """
+
+    def __init__(self, errors: Iterable[OpError], cells: Callable[[str | int, str], tuple[str, ...]] | None = None) -> None:
+        self._every = tuple(single for error in errors for single in error.every)
+        first = self._every[0]
+        super().__init__(first.code, first.message, field=first.field, help=first.help)
+        self.cells = cells
+
+    @property
+    def every(self) -> tuple[OpError, ...]:
+        return self._every
+
+
+class Attempts:
+    """Collects the errors of calls that do not depend on each other.
+
+    Attributes:
+        errors: Those so far.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[OpError] = []
+
+    def of(self, call: Callable[..., T], *args: Any) -> T | None:
+        """Gives what a call returns, or `None` where it raises an `OpError`, which is kept."""
+        try:
+            return call(*args)
+        except OpError as error:
+            self.errors += error.every
+            return None

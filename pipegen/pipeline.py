@@ -11,6 +11,7 @@ from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import circumstances, explain_text
+from pipegen.log import log
 from pipegen.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -354,20 +355,28 @@ class Pipeline:
 
     # Talking about itself
 
-    def check(self, model: keras.Model) -> None:
-        """Compare the batches with what a Keras model takes: inputs, units, loss.
+    def check(self, model: keras.Model) -> str:
+        """Compares the batches with what a Keras model takes and ends in: inputs, units, activation, loss.
+
+        Returns:
+            One line that says what fits. A model that is not compiled is a warning, since its loss cannot be looked at.
 
         Raises:
             ModelMismatchError: Listing everything that does not fit.
             TypeError: For anything but a Keras model.
         """
-        from pipegen.backend.model_check import mismatches
+        from pipegen.backend.model_check import is_compiled, mismatches, summary
 
         if not hasattr(model, "predict_on_batch"):
             raise TypeError(f"check takes a Keras model, got {model!r}")
-        found = mismatches(model, self.element_spec, self._main.emit.output, self._main.read)
+        about = model, self.element_spec, self._main.emit.output, self._main.read
+        found = mismatches(*about)
         if found:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
+        line = visible(summary(*about))
+        if not is_compiled(model):
+            log.warning("%s", line)
+        return line
 
     def explain(self, split: str | None = None, *, before: bool = False) -> str:
         """The compiled plan of one split, or of all, with the types on its edges, what each pass did, and what it should cost."""

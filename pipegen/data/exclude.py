@@ -32,14 +32,9 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
         return frozenset(), []
     path = str(base / spec.errors.exclude)
     try:
-        content = read_regular(path, _LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
-        lines = content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n")
+        lines = _lines(path)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        message = f"the list of excluded files {path!r} cannot be read: {reason}"
-        return frozenset(), [make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")]
+        return frozenset(), [_unreadable(path, error, locate)]
     known = set(listing.keys)
     stripped = (line if line in known else line.strip() for line in lines if not line.startswith("#"))
     entries = dict.fromkeys(line for line in stripped if line)
@@ -54,6 +49,30 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
         help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"
         return keys, [make("PG413", message, locate(_FIELD), help=help_)]
     return keys, [make("PG413", f"{message}: {quoted(unknown)}", locate(_FIELD), help=_likely(unknown[0], listing))]
+
+
+def unreadable_list(spec: PipelineSpec, base: Path, locate: Locate) -> list[Diagnostic]:
+    """The finding about a list that cannot be read, where that is so; its entries are not looked at."""
+    if spec.errors.exclude is None:
+        return []
+    path = str(base / spec.errors.exclude)
+    try:
+        _lines(path)
+    except (OSError, ValueError) as error:
+        return [_unreadable(path, error, locate)]
+    return []
+
+
+def _lines(path: str) -> list[str]:
+    content = read_regular(path, _LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
+    return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n")
+
+
+def _unreadable(path: str, error: Exception, locate: Locate) -> Diagnostic:
+    message = f"the list of excluded files {path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+    return make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")
 
 
 def _is_list(lines: list[str], entries: Iterable[str], listing: Listing) -> bool:

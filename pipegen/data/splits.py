@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pipegen.data.deal import deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import apportion
-from pipegen.errors import InternalError, OpError
+from pipegen.errors import Attempts, InternalError, OpError
 from pipegen.ops.sources.reports import quoted
 from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.data.deal import Bins
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.base import Cells, Listing
     from pipegen.patterns import Found
     from pipegen.spec.models import Folds, Splits
 
@@ -195,6 +195,16 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Seq
             message = f"no row has {splits.parts[name]!r} in the column {column!r}, so `{name}` would be empty"
             raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(there)}")
     return dict(bins)
+
+
+def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
+    """What is wrong with the columns that splits name."""
+    tried = Attempts()
+    if isinstance(splits.method, ColumnMethod):
+        tried.of(cells, splits.method.column, "method.column")
+    if splits.group is not None and not isinstance(splits.group, PathGroup):
+        tried.of(cells, splits.group, "group")
+    return tried.errors
 
 
 def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
 
-from pipegen.errors import OpError
+from pipegen.errors import OpError, OpErrors
 from pipegen.ops.base import SplitName
 from pipegen.ops.sources.base import Note, Source
 from pipegen.ops.sources.merge import merge
@@ -165,9 +165,13 @@ class BySplit(Source):
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in listing.notes)
             listings[split] = replace(listing, notes=tuple(notes))
         if not listings:
-            split, error = next(iter(errors.items()))
-            raise OpError(error.code, f"`{split}`: {error.message}", field=self._field(split, error.field), help=error.help) from error
-        missing = [Note(e.code, f"`{s}`: {e.message}", e.help, self._field(s, e.field), "error") for s, e in errors.items()]
+            told = [(split, error) for split, several in errors.items() for error in several.every]
+            raise OpErrors(OpError(e.code, f"`{s}`: {e.message}", field=self._field(s, e.field), help=e.help) for s, e in told)
+        missing = [
+            Note(e.code, f"`{s}`: {e.message}", e.help, self._field(s, e.field), "error")
+            for s, several in errors.items()
+            for e in several.every
+        ]
         return merge(listings, self.reference, notes=missing)
 
     def _field(self, split: str, name: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from pipegen.errors import OpError
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.sources.arrays import FeatureName
 from pipegen.ops.sources.base import Files as FilesOf
 from pipegen.ops.sources.base import Listing, Note, Source
@@ -128,7 +128,14 @@ class Files(Source):
                 share a key, when none can be paired, or when a file's path has none.
         """
         notes: builtins.list[Note] = []
-        found = {name: self._find(name, str(base), progress, notes) for name in self.pictures}
+        tried = Attempts()
+        found: dict[str, tuple[str, builtins.list[Found]]] = {}
+        for name in self.pictures:
+            there = tried.of(self._find, name, str(base), progress, notes)
+            if there is not None:
+                found[name] = there
+        if tried.errors:
+            raise OpErrors(tried.errors)
         first, *others = self.pictures
         keyed = {name: self._keyed(name, files) for name, (_, files) in found.items()} if others else {}
         root, files = found[first]

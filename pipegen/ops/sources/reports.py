@@ -35,10 +35,11 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
         raise OpError("PG401", f"{root!r} is a file and not a folder", field=field, help="give the folder; unpack an archive first")
     if os.path.islink(root):
         raise OpError("PG401", f"{root!r} is a link that leads nowhere: {os.readlink(root)!r}", field=field)
-    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=_nearest(root))
+    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=nearest_folder(root))
 
 
-def _nearest(path: str) -> str:
+def nearest_folder(path: str) -> str:
+    """How far a path that leads nowhere leads, and what may be meant."""
     parent, missing = os.path.split(path)
     while parent and not os.path.isdir(parent):
         upper, name = os.path.split(parent)
