@@ -126,6 +126,18 @@ class Edits:
         place = (here, here) if indent.strip() else (at, at)
         self._found[place] = self._found.get(place, "") + (f"{text}; " if indent.strip() else f"{indent}{text}\n")
 
+    def after(self, statement: ast.stmt, text: str) -> None:
+        """Put a line after a statement; in a line of several statements it becomes one of them."""
+        _, last = self.span(statement)
+        if not self.is_alone(statement):
+            self._found[last, last] = self._found.get((last, last), "") + f"; {text}"
+            return
+        at = self._starts[statement.lineno - 1]
+        indent = self.text[at : self.offset(statement.lineno, statement.col_offset)]
+        place = last + len(self._rest(statement))
+        line = f"{indent}{text}\n" if self.text[place - 1 : place] == "\n" else f"\n{indent}{text}"
+        self._found[place, place] = self._found.get((place, place), "") + line
+
     def pending(self) -> list[tuple[tuple[int, int], str]]:
         """The replacements so far."""
         return list(self._found.items())
