@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.terminal import one_line, visible
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 class PipegenError(Exception):
     """The base of everything that pipegen raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, with nothing in it that a terminal would obey."""
+        return visible(super().__str__())
 
 
 class SpecError(PipegenError):
@@ -38,7 +44,7 @@ class SpecError(PipegenError):
         return type(self), (self.diagnostics,)
 
     def __repr__(self) -> str:
-        return f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})"
+        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})")
 
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text
@@ -74,7 +80,7 @@ class PartError(ValueError):
         help: What to do about it.
     """
 
-    def __init__(self, message: str, *path: str | int, help: str | None = None) -> None:
+    def __init__(self, message: str, *path: str | int, help: str | tuple[str, ...] | None = None) -> None:
         super().__init__(message)
         self.path = path
         self.help = help
@@ -87,12 +93,17 @@ class OpError(Exception):
         code: The diagnostic code, such as `PG213`.
         message: One sentence saying what is wrong.
         field: The argument at fault, or `None` for the step as a whole.
-        help: What to do about it.
+        help: What to do about it; a line or several.
     """
 
-    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | None = None) -> None:
+    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | tuple[str, ...] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.field = field
         self.help = help
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Returns the help as lines."""
+        return (self.help,) if isinstance(self.help, str) else self.help or ()

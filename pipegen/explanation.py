@@ -10,6 +10,7 @@ from pipegen.plan.fitting import learning_steps
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
+from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     from pipegen.passes import Compiled
@@ -46,7 +47,7 @@ def explain_text(
         parts.append("passes\n" + _passes(done) + "\n")
         if given is not None:
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split])))
-    return "\n".join(p for p in parts if p).rstrip() + "\n"
+    return visible("\n".join(p for p in parts if p).rstrip() + "\n")
 
 
 def _indent(text: str) -> str:
