@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
+    from pipegen.ops.base import Transform
     from pipegen.passes import Compiled
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
@@ -53,6 +54,30 @@ class Spec:
         steps = ", ".join(s.op for s in self.model.transforms)
         splits = ", ".join(self.model.split_names())
         return f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})"
+
+    def _repr_html_(self) -> str:
+        from pipegen.notebook import box, preformatted, table
+
+        facts = [("source", self.model.source.op), ("splits", ", ".join(self.model.split_names()))]
+        facts += [(str(warning.severity.value), f"{warning.code} {warning.message}") for warning in self.warnings.sorted()]
+        steps = step_texts(self.model)
+        return box(
+            f"Spec {self.model.name or 'unnamed'}", self.hash[:12], table((), facts), preformatted("\n".join(steps)) if steps else ""
+        )
+
+
+def step_texts(model: PipelineSpec) -> list[str]:
+    """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
+    import yaml
+
+    from pipegen.ops.base import step_kwargs
+
+    def arguments(step: Transform) -> str:
+        given = step_kwargs(step)
+        written = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
+        return f": {written}" if given else ""
+
+    return [f"- {step.op}{arguments(step)}" for step in model.transforms]
 
 
 @dataclass(frozen=True)

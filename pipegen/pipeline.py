@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
-from pipegen.explanation import circumstances, explain_text
+from pipegen.explanation import DEAREST, circumstances, explain_text, more_to_show
 from pipegen.state import make_state, position_from
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pipegen.backend.export import Exported
     from pipegen.backend.predictions import Predictions
     from pipegen.data.manifest import Manifest
+    from pipegen.notebook import Explanation
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
 
@@ -342,15 +343,35 @@ class Pipeline:
         if found:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
 
-    def explain(self, split: str | None = None, *, before: bool = False) -> str:
-        """The compiled plan of one split, or of all, with the types on its edges, what each pass did, and what it should cost."""
+    def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
+        """Shows the compiled plan of a split, with the types on its edges, and its dearest stages.
+
+        Args:
+            split: The split; by default the training split, with `all` every split.
+            passes: Also show what each pass did, and why.
+            all: Show every split, every pass, and the cost of every stage.
+            before: Also show the plan as written, before any pass.
+
+        Returns:
+            A text, which notebooks show as it reads.
+        """
         from pipegen.backend.budget import available_cores
 
-        chosen = [split] if split is not None else list(self._plans)
+        if split is not None:
+            self._require(split)
+        chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
         counts = {s: f"{self.num_examples(s):,} examples, {self.steps(s):,} steps" for s in chosen}
         cores, sizes = available_cores(), self._manifest.mean_bytes
         given = {s: circumstances(self.spec.model, cores, examples=self.num_examples(s), file_bytes=sizes(s)) for s in chosen}
-        return explain_text(self.spec.model, {s: self._compiled[s] for s in chosen}, before=before, counts=counts, given=given)
+        passes, dearest = passes or all, None if all else DEAREST
+        more = "" if all else more_to_show(self._plans, chosen, passes, ("explain(NAME)", "explain(passes=True)", "explain(all=True)"))
+        compiled = {s: self._compiled[s] for s in chosen}
+        return explain_text(self.spec.model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more)
+
+    def _repr_html_(self) -> str:
+        from pipegen.backend.summary import summary_html
+
+        return summary_html(self, self._main)
 
     def __repr__(self) -> str:
         from pipegen.backend.summary import summary

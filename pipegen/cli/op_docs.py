@@ -31,7 +31,7 @@ _FAMILIES = {
     CropTransform: "crop",
     GeometricTransform: "geometric",
     ColourTransform: "colour",
-    CurveTransform: "curve",
+    CurveTransform: "look-up table",
     NeighbourhoodTransform: "neighbourhood",
     MixingTransform: "mixing",
     PointwiseTransform: "pointwise",
@@ -58,7 +58,8 @@ def family(op: type[Model]) -> str:
 def summary(op: type[Model]) -> str:
     """The first sentence of an op's documentation, up to its colon or semicolon."""
     text = " ".join(inspect.cleandoc(op.__doc__ or "").partition("\n\n")[0].split())
-    return text.partition(". ")[0].partition("; ")[0].partition(": ")[0].removesuffix(".")
+    first = text.partition(". ")[0].partition("; ")[0].partition(": ")[0].removesuffix(".")
+    return first.rpartition(" (")[0] if first.count("(") > first.count(")") else first
 
 
 def argument_names(op: type[Model]) -> list[str]:
