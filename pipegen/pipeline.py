@@ -13,6 +13,7 @@ from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import DEAREST, circumstances, explain_text, more_to_show
 from pipegen.state import make_state, position_from
+from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import os
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipegen")
 
 
+@untraced
 class Pipeline:
     """A compiled spec on its data. Made by `pipegen.build`."""
 

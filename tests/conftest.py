@@ -30,8 +30,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing them")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that need TensorFlow come first: some take a minute, and whichever process is done early takes the quick ones."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Nightly tests run where `-m` names them. Files that need TensorFlow come first: some take a minute, and whichever process is done
+    early takes the quick ones."""
+    if "nightly" not in config.getoption("markexpr"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
     slow = {item.path for item in items if item.get_closest_marker("tf")}
     items.sort(key=lambda item: item.path not in slow)
 

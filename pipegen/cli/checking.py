@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.common import note, progress, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
 from pipegen.compilation import Spec, plans_with_data
+from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
@@ -31,7 +32,7 @@ SAMPLE = 200
 """Files of each split that `--data` decodes."""
 _SHOWN = 20
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
-_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`.\n"
+_HEADER = f"{EXCLUDE_HEADER}\n"
 
 
 @dataclass(frozen=True)

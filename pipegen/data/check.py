@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from pipegen.data.splits import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.suggest import closest
+from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 from pipegen.spec.words import one_of
 
@@ -204,10 +204,11 @@ def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnosti
         yield make("PG304", message, locate(("splits", "stratify")), locate(("source",), where), help="remove `stratify`")
     if isinstance(spec.splits.group, PathGroup):
         try:
-            re.compile(spec.splits.group.path)
-        except re.error as error:
-            message = f"the pattern of `group` is no regular expression: {error}"
-            yield make("PG105", message, locate(("splits", "group", "path")))
+            compile_pattern(spec.splits.group.path)
+        except ValueError as error:
+            message = f"the pattern of `group` cannot be used: {error}"
+            help_ = "capture what the files of a group share, as in `(patient_\\d+)`"
+            yield make("PG105", message, locate(("splits", "group", "path")), help=help_)
 
 
 def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

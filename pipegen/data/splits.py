@@ -6,7 +6,6 @@ Bins are dealt in a canonical order: the parts other than `train` by name, then 
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import apportion
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sources.reports import quoted
+from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.deal import Bins
     from pipegen.ops.sources.base import Listing
+    from pipegen.patterns import Found
     from pipegen.spec.models import Folds, Splits
 
 Members = dict[str, tuple[int, ...]]
@@ -215,7 +216,7 @@ def _groups(splits: Splits, listing: Listing) -> tuple[str, ...] | None:
         return None
     if not isinstance(splits.group, PathGroup):
         return _cells(listing, splits.group, "group")
-    search = re.compile(splits.group.path).search
+    search = compile_pattern(splits.group.path).search
     matches = [search(key) for key in listing.keys]
     missing = [key for key, match in zip(listing.keys, matches, strict=True) if match is None]
     if missing:
@@ -226,9 +227,8 @@ def _groups(splits: Splits, listing: Listing) -> tuple[str, ...] | None:
     return tuple(_group_name(match) for match in matches if match is not None)
 
 
-def _group_name(match: re.Match[str]) -> str:
-    first = match[1] if match.re.groups else None
-    return match[0] if first is None else first
+def _group_name(match: Found) -> str:
+    return match.whole if match.first is None else match.first
 
 
 def _refuse_leaks(bins: Mapping[str, Sequence[int]], groups: Sequence[str] | None, listing: Listing) -> None:

@@ -42,6 +42,31 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     return _inflected(plain, by_plain) or _part(word, names) or _slip(plain, by_plain)
 
 
+_LONG_ENOUGH = 5
+"""Letters of a word in which one slip leaves no doubt."""
+_ALONE = 3
+"""How far every other candidate must be from a word: it is then two slips further than the one that is meant."""
+
+
+def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
+    """Tells whether `word` can only be `near`: in another spelling, or with one slip that brings it near no other candidate.
+
+    Numbers in a name are never guessed: `resnet51` could be any of a family.
+
+    Args:
+        word: What was written.
+        near: The candidate that is probably meant.
+        candidates: Everything that is allowed there, `near` included.
+    """
+    plain, meant = _plain(word), _plain(near)
+    if plain == meant:
+        return True
+    if len(meant) < _LONG_ENOUGH or re.findall(r"\d", plain) != re.findall(r"\d", meant) or _distance(plain, meant) > 1:
+        return False
+    others = {_plain(c) for c in candidates} - {meant}
+    return all(abs(len(o) - len(plain)) >= _ALONE or _distance(plain, o) >= _ALONE for o in others)
+
+
 def _plain(word: str) -> str:
     """The letters and digits, in lower case: spelling conventions do not count."""
     return re.sub(r"[^0-9a-z]", "", word.casefold())

@@ -6,6 +6,8 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from pipegen.migrate.texts import lines_of
+
 
 @dataclass
 class Edits:
@@ -31,7 +33,7 @@ class Edits:
 
     def __post_init__(self) -> None:
         at = 0
-        for line in self.text.splitlines(keepends=True) if "\f" not in self.text else self.text.split("\n"):
+        for line in lines_of(self.text):
             self._starts.append(at)
             self._lines.append(line)
             at += len(line)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.scopes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
+from pipegen.migrate.texts import lines_of
 from pipegen.migrate.values import origins_of, plain
 
 if TYPE_CHECKING:
@@ -88,11 +89,12 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
     lines = {n.lineno for n in (*node.args, *(k.value for k in node.keywords))}
     if len(lines) <= 1 or len(texts) <= 1:
         return ", ".join(texts)
-    line = edits.text.splitlines()[first.lineno - 1]
+    lines_of_text = lines_of(edits.text)
+    line = lines_of_text[first.lineno - 1]
     if first.lineno == node.lineno:
         return (",\n" + " " * opening).join(texts)
     indent = line[: len(line) - len(line.lstrip())]
-    outer = edits.text.splitlines()[node.lineno - 1]
+    outer = lines_of_text[node.lineno - 1]
     back = outer[: len(outer) - len(outer.lstrip())]
     return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
 

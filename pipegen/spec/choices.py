@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from pydantic import ValidationError
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
 from pipegen.ops.families.policies import Selection
@@ -195,7 +195,7 @@ def _hanging(name: str, what: str, place: Place) -> Diagnostic:
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
     if span is not None and what == "step" and place.locate.char_after(span) == ":":
-        fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),))
+        fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
     help_ = (f"without arguments, write `{name}`", f"with arguments, indent them below, or write `{name}: {{…}}`")
     return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
@@ -209,7 +209,8 @@ def _unknown(what: str, name: str, known: Iterable[str], place: Place) -> Diagno
     if near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
         help_.append(f"for example `{shown[0].yaml}`")
     elif near and span is not None and place.path not in place.locate.params:
-        fix = Fix(f"write `{near}`", (Edit(span, near),)) if is_slip(name, near) else None
+        # Never safe: a step of a similar name does something else, as `cutmix` does for `aug_mix`.
+        fix = Fix(f"write `{near}`", (Edit(span, near),), Applicability.SUGGESTION) if is_slip(name, near) else None
     if name.startswith("$"):
         help_ = [f"a param stands for a value; it cannot name a {what}"]
     elif what == "source" and not near and ("/" in name or "." in name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
 
 from pipegen.ops.base import Model, Transform
@@ -138,13 +139,28 @@ def _summary(cls: type[Model]) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
 
+def _goes_bare(cls: type[Any]) -> bool:
+    """Tells whether an op can go without arguments: a rule over several, such as "give `size` or `shorter_side`", counts too."""
+    try:
+        cls()
+    except ValidationError:
+        return False
+    return True
+
+
 def _bare(classes: dict[str, type[Any]]) -> list[str]:
-    """The ops that can go without arguments."""
-    return [op for op, cls in classes.items() if not any(f.is_required() for f in cls.model_fields.values())]
+    """Lists the ops that can go without arguments."""
+    return [op for op, cls in classes.items() if _goes_bare(cls)]
+
+
+def _reference(cls: type[Any], name: str) -> dict[str, Any]:
+    """Refers to the model of an op, less the empty map where one argument at least is needed."""
+    least = {} if _goes_bare(cls) else {"minProperties": 1}
+    return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
 
 
 def _step(names: dict[str, str]) -> dict[str, Any]:
-    properties = {op: {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"} for op, cls in transforms().items()}
+    properties = {op: _reference(cls, names[op]) for op, cls in transforms().items()}
     return _choice(_bare(dict(transforms())), properties)
 
 
@@ -155,5 +171,5 @@ def _source(names: dict[str, str]) -> dict[str, Any]:
             each = {"propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}}
             properties[op] = {"description": _summary(cls), "type": "object", **each, "minProperties": 1}
         else:
-            properties[op] = {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"}
+            properties[op] = _reference(cls, names[op])
     return _choice(_bare(dict(sources())), properties)

@@ -92,7 +92,8 @@ def load(
         locate = Locator(tree.spans, files, cwd)
         section = Params(locate, cwd, params, params_from, os.environ if env is None else env, out)
         substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
-        substitution.apply(tree)
+        if not substitution.apply(tree):
+            return nothing
         if runtime:
             tree = _laid_over(tree, runtime, locate, out)
         make_absolute(tree.value, locate)

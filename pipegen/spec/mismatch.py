@@ -8,15 +8,15 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label
+from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.sources.base import Source
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
-from pipegen.spec.traps import bool_trap, number_trap, quoted_number
+from pipegen.spec.traps import bool_trap, has_one_reading, number_trap, quoted_number
 from pipegen.spec.words import one_of, show
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
     fix = None
     word = json.dumps(value) if isinstance(value, bool) else value
     if isinstance(word, str) and (near := closest(word, words_of(annotation))):
-        help_, fix = [f"did you mean `{near}`?"], replacement(place, near) if is_slip(word, near) else None
+        help_ = [f"did you mean `{near}`?"]
+        fix = replacement(place, near, certain(is_certain(word, near, words_of(annotation)))) if is_slip(word, near) else None
     elif isinstance(value, str) and (form := with_arguments(annotation, value)):
         help_ = [f"`{value}` takes arguments: `{form}`"]
     elif value is None:
@@ -60,7 +61,7 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
     elif place.path[:2] == ("splits", "parts") and isinstance(value, float):
         help_ = ["a fraction is below 1, and a whole number counts examples"]
     elif isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
-        help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)))
+        help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)), Applicability.SAFE)
     elif (form := _as_first(annotation, value)) is not None:
         help_ = [f"write `{place.path[-1]}: {form}`"]
     elif isinstance(value, dict):
@@ -102,15 +103,14 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
 def unknown(model: type[BaseModel], key: str, place: Place, given: set[str]) -> tuple[Diagnostic, str | None]:
     """The finding for a key that a model has not, and the key that was probably meant."""
     known = arguments(model)
-    free = [k for k in known if k not in given]
-    near = closest(key, free)
+    near = closest(key, [k for k in known if k not in given])
     what = "argument" if issubclass(model, (Transform, Source)) else "key"
     listed = f"{name_of(place.path)} takes {one_of(known, 'and')}"
-    return unknown_key(key, near, f"{name_of(place.path)} has no {what} `{key}`", listed, place), near
+    return unknown_key(key, near, known, f"{name_of(place.path)} has no {what} `{key}`", listed, place), near
 
 
-def unknown_key(key: str, near: str | None, message: str, listed: str, place: Place) -> Diagnostic:
-    """The finding for a key that is not known here; `place` is the map that it stands in."""
+def unknown_key(key: str, near: str | None, known: list[str], message: str, listed: str, place: Place) -> Diagnostic:
+    """Makes the finding for a key that is not among the `known` ones; `place` is the map that it stands in."""
     here = place.at(key)
     help_ = [f"did you mean `{near}`?"] if near else []
     if key.isdigit():
@@ -119,7 +119,7 @@ def unknown_key(key: str, near: str | None, message: str, listed: str, place: Pl
         help_.append(f"put a space after the colon: `{key.replace(':', ': ', 1)}`")
     fix = None
     if near is not None and is_slip(key, near) and (span := here.locate.spans.keys.get(here.path)) is not None:
-        fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),))
+        fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),), certain(is_certain(key, near, known)))
         return make("PG102", message, here.label(key=True), help=tuple(help_), fix=fix)
     return make("PG102", message, here.label(key=True), help=(*help_, listed), fix=fix)
 
@@ -172,16 +172,21 @@ def provenance(place: Place) -> tuple[str, ...]:
     return (f"the value is from {one_of([f'${n}' for n in names], 'and')} ({place.locate.origin(place.path)})",) if names else ()
 
 
-def replacement(place: Place, text: str) -> Fix | None:
+def certain(known: bool) -> Applicability:
+    """Returns the applicability of a guess: safe where it can only be that."""
+    return Applicability.SAFE if known else Applicability.SUGGESTION
+
+
+def replacement(place: Place, text: str, applicability: Applicability) -> Fix | None:
     """Writes `text` in place of the value, where it stands in a file and is no param's."""
     span = place.locate.span(place.path)
     if place.locate.source(place.path) is None or span is None or place.path in place.locate.params:
         return None
-    return Fix(f"write `{text}`", (Edit(span, text),))
+    return Fix(f"write `{text}`", (Edit(span, text),), applicability)
 
 
 def is_slip(word: str, near: str) -> bool:
-    """Whether a word is so near to the right one that it can be replaced unseen; a name from elsewhere is not."""
+    """Whether a word is so near to the right one that putting that in its place is worth offering; a name from elsewhere is not."""
     return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
@@ -195,7 +200,8 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
     if truth is not None and accepts(annotation, "bool"):
         word = json.dumps(truth)
         help_ = (f"write `{word}`; in YAML 1.2 `{value}` is text", *provenance(place))
-        return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=replacement(place, word))
+        fix = replacement(place, word, Applicability.SAFE)  # where only true or false can stand, `yes` is true
+        return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     if not accepts(annotation, "int", "float"):
         return None
     trap = number_trap(value)
@@ -205,12 +211,12 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
             number = int(number)
         if _valid(annotation, number):
             help_ = (f"write `{number}`: {why}", *provenance(place))
-            fix = replacement(place, str(number))
+            fix = replacement(place, str(number), certain(has_one_reading(value)))
             return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     bare = quoted_number(value)
     if bare is not None and _valid(annotation, bare):
         help_ = ("remove the quotes", *provenance(place))
-        fix = replacement(place, value.strip())
+        fix = replacement(place, value.strip(), Applicability.SAFE)
         return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=fix)
     return None
 
@@ -220,7 +226,8 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
     text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
     given = "true or false" if isinstance(value, bool) else "a number"
     help_ = (f"write {text}", *provenance(place))
-    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=help_, fix=replacement(place, text))
+    fix = replacement(place, text, Applicability.SAFE)
+    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=help_, fix=fix)
 
 
 def _same_kind(annotation: Any, value: Any) -> bool:

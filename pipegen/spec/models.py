@@ -56,7 +56,8 @@ class PathGroup(Model):
     """Records whose path gives the same match belong together."""
 
     path: str
-    """A regular expression searched in the relative path; its first group (or the whole match) names the group."""
+    """A regular expression (RE2: no look-around, no back-references) searched in the relative path; its first group (or the whole
+    match) names the group."""
 
 
 class Folds(Model):

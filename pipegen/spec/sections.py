@@ -6,18 +6,18 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.choices import build_source, build_steps
 from pipegen.spec.draft import draft
 from pipegen.spec.expect import field_type
 from pipegen.spec.mapping import endless
-from pipegen.spec.mismatch import name_of, replacement, too_many, unknown_key
+from pipegen.spec.mismatch import certain, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
 from pipegen.spec.steps import collisions, every_id
-from pipegen.spec.traps import number_trap
+from pipegen.spec.traps import has_one_reading, number_trap
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
@@ -51,7 +51,7 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     values |= _sections(raw, place, reserved)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
-    elif not tree.partial and not any(closest(key, ["source"]) for key in raw if key not in PipelineSpec.model_fields):
+    elif not tree.partial and not _meant(raw, "source"):
         help_ = ("a folder of images is `source: {image_folder: {path: photos/}}`",)
         out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
     steps = build_steps(raw["transforms"], place.at("transforms")) if "transforms" in raw else []
@@ -71,7 +71,7 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
         if key not in PipelineSpec.model_fields:
             near = closest(key, [k for k in known if k not in raw])
             listed = f"sections are {one_of(known, 'and')}"
-            place.at(key).add(unknown_key(key, near, f"there is no section `{key}`", listed, place))
+            place.at(key).add(unknown_key(key, near, known, f"there is no section `{key}`", listed, place))
         elif key not in _BY_HAND:
             kept = _without(value, (key,), reserved) if isinstance(value, dict) else value
             values[key] = check(field_type(PipelineSpec, key), kept, place.at(key))
@@ -81,7 +81,7 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
 def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     at = place.at("pipegen")
     if "pipegen" not in raw:
-        if not place.partial:
+        if not place.partial and not _meant(raw, "pipegen"):
             help_ = (f"the first line of a spec is `pipegen: {VERSION}`",)
             message = "the spec does not say which version of the language it is in"
             place.out.add(make("PG101", message, _first_key(place), help=help_, fix=_first_line(place, file)))
@@ -93,6 +93,11 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
         if number:
             message = f"version {show(value)} of the language is not supported"
         at.add(make("PG111" if number else "PG104", message, at.label(), help=help_))
+
+
+def _meant(raw: dict[str, Any], section: str) -> bool:
+    """Tells whether an unknown key was probably meant to be a section; that it is missing goes without saying then."""
+    return any(closest(key, [section]) for key in raw if key not in PipelineSpec.model_fields)
 
 
 def _first_key(place: Place) -> Label:
@@ -108,7 +113,7 @@ def _first_line(place: Place, file: str | None) -> Fix | None:
     if first is None or first.column != 1:
         return None
     at = Span(first.file, first.line, 1, first.line, 1)
-    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),))
+    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
 
 
 def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
@@ -152,7 +157,9 @@ def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
         if label in told:
             continue
         span = here.locate.spans.keys.get(path)
-        fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),)) if span is not None and span.line == span.end_line else None
+        fix = None
+        if span is not None and span.line == span.end_line:
+            fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),), Applicability.SAFE)
         where = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
         here.add(make("PG104", f"keys are text, and `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
 
@@ -195,8 +202,10 @@ def _parts(splits: Splits | None, place: Place) -> None:
         expected = "a fraction above 0 and below 1 or a whole number of examples"
         if trap is not None and trap[0] > 0:
             help_ = (f"write `{trap[0]}`: {trap[1]}",)
+            # Of a whole, 80% can only be 0.8.
+            fix = replacement(here, str(trap[0]), certain(has_one_reading(size) or size.rstrip().endswith("%")))
             message = f"{name_of(here.path)} is {expected}, and `{size}` is text"
-            here.add(make("PG008", message, here.label(), help=help_, fix=replacement(here, str(trap[0]))))
+            here.add(make("PG008", message, here.label(), help=help_, fix=fix))
         else:
             help_ = ("text names a value in the data, with `method: folder` or `method: {column: NAME}`",)
             here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=help_))

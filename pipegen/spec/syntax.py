@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 
 if TYPE_CHECKING:
     from yaml.error import Mark, MarkedYAMLError
@@ -126,7 +126,7 @@ def _glued(p: _Place) -> Diagnostic | None:
         if glued is not None:
             at = Span(p.file, number + 1, glued.end(), number + 1, glued.end() + 1)
             after = Span(p.file, number + 1, glued.end() + 1, number + 1, glued.end() + 1)
-            fix = Fix("put a space after the colon", (Edit(after, " "),))
+            fix = Fix("put a space after the colon", (Edit(after, " "),), Applicability.SAFE)  # without it this is no YAML at all
             return make("PG002", "a space is missing after the colon", Label(at), help=("write `key: value`",), fix=fix)
     return None
 

@@ -131,7 +131,9 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
         if error["type"] == "extra_forbidden" and len(at.rest) == 1 and shape(at.annotation).kind == "model":
             here = place.at(*at.path)
             model = shape(at.annotation).annotation
-            finding, near = unknown(model, str(at.rest[0]), here, set(_get(value, at.path)))
+            # Two keys never become the same one.
+            taken = {str(path[-1]) for path in meant if path[:-1] == at.path}
+            finding, near = unknown(model, str(at.rest[0]), here, set(_get(value, at.path)) | taken)
             here.at(at.rest[0]).add(finding)
             meant |= {(*at.path, near)} if near else set()
     return meant

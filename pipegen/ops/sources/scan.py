@@ -12,8 +12,9 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.sniff import HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED, UNSUPPORTED_EXTENSIONS, sniff
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
+
+    from pipegen.ops.sources.glob import Glob
 
 _JUNK = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
 _PROGRESS_EVERY = 1000
@@ -54,7 +55,7 @@ class Scan:
         self,
         root: str,
         *,
-        match: re.Pattern[str] | None = None,
+        match: Glob | None = None,
         follow_links: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> None:
