@@ -126,7 +126,7 @@ class Pipeline:
             device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
 
         Raises:
-            ValueError: For an epoch, a step, a share or a device that there is not.
+            ValueError: For an unknown epoch, step, share or device.
         """
         self._require(split)
         if not 0 <= step <= self.steps(split) or epoch < 0:

@@ -75,7 +75,7 @@ class FeatureType:
         shape: Sizes in elements; an image is `(height, width, channels)`, or `(channels, height, width)` after a
             channels-first output.
         interval: The values that can occur, or `None` when nothing is known.
-        of: The image that the feature lives on, for masks, boxes and keypoints.
+        of: The image that the feature is aligned with, for masks, boxes and keypoints.
         classes: The number of classes of a label, when known.
         uniform: Whether every example has the same shape, even where that is not known before the data is there.
         ignore: For a mask: the class index of what lies outside a constant fill.

@@ -156,7 +156,7 @@ class Engine:
         """One epoch of a split from one step on, without a variable.
 
         Raises:
-            ValueError: For a share or a device that there is not.
+            ValueError: For an unknown share or device.
         """
         problem = self._odd_shard(shard) if shard is not None else None
         if problem is not None:

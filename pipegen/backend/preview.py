@@ -79,7 +79,7 @@ def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
 
 
 def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> np.ndarray[Any, Any]:
-    """One version of an image, the original without an epoch, with the masks that live on it: uint8 `(height, width, channels)`."""
+    """Returns one version of an image, the original without an epoch, with the masks aligned with it: uint8 `(height, width, channels)`."""
 
     def of(name: str) -> np.ndarray[Any, Any]:
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)

@@ -71,7 +71,7 @@ class Figures:
         verdict = f"waits {waits:.1f} ms for each batch: {share:.0%} of its time" if waits else "never waits"
         memory = "unknown" if self.peak_bytes is None else f"{format_bytes(self.peak_bytes)} above the start"
         rows = [
-            ("images a second", f"{self.images / self.seconds:,.0f}"),
+            ("images/s", f"{self.images / self.seconds:,.0f}"),
             ("a batch", f"{self.batch_ms:.1f} ms for {self.batch} images"),
             ("first batch", f"after {self.first_batch_s:.2f} s, compilation included"),
             (f"a model of {model_ms:g} ms", verdict),

@@ -117,7 +117,7 @@ class Iterator(Explains):
         """A batch of the epoch.
 
         Raises:
-            ValueError: For a batch that there is not.
+            ValueError: For an unknown batch.
         """
         self._check_index(index)
         with self.lock:

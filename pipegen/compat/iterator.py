@@ -225,7 +225,7 @@ class CompiledIterator(Iterator):
         """A batch of the open epoch, in any order and from any thread; one after the other is quickest.
 
         Raises:
-            ValueError: For a batch that there is not.
+            ValueError: For an unknown batch.
         """
         self._check_index(index)
         return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))

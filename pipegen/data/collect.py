@@ -35,7 +35,7 @@ class Collected:
     Attributes:
         manifest: The records and their splits, or `None` when an error stands in the way.
         diagnostics: Every finding.
-        dealt: The same manifest, also when the errors came after the splits were dealt out, for a closer look at the files.
+        dealt: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None

@@ -1,7 +1,7 @@
 """Which record is in which split.
 
 Membership depends on relative paths, labels and `splits` alone: not on the top-level seed, nor on the order of the parts.
-Bins are dealt in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
+Bins are filled in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Transform(Model):
         op: The name in a spec.
         kinds: The kinds of feature that it has a rule for.
         random: Whether it draws numbers.
-        handles_probability: Whether `probability` is dealt with inside the step, by draws of its own that `num_draws`
+        handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
             counts; the backend then appends no draw and makes no choice.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         examples: Worked examples, at least one.

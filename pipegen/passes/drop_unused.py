@@ -1,8 +1,8 @@
 """image, mask, depth; the model gets image and mask → image, mask.
 
 A feature that the model does not receive, and on whose file nothing depends that it does receive, is not read, decoded, worked on or
-cached. An image that is not received stays where a mask in a file lives on it: the two have to be of one size, which only the image's
-file can tell. The vector of draws stays as it is, so that every step finds its own numbers where they were.
+cached. An image that is not received stays where a mask in a file is aligned with it: the two have to be of one size, which only the
+image's file can tell. The vector of draws stays as it is, so that every step finds its own numbers where they were.
 """
 
 from __future__ import annotations

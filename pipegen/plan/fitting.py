@@ -57,7 +57,7 @@ def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
 
 
 def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementType) -> tuple[str, ...]:
-    """The features that a step acts on, less those that the model does not receive and nothing it receives lives on."""
+    """Returns the features that a step acts on, without those that the model does not receive and that nothing received is aligned with."""
     acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
     wanted = {name for name in received(spec.output) if name in record}
     wanted |= {followers.anchor(record, name) for name in wanted}

@@ -88,7 +88,7 @@ class Decode:
 
     Attributes:
         needed: The least height and width that the next step can use without loss, or `None`.
-        like: The image that it lives on, whose file is not decoded yet, and what decodes that: both have to be of one size.
+        like: The image that it is aligned with, whose file is not decoded yet, and what decodes that: both have to be of one size.
     """
 
     feature: str

@@ -76,7 +76,7 @@ class Splits(Model):
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
     value that names the split in the data."""
     method: Literal["random", "hash", "folder", "keras"] | ColumnMethod = "random"
-    """How records are dealt out. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
+    """How records are assigned to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
     on the hash, so that adding data moves nothing. `folder`: the first folder names the split. `keras`: the first files
     of each class are validation, as Keras does."""
     stratify: Literal["label"] | None = None

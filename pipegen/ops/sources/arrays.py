@@ -107,7 +107,7 @@ class ArrayFeature(Picture):
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
 
     def mask_type(self, height: int | None, width: int | None) -> FeatureType:
-        """The type of a mask, less the image that it lives on."""
+        """Returns the type of a mask, without the image that it is aligned with."""
         classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
         highest = max((classes or LARGEST + 1) - 1, self.ignore)
         interval = Interval(0.0, float(highest))

@@ -108,7 +108,7 @@ def read_several_labels(
         field: The feature, for errors.
 
     Raises:
-        OpError: `PG420` for a class that there is not, and where no row has any.
+        OpError: `PG420` for an unknown class, and where no row has any.
     """
     import numpy as np
 

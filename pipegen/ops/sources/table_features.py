@@ -68,7 +68,7 @@ class TableFeature(StoredPicture):
         return len(self.classes) if isinstance(self.classes, tuple) else self.classes
 
     def type(self, of: str | None = None) -> FeatureType:
-        """The type, from the arguments alone, of a feature that lives on `of`."""
+        """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
         if self.kind in ("image", "mask"):
             return encoded(self.kind, of, self, self.num_classes)
         if self.kind == "label":
