@@ -1,4 +1,4 @@
-"""The README is true: its plan and its finding are what pipegen prints. `test_docs.py` looks at its specs, commands and code."""
+"""The README is true: its plan and its finding are what pipegen prints. `test_documentation.py` looks at its specs, commands and code."""
 
 from __future__ import annotations
 

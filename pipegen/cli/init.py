@@ -37,8 +37,7 @@ def init(
 ) -> None:
     """Look at images, a table or a `.npz` file; write a first spec.
 
-    It finds out whether there are classes, splits, masks or none of these, notes what it found as comments, and never
-    writes over a file.
+    It finds classes, splits and masks, notes what it found as comments, and never writes over a file.
 
     Examples:
       pipegen init flowers/

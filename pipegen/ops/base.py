@@ -69,7 +69,7 @@ class Transform(Model):
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
-    """Which splits it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default
+    """The splits that it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default
     to `train`, others to every split."""
     feature: str | None = None
     """Act on this feature only, instead of on every feature of a kind that the step knows."""
