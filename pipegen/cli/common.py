@@ -1,4 +1,4 @@
-"""What the commands share: options, loading a spec, printing, progress."""
+"""Holds what the commands share: options, loading a spec, printing, progress."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def note(text: str) -> None:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
+    """Returns whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

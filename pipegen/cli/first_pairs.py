@@ -86,7 +86,7 @@ def _are_indices(values: Sequence[int], found: Pairs) -> bool:
 
 
 def _classes(found: Pairs) -> str:
-    """What the values of a mask mean, as arguments: they are class indices, or each stands for one."""
+    """Returns what the values of a mask mean, as arguments: they are class indices, or each stands for one."""
     ignored = _ignored(found)
     indices = [value for value in found.values if value != ignored]
     if _are_indices(indices, found):

@@ -85,7 +85,7 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
 
 
 def _next(target: str, schema: str) -> list[str]:
-    """What to run next, and why."""
+    """Says what to run next, and why."""
     steps = {
         f"pipegen preview {target}": "look at what the model will see",
         f"pipegen validate {target} --data": "check the spec and a sample of the files",

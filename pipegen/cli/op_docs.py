@@ -49,7 +49,7 @@ def all_ops() -> dict[str, type[Any]]:
 
 
 def family(op: type[Model]) -> str:
-    """How an op composes with its neighbours, in a word."""
+    """Names the family of an op, which says how it composes with its neighbours."""
     if not issubclass(op, Transform):
         return "source"
     return next((name for base, name in _FAMILIES.items() if issubclass(op, base)), "element")
@@ -112,7 +112,7 @@ def _arguments(op: type[Model]) -> list[str]:
 
 
 def default_of(op: type[Model], name: str) -> str:
-    """What an argument is when it is left out, in words."""
+    """Returns the default of an argument, in words."""
     info = op.model_fields[name]
     if info.is_required():
         return "required"

@@ -48,7 +48,7 @@ def page_text(wanted: str) -> str | None:
 
 
 def _every() -> list[Code | Rule]:
-    """What is said of specs, and then what is said of code."""
+    """Lists the findings in specs, and then those in code."""
     from pipegen.diagnostics.catalog import CODES
     from pipegen.migrate.findings import RULES
 
