@@ -168,7 +168,7 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
 
 
 def _as_map(name: str, given: Any, known: list[str], example: str) -> str:
-    """How bare arguments were probably meant."""
+    """Suggests how bare arguments were probably meant."""
     glued = re.fullmatch(r"(\w+):(\S.*)", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in known:
         return f"put a space after the colon: `{glued[1]}: {glued[2]}`"

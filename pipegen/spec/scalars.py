@@ -45,7 +45,7 @@ def _number(text: str) -> Scalar:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether `text`, written plainly, would be read as something other than this text."""
+    """Returns whether `text`, written plainly, would be read as something other than this text."""
     return resolve(text) != text or text != text.strip() or text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text
 
 
