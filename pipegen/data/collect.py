@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """What is known about the data.
+    """Holds what is known about the data.
 
     Attributes:
         manifest: The records and their splits, or `None` when an error stands in the way.
