@@ -192,7 +192,7 @@ class Builder:
             self.ordinary.add(finding)
 
     def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
-        """What leaves a step, where that is known; what is wrong or odd is noted."""
+        """Infers what leaves a step, where that is known, and notes what is wrong or odd."""
         if feature in self.poisoned:
             return None
         x = self.type[feature]

@@ -45,5 +45,5 @@ class Fills:
 
 
 def _alike(a: FeatureType, b: FeatureType) -> bool:
-    """Whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
+    """Returns whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
     return a.interval == b.interval or (a.dtype == b.dtype and a.dtype in INTEGER_RANGES)

@@ -30,7 +30,7 @@ def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
 
 
 def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Whether there is a training split for the steps that take numbers from it."""
+    """Checks that there is a training split for the steps that take numbers from it."""
     if "train" in spec.split_names():
         return []
     return [
