@@ -1,4 +1,4 @@
-"""What other libraries call things, and what pipegen calls them.
+"""Translates what other libraries call things into what pipegen calls them.
 
 Keys are in lower case without `_` and `-`; the values are tried in order, and only those that are allowed at the place count.
 """
