@@ -46,7 +46,7 @@ def without_unused(plan: Plan) -> Plan:
 
 
 def _needed(plan: Plan) -> set[str]:
-    """What the model receives, and what has to be at hand to decode that."""
+    """Returns what the model receives, and what has to be at hand to decode that."""
     needed = set(received(plan.emit.output))
     beside = {stage.like[0] for stage in plan.stages() if isinstance(stage, s.Decode) and stage.like and stage.feature in needed}
     return needed | beside
