@@ -82,7 +82,7 @@ def step_texts(model: PipelineSpec) -> list[str]:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
+    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
 
     loaded: Loaded
     plans: dict[str, Plan]

@@ -46,7 +46,7 @@ class SpecError(PipegenError):
         return "\n" + render_text(self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and Jupyter print instead of frames."""
+        """Gives IPython and Jupyter what they print instead of frames."""
         return str(self).splitlines()
 
 
@@ -67,7 +67,7 @@ class InternalError(PipegenError):
 
 
 class PartError(ValueError):
-    """What the validator of a model raises when one part of a larger value is wrong.
+    """Tells, from the validator of a model, that one part of a larger value is wrong.
 
     Attributes:
         path: The key path of that part below the value that is validated.
@@ -81,7 +81,7 @@ class PartError(ValueError):
 
 
 class OpError(Exception):
-    """What an op raises when its input type or its arguments cannot work; the plan builder turns it into a finding.
+    """Tells that an op's input type or its arguments cannot work; the plan builder turns it into a finding.
 
     Attributes:
         code: The diagnostic code, such as `PG213`.

@@ -1,4 +1,4 @@
-"""What `explain` says: the plan of each split with the types on its edges, and what each pass did and why."""
+"""Explains a compiled spec: the plan of each split with the types on its edges, its cost, and what each pass did and why."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _passes(done: Compiled) -> str:
 
 
 def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None) -> Circumstances:
-    """What the cost of a split depends on.
+    """Returns what the cost of a split depends on.
 
     Args:
         spec: The spec.

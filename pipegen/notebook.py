@@ -1,4 +1,4 @@
-"""What notebooks show: small pieces of HTML that need no style sheet, no script and no network, and take the notebook's colours."""
+"""Makes what notebooks show: small pieces of HTML that need no style sheet, no script and no network, and take the notebook's colours."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ class Pipeline:
         return self._manifest.class_names
 
     def num_examples(self, split: str) -> int:
-        """How many examples a split has."""
+        """Counts the examples of a split."""
         self._require(split)
         return self._manifest.num_examples(split)
 
@@ -283,7 +283,7 @@ class Pipeline:
     # Resuming
 
     def state(self) -> dict[str, Any]:
-        """Where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
+        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
         self._require("train")
         epoch, step = self._engine.train_progress().position()
         return self._state_at(epoch, step)

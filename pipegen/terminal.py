@@ -1,4 +1,4 @@
-"""What is shown to a person at a terminal, and to nobody else."""
+"""Shows a person at a terminal what nobody else needs to see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at a stream."""
+    """Returns whether a person looks at a stream."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
