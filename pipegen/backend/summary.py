@@ -36,7 +36,7 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
     model = pipe.spec.model
     splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
     facts = [row for name, part in _parts(pipe.element_spec) for row in _leaves(name, part)]
-    facts += [tuple(text.split(": ", 1)) for text in _classes(pipe)]
+    facts += [text.partition(": ")[::2] for text in _classes(pipe)]
     loss = fitting_loss(main.emit.output, main.read)
     if loss is not None:
         facts.append(("loss", str(loss)))
