@@ -1,4 +1,4 @@
-"""What a step puts where the image has no pixels, and how it reads between pixels."""
+"""Defines what a step puts where the image has no pixels, and how it reads between pixels."""
 
 from __future__ import annotations
 

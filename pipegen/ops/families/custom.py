@@ -88,7 +88,7 @@ class CustomTransform(ElementTransform):
 
     @property
     def has_been_handed(self) -> bool:
-        """Whether the caller has handed its function over."""
+        """Returns whether the caller has handed its function over."""
         return self._handed
 
     def __getstate__(self) -> dict[Any, Any]:

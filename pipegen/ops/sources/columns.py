@@ -1,4 +1,4 @@
-"""What the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
+"""Reads what the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Files(Source):
         return False
 
     def has_folders(self) -> bool:
-        """Where records have one file each, the folders that these lie in may say something."""
+        """Returns whether folders may say something: where records have one file each."""
         return len(self.features) == 1
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
@@ -189,7 +189,7 @@ def _further(root: str, files: list[Found]) -> FilesOf:
 
 
 def _unpaired(keyed: Mapping[str, Mapping[str, Found]], whole: set[str]) -> list[Note]:
-    """What is said of files that are part of no record."""
+    """Reports files that are part of no record."""
     notes = []
     for name, files in keyed.items():
         alone = [path for key, (path, _) in files.items() if key not in whole]

@@ -82,7 +82,7 @@ class ImageFolder(Source):
         return ElementType((("image", image), ("label", label)))
 
     def has_labels(self) -> bool:
-        """Whether the sub-folders are classes."""
+        """Returns whether the sub-folders are classes."""
         return self.labels == "folder"
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:

@@ -53,12 +53,12 @@ class StoredPicture(Picture):
         return values and dict(sorted(values.items()))
 
     def decoder(self, classes: int | None) -> MaskDecoder:
-        """What decodes the files of a mask that has so many classes."""
+        """Returns what decodes the files of a mask that has so many classes."""
         allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
     def classes_of_mask(self) -> int | None:
-        """How many classes a mask has, as far as its values say so; what the loss ignores is none, unless it is class 0."""
+        """Counts the classes of a mask, as far as its values say so; what the loss ignores is none, unless it is class 0."""
         indices = [index for index in (self.values or {}).values() if index != self.ignore or index == 0]
         return max(indices) + 1 if indices else None
 
@@ -100,7 +100,7 @@ def _check_kind(name: str, feature: Picture, kind: str | None) -> None:
 
 
 def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
-    """What is wrong with an `of` that names none of the images that draw for themselves, and what was probably meant."""
+    """Says what is wrong with an `of` that names none of the images that draw for themselves, and what was probably meant."""
     others = [image for image in images if image != name]
     further = features[of].of if of in features else None
     if of == name:

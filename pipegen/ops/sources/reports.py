@@ -1,4 +1,4 @@
-"""What is said about a folder of images: why nothing was found, which classes are empty, what was passed over."""
+"""Reports on a folder of images: why nothing was found, which classes are empty, what was skipped."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _is(n: int) -> str:
 
 
 def tally_notes(tally: Tally) -> Iterator[Note]:
-    """What was passed over, a note for each reason to act and one for the rest."""
+    """Reports what was skipped, a note for each reason to act and one for the rest."""
     for kind, files in sorted(tally.unsupported.items()):
         message = f"{kind} cannot be decoded, and {count(len(files), 'file')} of that format {_is(len(files))} here: {quoted(files)}"
         yield Note("PG414", message, "convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`", "path")
