@@ -53,7 +53,7 @@ def _comments(found: Pairs) -> list[str]:
         lines.append(f"{_LEFT_OUT} is taken for what the loss leaves out; without `ignore` it would have to be a class of its own")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
-        lines.append(f"{found.alone:,} {verb} left out")
+        lines.append(f"{found.alone:,} {verb} ignored")
     return lines + [plain(remark) for remark in found.remarks]
 
 

@@ -105,7 +105,7 @@ def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pa
     two = _two(folder, full, progress)
     if two is None:
         return None
-    left = [f"{name}/ is left out" for name in full if name not in (two.images, two.masks)]
+    left = [f"{name}/ is ignored" for name in full if name not in (two.images, two.masks)]
     inner = [split_folders(level(os.path.join(folder, name))[0]) for name in (two.images, two.masks)]
     if inner[0] == inner[1] and "train" in inner[0] and len(inner[0]) > 1:
         counts = Counter(image.partition("/")[0] for image, _ in two.pairs)
@@ -124,7 +124,7 @@ def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], 
             found[split] = two
     if "train" not in found:
         return None
-    left = [f"{name}/ has no pairs of images and masks, and is left out" for split, name in splits.items() if split not in found]
+    left = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
     parts = {split: (f"{splits[split]}/{two.images}", f"{splits[split]}/{two.masks}") for split, two in found.items()}
     if len(parts) == 1:
         parts = {"": parts["train"]}

@@ -128,7 +128,7 @@ class Output(Model):
     x: Features = "image"
     """The model's inputs: a feature, a list, or a map whose keys are Keras input names."""
     y: Features | None = "label"
-    """The targets, likewise; left out for unlabelled data."""
+    """The targets, likewise; none for unlabelled data."""
     sample_weight: str | None = None
     """The feature that weights each example in the loss."""
     encode: dict[str, Encoding] = {}

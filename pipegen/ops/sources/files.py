@@ -66,7 +66,7 @@ def _split(path: str) -> tuple[str, str | None]:
 class Files(Source):
     """Files without labels; where there are several features, the files of each record are paired by their names.
 
-    A record is known by the relative path of its first image. Hidden files and folders are passed over.
+    A record is known by the relative path of its first image. Hidden files and folders are ignored.
     """
 
     op: ClassVar[str] = "files"
@@ -195,6 +195,6 @@ def _unpaired(keyed: Mapping[str, Mapping[str, Found]], whole: set[str]) -> list
         alone = [path for key, (path, _) in files.items() if key not in whole]
         if alone:
             verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
-            message = f"{count(len(alone), 'file')} of `{name}` {verbs} left out: {quoted(alone)}"
+            message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"
             notes.append(Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning"))
     return notes

@@ -1,4 +1,4 @@
-"""Walks a folder of images: names, sizes and what was passed over. Opens only files whose name does not tell."""
+"""Walks a folder of images: names, sizes and what it ignored. Opens only files whose name does not tell."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Scan:
     Attributes:
         root: The absolute folder that every path is relative to.
         match: What relative paths must match, or `None`.
-        tally: What was passed over so far.
+        tally: What was ignored so far.
     """
 
     def __init__(
