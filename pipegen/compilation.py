@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.ignore import suppressed
@@ -230,6 +231,6 @@ def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     need = cached_bytes(node.out) * num_examples
     if need > budget and spec.runtime.cache == "memory":
         message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget has {format_bytes(budget)} left"
-        help_ = ("use `cache: auto`, which caches what fits, or raise `ram_budget`",)
+        help_ = (write("auto", "value", "use {}, which caches what fits, or raise `ram_budget`", shown="cache: auto"),)
         raise SpecError([make("PG410", message, locate(("runtime", "cache")), help=help_)])
     return need

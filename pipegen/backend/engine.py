@@ -23,6 +23,7 @@ from pipegen.backend.rows import readers
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.plan.nodes import Prefetch
@@ -130,7 +131,8 @@ class Engine:
         rest = self.manifest.num_examples(split) % self.spec.batch.size
         if shard[1] > 1 and self.spec.batch.remainder_for(split) == "keep" and 0 < rest < shard[1]:
             message = f"the last batch of split `{split}` has {rest} examples, fewer than the {shard[1]} hosts"
-            help_ = (f"use `batch: {{remainder: {{{split}: pad}}}}`, so that every host takes the same number of steps",)
+            lines = f"batch: {{remainder: {{{split}: pad}}}}"
+            help_ = (write(lines, "spec", "use {}, so that every host takes the same number of steps"),)
             raise SpecError([make("PG412", message, self._locate(("batch",)), help=help_)])
 
     def train_progress(self) -> Progress:

@@ -112,7 +112,7 @@ def _look(file: str) -> _Found:
         classes = len({row[label] for row in table.rows}) if label is not None else 0
         return _Found(table, separator, header, image, _root(table, image), label, classes)
     if problem is not None and problem.code != "PG421":
-        raise CannotRun(problem.message, problem.help or "")
+        raise CannotRun(problem.message, *problem.lines)
     raise CannotRun(
         f"no column of {file} names image files", "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF"
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.plan import stages as s
+from pipegen.plan.exactness import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.outputs import received
 
@@ -135,6 +136,14 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     return None
 
 
+def _what_is_rounded_is_exact(plan: Plan) -> str | None:
+    """Floats that are rounded to whole numbers later are computed exactly."""
+    if any(isinstance(node, (Element, Kernel)) and len(node.stages) != 1 for node in plan.nodes):
+        return None  # grouped: no pass changes a stage from there on
+    lost = unmarked(plan.nodes)
+    return f"{type(lost[0]).__name__} on `{lost[0].feature}` is not." if lost else None
+
+
 RULES: tuple[Rule, ...] = (
     _starts_and_ends,
     _order_is_settled_once,
@@ -146,6 +155,7 @@ RULES: tuple[Rule, ...] = (
     _pending_steps_leave_the_image,
     _draws_are_in_range,
     _cache_is_deterministic,
+    _what_is_rounded_is_exact,
 )
 
 

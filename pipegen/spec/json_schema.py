@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
 
 from pipegen.ops.base import Model, Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.policies import STEP_SCHEMA
-from pipegen.ops.registry import sources, transforms
+from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.models import Param, PipelineSpec
 
@@ -139,23 +138,14 @@ def _summary(cls: type[Model]) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _goes_bare(cls: type[Any]) -> bool:
-    """Tells whether an op can go without arguments: a rule over several, such as "give `size` or `shorter_side`", counts too."""
-    try:
-        cls()
-    except ValidationError:
-        return False
-    return True
-
-
 def _bare(classes: dict[str, type[Any]]) -> list[str]:
     """Lists the ops that can go without arguments."""
-    return [op for op, cls in classes.items() if _goes_bare(cls)]
+    return [op for op, cls in classes.items() if goes_bare(cls)]
 
 
 def _reference(cls: type[Any], name: str) -> dict[str, Any]:
     """Refers to the model of an op, less the empty map where one argument at least is needed."""
-    least = {} if _goes_bare(cls) else {"minProperties": 1}
+    least = {} if goes_bare(cls) else {"minProperties": 1}
     return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
 
 

@@ -73,7 +73,7 @@ class Substitution:
             return True
         for name in self.values:
             if name not in self.used | self.meant:
-                help_ = (f"write `${name}` where its value is wanted, or remove it",)
+                help_ = (f"`${name}` stands for its value elsewhere; remove it where nothing wants it",)
                 self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
         return True
 
@@ -143,7 +143,9 @@ class Substitution:
         dollar = "a dollar itself is written `$$`"
         if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
             shown = shorten(match[0])
-            self.out.add(make("PG106", f"`{shown}` is not the name of a param", at, help=("write `$name` or `${name}`", dollar)))
+            self.out.add(
+                make("PG106", f"`{shown}` is not the name of a param", at, help=("a param is written `$name` or `${name}`", dollar))
+            )
             return
         self.undeclared.add(name)
         near = closest(name, list(self.values)) if len(self.undeclared) <= _GUESSES else None

@@ -133,7 +133,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
             model = shape(at.annotation).annotation
             # Two keys never become the same one.
             taken = {str(path[-1]) for path in meant if path[:-1] == at.path}
-            finding, near = unknown(model, str(at.rest[0]), here, set(_get(value, at.path)) | taken)
+            finding, near = unknown(model, str(at.rest[0]), here, _get(value, at.path), taken)
             here.at(at.rest[0]).add(finding)
             meant |= {(*at.path, near)} if near else set()
     return meant
@@ -142,7 +142,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
 def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
     """Reports what a validator of a model said, at the part that it names, else at the first argument in its message."""
     s, message = shape(at.annotation), str(error)
-    if isinstance(error, PartError):
+    if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)
     elif s.kind == "model":
         given = _get(value, at.path)

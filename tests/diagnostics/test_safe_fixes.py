@@ -26,7 +26,8 @@ MAKERS = {
     "spec/choices.py _hanging": ["SAFE"],
     "spec/choices.py _unknown": ["SUGGESTION"],
     "spec/extends.py _rename": ["SUGGESTION"],
-    "spec/mismatch.py mismatch": ["SAFE", "certain"],
+    "spec/mismatch.py mismatch": ["SAFE"],
+    "spec/mismatch.py _meant_by_word": ["certain"],
     "spec/mismatch.py unknown_key": ["certain"],
     "spec/mismatch.py _trap": ["SAFE", "SAFE", "certain"],
     "spec/mismatch.py _unquoted": ["SAFE"],
@@ -35,8 +36,10 @@ MAKERS = {
     "spec/sections.py _parts": ["certain"],
     "spec/substitute.py _renamed": ["SUGGESTION"],
     "spec/syntax.py _glued": ["SAFE"],
+    "spec/translate.py entry_fix": ["SUGGESTION"],
+    "spec/translate.py step_fix": ["SUGGESTION"],
 }
-"""Every function that makes a fix, and how certain it says each is; `certain` is decided by the words at hand (`is_certain`, `has_one_reading`)."""
+"""Every function that makes a fix, and how certain it says each is; `certain` is decided by the words at hand."""
 
 
 def _makers() -> Iterator[tuple[str, str]]:

@@ -182,7 +182,7 @@ _TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionar
 
 
 def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
-    """Whitened images, float32: one product of matrices for a batch. Without numbers, NaN.
+    """Whitened images, float32, or float64 of such: one product of matrices for a batch. Without numbers, NaN.
 
     Args:
         images: `(n, height, width, channels)` with known sides.
@@ -190,10 +190,12 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
     """
     import tensorflow as tf
 
+    from pipegen.ops.lowering.floats import working
+
     if numbers is None:
-        return tf.fill(tf.shape(images), tf.constant(float("nan")))
-    shift, matrix, rest = _tensors(numbers)
-    rows = tf.reshape(tf.cast(images, tf.float32), [-1, len(numbers.mean)])
+        return tf.fill(tf.shape(images), tf.constant(float("nan"), working(images)))
+    shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
+    rows = tf.reshape(tf.cast(images, working(images)), [-1, len(numbers.mean)])
     return tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]])
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import require_holds
 from pipegen.ops.base import (
@@ -124,7 +125,7 @@ class Resize(ElementTransform):
         if reduction <= 2:
             return ()
         message = f"`resize` shrinks {x.height}×{x.width} to {height}×{width} without `antialias`, which skips pixels"
-        return (OpError("PG501", message, help="write `antialias: true`, or `method: area`"),)
+        return (OpError("PG501", message, help=(write("antialias: true", "arguments"), write("method: area", "arguments", "or write {}"))),)
 
     def on(self, x: FeatureType) -> Transform:
         if x.kind != "mask":

@@ -1,0 +1,63 @@
+"""Advice: a line of help that holds lines to paste, and says where they go, so that whoever shows or tests it need not guess."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Into = Literal["value", "entry", "source", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
+"""Where lines go, seen from the place that a finding is about (its first label):
+
+- `value`: they are the value there.
+- `entry`: they are entries of the map there, in place of the one that the finding is about.
+- `source`: they are one source, in place of the one that the finding is about.
+- `step`: they are one step or several, in place of the one that the finding is about.
+- `before`, `after`: they are steps beside that one.
+- `arguments`: they are arguments of the step, the source or the feature there; others stay.
+- `spec`: they are sections, laid over those of the spec; maps merge.
+- `transforms`: they are steps at the end of `transforms`; a `decode` comes first.
+- `nothing`: there are none; what the finding is about goes.
+"""
+
+
+class Advice(str):
+    """A line of help with lines to paste in it. It is text for whoever only shows it.
+
+    Attributes:
+        lines: What to write, as YAML; several lines where need be.
+        into: Where it goes.
+        instead: Whether what the finding is about goes: an entry that `spec` or `transforms` say elsewhere.
+    """
+
+    lines: str
+    into: Into
+    instead: bool
+
+    def __new__(cls, text: str, lines: str, into: Into, *, instead: bool = False) -> Advice:
+        """Makes advice whose whole text is given; see `write`."""
+        made = super().__new__(cls, text)
+        made.lines, made.into, made.instead = lines, into, instead
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str, Into], dict[str, bool]]:
+        """Pickles it whole: findings cross from worker processes."""
+        return (str(self), self.lines, self.into), {"instead": self.instead}
+
+
+def escaped(text: str) -> str:
+    """Returns text as it can stand in the sentence that `write` takes."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None = None, instead: bool = False) -> Advice:
+    """Returns advice to write some lines.
+
+    Args:
+        lines: The lines, which must be right as they stand.
+        into: Where they go.
+        said: The sentence, with `{}` for the lines.
+        shown: Another form to show them in, such as the value with its key before it.
+        instead: Whether what the finding is about goes.
+    """
+    text = shown if shown is not None else lines
+    form = f"`{text}`" if "\n" not in text else "\n" + "\n".join(f"  {line}" for line in text.splitlines())
+    return Advice(said.format(form).replace(" \n", "\n"), lines, into, instead=instead)
