@@ -66,7 +66,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """pipegen's processor time by that of Keras."""
+        """Pipegen's processor time by that of Keras."""
         return self.cpu(OURS) / self.cpu(THEIRS)
 
 

@@ -16,6 +16,7 @@ from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.spec.units import format_bytes
+from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ class Spec:
     def __repr__(self) -> str:
         steps = ", ".join(s.op for s in self.model.transforms)
         splits = ", ".join(self.model.split_names())
-        return f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})"
+        return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
 
     def _repr_html_(self) -> str:
         from pipegen.notebook import box, preformatted, table
@@ -94,7 +95,8 @@ def inspect(
     source: str | Path | Mapping[str, Any],
     *,
     params: Mapping[str, object] | None = None,
-    params_from: str = "params=",
+    overrides: Mapping[str, object] | None = None,
+    overrides_from: str = "overrides=",
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
@@ -103,11 +105,12 @@ def inspect(
     Args:
         source: A path, or a map with the sections of a spec.
         params: Values for declared params.
-        params_from: What findings call those: `params=` or `--set`.
+        overrides: Values for params, or for anything else by its path: `{"batch.size": 64}`.
+        overrides_from: What findings call those: `overrides=` or `--set`.
         runtime: Laid over the runtime section.
         text: The text of the spec, when it does not come from the file that `source` names.
     """
-    loaded = load_spec(source, params=params or {}, params_from=params_from, runtime=runtime, text=text)
+    loaded = load_spec(source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text)
     diagnostics = Diagnostics()
     diagnostics.extend(loaded.diagnostics.items)
     plans: dict[str, Plan] = {}
@@ -133,6 +136,7 @@ def load(
     source: str | Path | Mapping[str, Any] | Spec,
     *,
     params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
 ) -> Spec:
     """Load and check a spec. No data is read, and TensorFlow is not imported.
@@ -140,6 +144,8 @@ def load(
     Args:
         source: A path to a spec, or a map with its sections.
         params: Values for declared params, before the environment and the defaults.
+        overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`; a param of that name
+            comes first.
         runtime: Laid over the runtime section.
 
     Raises:
@@ -147,10 +153,10 @@ def load(
     """
     earlier = source if isinstance(source, Spec) else None
     if isinstance(source, Spec):
-        if not params and not runtime:
+        if not params and not overrides and not runtime:
             return source
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
-    found = inspect(source, params=params, runtime=runtime)
+    found = inspect(source, params=params, overrides=overrides, runtime=runtime)
     if found.loaded.spec is None or found.diagnostics.has_errors:
         raise SpecError(found.diagnostics.sorted())
     model = with_given(found.loaded.spec, earlier.model) if earlier is not None else found.loaded.spec

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.terminal import one_line, visible
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 class PipegenError(Exception):
     """The base of everything that pipegen raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, with nothing in it that a terminal would obey."""
+        return visible(super().__str__())
 
 
 class SpecError(PipegenError):
@@ -38,7 +44,7 @@ class SpecError(PipegenError):
         return type(self), (self.diagnostics,)
 
     def __repr__(self) -> str:
-        return f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})"
+        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})")
 
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text

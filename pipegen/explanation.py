@@ -11,6 +11,7 @@ from pipegen.plan.fitting import learning_steps
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
+from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +60,7 @@ def explain_text(
             parts.append("passes\n" + _passes(done) + "\n")
         if given is not None:
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
-    return Explanation("\n".join(p for p in [*parts, more] if p).rstrip() + "\n")
+    return Explanation(visible("\n".join(p for p in [*parts, more] if p).rstrip() + "\n"))
 
 
 def more_to_show(splits: Iterable[str], chosen: Iterable[str], passes: bool, how: tuple[str, str, str]) -> str:

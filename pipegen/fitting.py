@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
 from pipegen.compilation import Spec, optimise, plans_with_data
+from pipegen.log import log
 from pipegen.ops.arguments.fitted import Fitted, Statistics
 from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.recipe import step_path
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
-
-log = logging.getLogger("pipegen")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
 from pipegen.explanation import DEAREST, circumstances, explain_text, more_to_show
 from pipegen.state import make_state, position_from
+from pipegen.terminal import visible
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pipegen.notebook import Explanation
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
-
-log = logging.getLogger("pipegen")
 
 
 @untraced
@@ -195,7 +193,8 @@ class Pipeline:
         Args:
             folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
             split: The split.
-            examples: How many, in the order of the first epoch; `None` for all of each epoch.
+            examples: How many, in the order of the first epoch; `None` for each epoch as training sees it: a last batch that
+                `remainder: drop` leaves out is not written, and `left_out` of the result counts it.
             draws: Versions of each, from as many epochs.
             epoch: The first of them.
             form: `png` or `jpeg`.
@@ -378,4 +377,4 @@ class Pipeline:
     def __repr__(self) -> str:
         from pipegen.backend.summary import summary
 
-        return summary(self, self._main)
+        return visible(summary(self, self._main))

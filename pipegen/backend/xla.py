@@ -3,14 +3,13 @@ once a batch."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import tensorflow as tf
 
-log = logging.getLogger("pipegen")
+from pipegen.log import log
 
 
 def compiled(function: Callable[..., Any], *dtypes: tf.DType, jit: bool = True) -> Callable[..., Any]:

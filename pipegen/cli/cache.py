@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pipegen.cli.cache_report import as_json, table, verdict_line
-from pipegen.cli.common import Sets, is_terminal, load_spec, progress, say
+from pipegen.cli.common import Sets, is_terminal, json_text, load_spec, progress, say
 from pipegen.cli.failures import FOUND, CannotRun
 from pipegen.cli.files import SUFFIX, spec_files
 from pipegen.cli.options import OptionalValues, help_text
@@ -43,7 +42,7 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
     """
     found = _held(where, sets)
     if output_format == "json":
-        say(json.dumps(as_json(found), indent=2, ensure_ascii=False))
+        say(json_text(as_json(found)))
         return
     for folder, caches in found.items():
         say(table(folder, caches))
@@ -109,7 +108,7 @@ def verify(
         if output_format == "text":
             say(verdict_line(held, verdicts[held.about.key]))
     if output_format == "json":
-        say(json.dumps(as_json(found, verdicts), indent=2, ensure_ascii=False))
+        say(json_text(as_json(found, verdicts)))
     elif not verdicts:
         say("there is no cache")
     if any(v.damaged or v.problem for v in verdicts.values()):

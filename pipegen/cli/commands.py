@@ -25,6 +25,7 @@ from pipegen.cli.schema import schema
 from pipegen.cli.show import show
 from pipegen.cli.validate import validate
 from pipegen.cli.version import version
+from pipegen.terminal import say, visible
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """The base of what Typer says about bad usage; where it lives depends on the version of Typer."""
@@ -42,6 +43,7 @@ class Commands(TyperGroup):
             raise
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, _USAGE):
+                vars(error)["message"] = visible(str(error))
                 raise
             raise typer.Exit(tell(error)) from None
         return result
@@ -63,9 +65,9 @@ def _pipegen(
     if show_version:
         from pipegen import __version__
 
-        typer.echo(f"pipegen {__version__}")
+        say(f"pipegen {__version__}")
     elif ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        say(ctx.get_help())
 
 
 app = typer.Typer(

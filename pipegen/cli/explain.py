@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, say
+from pipegen.cli.common import Sets, SpecFile, choose_split, json_text, load_spec, say
 
 
 def explain(
@@ -41,9 +39,10 @@ def explain(
     compiled = {name: optimise(loaded.model, loaded.plans[name]) for name in chosen}
     given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
     if output_format == "json":
-        say(json.dumps(explain_json(loaded.model, compiled, given), indent=2, ensure_ascii=False))
+        say(json_text(explain_json(loaded.model, compiled, given)))
     else:
         passes = passes or everything
         more = "" if everything else more_to_show(loaded.plans, chosen, passes, ("--split NAME", "--passes", "--all"))
         dearest = None if everything else DEAREST
-        sys.stdout.write(explain_text(loaded.model, compiled, before=before, passes=passes, dearest=dearest, given=given, more=more))
+        text = explain_text(loaded.model, compiled, before=before, passes=passes, dearest=dearest, given=given, more=more)
+        say(text.rstrip("\n"))

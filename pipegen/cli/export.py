@@ -19,7 +19,7 @@ def export(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write: a new or empty folder.")],
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
     examples: Annotated[int, typer.Option("--examples", min=1, help="How many, in the order of the first epoch.")] = 32,
-    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="All examples of each epoch, whatever --examples says.")] = False,
+    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="Each epoch as training sees it, whatever --examples says.")] = False,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Augmented versions of each, from as many epochs.")] = 1,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
     image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="What to write; a PNG keeps every pixel.")] = "png",
@@ -88,7 +88,17 @@ def _tell(done: Exported, split: str, draws: int) -> None:
     say(f"wrote {len(done.files)} images of split {split} and {done.table}")
     if draws > 1 and done.epochs == 1:
         say(f"  one version each: no step of split {split} draws anything from epoch to epoch")
+    if done.left_out:
+        say(f"  {_left_out(done, split)}")
     if done.missing:
         say(f"  {done.missing} are not there: damaged, or in a last batch that is left out of that epoch")
     for name, (low, high) in done.scaled.items():
         say(f"  values of `{name}` were mapped from [{low:g}, {high:g}] to levels from 0 to 255")
+
+
+def _left_out(done: Exported, split: str) -> str:
+    """Why an epoch has fewer examples than the split."""
+    some = f"{done.left_out:,} {'example is' if done.left_out == 1 else 'examples are'} left out of each epoch"
+    if done.why == "batch.remainder":
+        return f"{some}, as in training: the last batch would not be full; `--set batch.remainder.{split}=keep` writes them, too"
+    return f"{some}, as in training: `epoch: {{steps: N}}` ends it before the data does"

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from pipegen.terminal import note
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -96,9 +98,9 @@ def pipe_closed() -> int:
 
 
 def _say(message: str, help_: Sequence[str], code: int) -> int:
-    sys.stderr.write(f"pipegen: {message}\n")
+    note(f"pipegen: {message}")
     for line in help_:
-        sys.stderr.write(f"  {line}\n")
+        note(f"  {line}")
     return code
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipegen.cli.first_spec import about_sample, pixels_of, plain, relative, size_for, yaml_text
+from pipegen.cli.first_spec import about_sample, pixels_of, plain, relative, size_for
+from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,7 @@ def _comments(found: Pairs) -> list[str]:
 
 def _source(found: Pairs, spec_folder: str) -> list[str]:
     def features(folders: tuple[str, str]) -> str:
-        image, mask = (yaml_text(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
+        image, mask = (flow_scalar(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
         deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
         pixels = f", {pixels_of(found.sample)}" if deep else ""
         return f"image: {{kind: image, path: {image}{pixels}}}, mask: {{kind: mask, path: {mask}{_classes(found)}}}"

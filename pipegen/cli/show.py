@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, load_spec, say
+from pipegen.cli.common import Sets, SpecFile, json_text, load_spec, say
 
 
 def show(
@@ -28,6 +27,6 @@ def show(
 
     loaded = load_spec(spec, sets)
     if output_format == "json":
-        say(json.dumps(resolved_json(loaded), indent=2, ensure_ascii=False))
+        say(json_text(resolved_json(loaded)))
     else:
         say(resolved_yaml(loaded).rstrip())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -128,7 +127,8 @@ def _print(report: Report, output_format: Format) -> None:
     elif output_format == "github":
         from pipegen.diagnostics.machine import render_github
 
-        sys.stdout.write(render_github(findings))
+        for line in render_github(findings).splitlines():
+            say(line)
     else:
         from pipegen import __version__
         from pipegen.diagnostics.sarif import render_sarif

@@ -57,6 +57,16 @@ class Code:
     encoding: str = "utf-8"
     findings: Findings = field(default_factory=Findings)
 
+    def hidden(self) -> str:
+        """The lines of a notebook that are not Python."""
+        cells = _cells(self.notebook) or [] if self.cells else []
+        lines, plain = [], self.text.split("\n")
+        for cell in self.cells:
+            original = plain_text(cell_source(cells[cell.number - 1]) or "").split("\n")
+            own = plain[cell.before : cell.before + cell.lines]
+            lines += [line for line, parsed in zip(original, own, strict=True) if line != parsed]
+        return "\n".join(lines)
+
     def place(self, line: int) -> str:
         """A line as people look for it."""
         if not line:

@@ -70,7 +70,7 @@ class Rewriter:
             return self.code.text
         Removal(self.edits, self.found, self.done, self.gone).run()
         Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
-        exchange_imports(self.edits, self.findings)
+        exchange_imports(self.edits, self.findings, self.code.hidden())
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:

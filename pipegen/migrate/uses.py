@@ -77,7 +77,7 @@ class UseEdits:
                 self.findings.add("PG615", use.line, "an iterator has batches by number, and a dataset has not", "take `next(iter(…))`")
             else:
                 self.edits.replace(use.outer, _batch(pipe, split))
-        elif use.kind != "len":
+        elif use.kind != "len" and not is_dropped(self.found, use):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
             self.findings.add(
                 "PG615", use.line, f"{what} takes a Keras iterator, and now gets a dataset", "look whether it works with a dataset"

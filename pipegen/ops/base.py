@@ -58,6 +58,7 @@ class Transform(Model):
         handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
             counts; the backend then appends no draw and makes no choice.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
+        only_sizes: Whether it decides how large images are and nothing else: their values and channels stay.
         examples: Worked examples, at least one.
     """
 
@@ -66,6 +67,7 @@ class Transform(Model):
     random: ClassVar[bool] = False
     handles_probability: ClassVar[bool] = False
     factors: ClassVar[frozenset[str]] = frozenset()
+    only_sizes: ClassVar[bool] = False
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
@@ -214,6 +216,7 @@ class CropTransform(Transform):
     """
 
     kinds: ClassVar[frozenset[str]] = PICTURES
+    only_sizes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int, int]:
         """`(height, width)` of the output, in pixels."""

@@ -22,6 +22,7 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills
 from pipegen.plan.mixing import late, plan_mixing
@@ -30,7 +31,7 @@ from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
 from pipegen.plan.recipe import recipe
 from pipegen.plan.segments import Colour, Geometric, varying
 from pipegen.spec.models import WindowShuffle
-from pipegen.spec.stand_in import UnknownStep, keeps_shape
+from pipegen.spec.stand_in import UnknownStep
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from pipegen.plan.stages import Stage, StepRef
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
-
-_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
-"""What an image's kind and shape alone show, whatever its values are."""
 
 Locate = Callable[..., "Label"]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
@@ -68,8 +66,7 @@ class Builder:
         self.ordinary: set[Diagnostic] = set()
         """Findings about random steps, which run on the training split as a matter of course."""
         self.poisoned: set[str] = set()
-        self.vague: set[str] = set()
-        """Features of which only the kind and the shape are known."""
+        self.doubts = Doubts()
         self.segment: Geometric | Colour | None = None
         self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef]] = {}
@@ -78,8 +75,14 @@ class Builder:
         self.mixed: StepRef | None = None
         """The first step that mixes examples: from there on whole batches flow."""
 
-    def build(self, *, whole: bool = True) -> Plan | None:
-        """The plan, or `None` when there are errors; without `whole`, steps are missing: what leaves the last one is not judged."""
+    def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
+        """The plan, or `None` when there are errors.
+
+        Args:
+            whole: Whether all steps are there: else what leaves the last one is not judged.
+            guessed: Whether another source may be meant, so that values are in doubt from the start.
+        """
+        self.doubts.values |= {f for f, t in self.type.items() if guessed and t.pictured}
         chosen = recipe(self.spec, self.split)
         independent = followers.anchors(self.type)
         width = sum(ref.num_draws for ref in chosen.draws)
@@ -93,7 +96,7 @@ class Builder:
                 self._mixing(ref, features, tuple(later for later, _ in acts[position + 1 :]))
                 done = position + 1
         self._apart(acts[done:], numbers, width)
-        self.poisoned |= self.vague
+        self.poisoned |= self.doubts.all()
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if t.pictured)
         self._finish()
@@ -143,7 +146,8 @@ class Builder:
                     continue
                 done += 1
                 if isinstance(ref.step, UnknownStep):
-                    self.vague.add(feature)
+                    self._close()
+                    self.type = self.type.replace(**{feature: self.doubts.after_unknown(ref.step, feature, self.type[feature])})
                 else:
                     self._step(self._decoding(ref, feature), feature, mine[done] if done < len(mine) else None)
             self._close()
@@ -179,7 +183,7 @@ class Builder:
         found = followers.acted_on(step, self.type)
         if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
             found = tuple(name for name in found if name not in {t.feature for t in self.spec.transforms if isinstance(t, DecodeTransform)})
-        if not found:
+        if not found and not isinstance(step, UnknownStep):
             kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
             message = f"`{step.op}` works on features of kind {kinds}, and there is none"
             self._report(ref, OpError("PG203", message, help="leave the step out"))
@@ -195,19 +199,21 @@ class Builder:
 
     def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
         """Infers what leaves a step, where that is known, and notes what is wrong or odd."""
-        if feature in self.poisoned:
-            return None
         x = self.type[feature]
+        if feature in self.poisoned | self.doubts.lost:
+            return None
         try:
             y = ref.step.infer(x)
             if ref.choice is not None:
                 require_same_shape(ref.step, x, y)
         except OpError as error:
-            if feature not in self.vague or error.code in _OF_SHAPES:
+            if not self.doubts.explain(error, feature, x):
                 self._report(ref, error)
-            (self.vague if keeps_shape(type(ref.step)) else self.poisoned).add(feature)
+            self._close()
+            self.type = self.type.replace(**{feature: self.doubts.after_error(ref.step, feature, x)})
             return None
-        if feature in self.vague:
+        if feature in self.doubts.all():
+            self._close()
             self.type = self.type.replace(**{feature: y})
             return None
         for lint in ref.step.lints(x) if x.kind != "mask" else ():

@@ -115,7 +115,7 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
 
 
-def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], taken: set[str]) -> tuple[Diagnostic, str | None]:
+def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], given: set[str]) -> tuple[Diagnostic, str | None]:
     """Makes the finding for a key that a model has not, and names the key that was probably meant.
 
     Args:
@@ -123,9 +123,8 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
         key: The key.
         place: The map that it stands in.
         values: The whole map.
-        taken: Keys that other unknown ones were probably meant to be: two never become the same one.
+        given: Keys that it was certainly not meant to be.
     """
-    given = {*values, *taken}
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
     advice = instead_of_key(model, key, values) or anywhere(key, values.get(key), top=False)

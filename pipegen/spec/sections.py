@@ -72,7 +72,7 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
         if (key,) in reserved:
             continue
         if key not in PipelineSpec.model_fields:
-            near = closest(key, [k for k in known if k not in raw])
+            near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
             advice = anywhere(key, value, top=True) or instead_of_key(PipelineSpec, key, raw)
             if near is not None and is_slip(key, near):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,17 @@ def test_export_writes_images_and_a_table(cli: Cli, good: Path, photos: Path, tm
     assert inside.exit_code == 2
     assert "would become part of the data" in inside.stderr
     assert not (photos / "new").exists()
+
+
+def test_export_says_what_an_epoch_leaves_out(cli: Cli, good: Path, photos: Path) -> None:
+    good.write_text(GOOD + "runtime: {jit: never}\n")
+    result = cli("export", "good.pipegen.yaml", "out", "--whole-epoch", "--set", "batch.size=3")
+    assert "wrote 6 images" in result.stdout
+    assert "2 examples are left out of each epoch" in result.stdout
+    (option,) = re.findall(r"`--set (\S+)` writes them", result.stdout)
+    again = cli("export", "good.pipegen.yaml", "all", "--whole-epoch", "--set", "batch.size=3", "--set", option)
+    assert "wrote 8 images" in again.stdout
+    assert "left out" not in again.stdout
 
 
 def test_export_of_a_damaged_file(cli: Cli, good: Path, photos: Path) -> None:

@@ -59,6 +59,7 @@ class Resize(ElementTransform):
 
     op = "resize"
     kinds = PICTURES
+    only_sizes = True
     examples = (
         Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("resize: {size: [192, 256], mode: pad, fill: {constant: 128}}", ANY_IMAGE, "uint8[192×256×3] in [0, 255]"),
