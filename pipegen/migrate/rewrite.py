@@ -166,7 +166,7 @@ class Rewriter:
         self.edits.replace(display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        """What stands for an iterator."""
+        """Returns what stands for an iterator."""
         return access(pipe, split) + (_ENDLESS if goes_on(self.found, flow) else "")
 
     def _folder(self, flow: Flow) -> str:
