@@ -221,7 +221,7 @@ class _Walker:
                     self.found.assigned.append((value, parent.attr, node.lineno))
 
     def _name(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, parent: ast.AST | None) -> None:
-        """Notes the name of an object: the variable or the attribute that it is assigned to, its key in a dict, the variable that is read."""
+        """Notes the name of an object: the variable or attribute that it is assigned to, its key in a dict, the variable that is read."""
         name = ""
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
             target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target

@@ -28,7 +28,7 @@ _KNOBS = (*RANDOM, "rescale", "validation_split")
 
 
 def collect_once(tree: ast.Module) -> tuple[Collected, list[Group]]:
-    """Collects what a file has to do with `ImageDataGenerator`, and its groups; a function or loop that makes several pipelines counts once."""
+    """Collects what a file does with `ImageDataGenerator`, and its groups; a function or loop that makes several pipelines counts once."""
     whole: frozenset[int] = frozenset()
     for _ in range(_MOST_PASSES):
         found = collect(tree, whole)

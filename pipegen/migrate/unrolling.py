@@ -194,7 +194,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
 
 
 def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
-    """Returns whether a statement ends the round at times, or calls one of these functions or methods at times; loops inside do not count."""
+    """Returns whether a statement may end the round, or may call one of these functions or methods; loops inside do not count."""
     if _continues(statement):
         return True
     branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
