@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec that was loaded and found right.
+    """Holds a spec that was loaded and found right.
 
     Attributes:
         model: The sections, with every default filled in.
@@ -100,7 +100,7 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
-    """Load and check a spec without touching its data; nothing is raised for a wrong spec.
+    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec.
 
     Args:
         source: A path, or a map with the sections of a spec.
@@ -139,7 +139,7 @@ def load(
     overrides: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
 ) -> Spec:
-    """Load and check a spec. No data is read, and TensorFlow is not imported.
+    """Loads and checks a spec. It reads no data and does not import TensorFlow.
 
     Args:
         source: A path to a spec, or a map with its sections.
@@ -164,7 +164,7 @@ def load(
 
 
 def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:
-    """List the data of a spec and deal it out to its splits; `data` holds the arrays of a source that takes them from Python.
+    """Lists the data of a spec and assigns it to its splits; `data` holds the arrays of a source that takes them from Python.
 
     Raises:
         SpecError: When the data does not fit the spec.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PipegenError(Exception):
-    """The base of everything that pipegen raises on purpose."""
+    """Is the base of everything that pipegen raises on purpose."""
 
     def __str__(self) -> str:
         """The message, with nothing in it that a terminal would obey."""
@@ -29,7 +29,7 @@ class PipegenError(Exception):
 
 
 class SpecError(PipegenError):
-    """A spec, or the data it points at, is wrong.
+    """Tells that a spec, or the data it points at, is wrong.
 
     Attributes:
         diagnostics: Every finding of the run, errors first by position in the file.
@@ -57,15 +57,15 @@ class SpecError(PipegenError):
 
 
 class DataError(PipegenError):
-    """A record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
+    """Tells that a record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
 
 
 class ModelMismatchError(PipegenError):
-    """A model does not fit what the pipeline gives; every mismatch is listed."""
+    """Tells that a model does not fit what the pipeline gives, and lists every mismatch."""
 
 
 class StateError(PipegenError):
-    """A saved state does not fit this pipeline; the message says in words what differs."""
+    """Tells that a saved state does not fit this pipeline; the message says in words what differs."""
 
 
 class InternalError(PipegenError):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @untraced
 class Pipeline:
-    """A compiled spec on its data. Made by `pipegen.build`."""
+    """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline]) -> None:
         from pipegen.backend.engine import Engine
@@ -75,7 +75,7 @@ class Pipeline:
 
     @property
     def train(self) -> PipelineDataset:
-        """The training split. A pass counts as an epoch when its last batch has been handed over.
+        """Returns the training split. A pass over it counts as an epoch when its last batch has been handed over.
 
         The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
         `fit` the `callback` there, which says which epoch it is.
@@ -84,12 +84,12 @@ class Pipeline:
 
     @property
     def validation(self) -> PipelineDataset:
-        """The validation split: complete and in source order."""
+        """Returns the validation split: complete and in source order."""
         return self["validation"]
 
     @property
     def test(self) -> PipelineDataset:
-        """The test split: complete and in source order."""
+        """Returns the test split: complete and in source order."""
         return self["test"]
 
     def __getitem__(self, split: str) -> PipelineDataset:
@@ -108,13 +108,13 @@ class Pipeline:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits, in the order that the spec names them."""
+        """Returns the names of the splits, in the order that the spec names them."""
         return tuple(self._plans)
 
     def dataset(
         self, split: str, *, epoch: int = 0, step: int = 0, shard: tuple[int, int] | None = None, device: str | None = None
     ) -> PipelineDataset:
-        """One epoch of a split from one step on; holds no state, so that strategies, services and evaluation can use it.
+        """Returns one epoch of a split from one step on. It holds no state, so that strategies, services and evaluation can use it.
 
         Args:
             split: The split.
@@ -132,7 +132,7 @@ class Pipeline:
         return self._engine.fixed(split, epoch, step, shard, device)
 
     def numpy(self, split: str) -> NumpyBatches:
-        """A split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
+        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
         from pipegen.backend.arrays import NumpyBatches
         from pipegen.backend.engine import hide_accelerators
 
@@ -142,7 +142,7 @@ class Pipeline:
         return NumpyBatches(self[split])
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
-        """The next `n` examples of a split as NumPy arrays; moves nothing."""
+        """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
         from pipegen.backend.peek import peek
 
         self._require(split)
@@ -159,7 +159,7 @@ class Pipeline:
         cell: int = 144,
         progress: Callable[[int], None] | None = None,
     ) -> Image.Image:
-        """A contact sheet: originals beside several augmented draws, with class names.
+        """Draws a contact sheet: originals beside several augmented draws, with class names.
 
         Args:
             split: The split.
@@ -188,7 +188,7 @@ class Pipeline:
         overwrite: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write augmented examples as image files, and a table of what was drawn for each; see `backend.export`.
+        """Writes augmented examples as image files, and a table of what was drawn for each.
 
         Args:
             folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
@@ -210,7 +210,7 @@ class Pipeline:
         return export(self._engine, self._plans[split], wanted, progress)
 
     def predict_on(self, wanted: Any) -> Predictions:
-        """This spec's evaluation steps on unlabelled data.
+        """Runs this spec's evaluation steps on unlabelled data.
 
         Args:
             wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
@@ -232,12 +232,12 @@ class Pipeline:
     # What is known about the data
 
     def files(self, split: str) -> tuple[str, ...]:
-        """The files of a split in source order, which is the order of `predict` off the training split; the numbers of rows as text."""
+        """Returns the files of a split in source order, the order of `predict` outside the training split; for rows, their numbers as text."""
         self._require(split)
         return self._manifest.files(split)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
-        """The class index of each example of a split, int64, or `None` without labels."""
+        """Returns the class index of each example of a split, int64, or `None` without labels."""
         import numpy as np
 
         self._require(split)
@@ -246,7 +246,7 @@ class Pipeline:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The classes in the order of their indices."""
+        """Returns the classes in the order of their indices."""
         return self._manifest.class_names
 
     def num_examples(self, split: str) -> int:
@@ -255,18 +255,18 @@ class Pipeline:
         return self._manifest.num_examples(split)
 
     def steps(self, split: str) -> int:
-        """Batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is not known."""
+        """Counts the batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is unknown."""
         self._require(split)
         return self._engine.executor(split).steps
 
     @property
     def class_weights(self) -> dict[int, float] | None:
-        """Balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
+        """Returns balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
         return self._manifest.class_weights("train") if "train" in self._plans else None
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of a training batch; without a training split, of the first split's."""
+        """Returns the shapes and dtypes of a training batch; without a training split, of the first split's."""
         return self[self._main.split].element_spec
 
     @property
@@ -291,7 +291,7 @@ class Pipeline:
         return make_state(self.spec.model, self.spec_hash, self._manifest.dealt, epoch, step)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Let the training split go on where a state was taken.
+        """Lets the training split go on where a state was taken.
 
         Raises:
             StateError: When the spec or the data differs; it says in words what does.
@@ -304,7 +304,7 @@ class Pipeline:
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
-        """A Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
+        """Makes a Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
 
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s; without it nothing is saved.
@@ -315,7 +315,7 @@ class Pipeline:
         return ResumeCallback(self, directory, save_freq)
 
     def trim(self, split: str, predictions: Any) -> Any:
-        """Remove the rows that `remainder: pad` added: one row for each file remains.
+        """Removes the rows that `remainder: pad` added: one row for each file remains.
 
         Args:
             split: The split that was predicted on.
@@ -330,7 +330,7 @@ class Pipeline:
     # Talking about itself
 
     def check(self, model: keras.Model) -> None:
-        """Compare the batches with what a Keras model takes: inputs, units, loss.
+        """Compares the batches with what a Keras model takes: inputs, units, loss.
 
         Raises:
             ModelMismatchError: Listing everything that does not fit.

@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported.
+    """Holds what was exported.
 
     Attributes:
         folder: Where it is.

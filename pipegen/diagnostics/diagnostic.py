@@ -94,7 +94,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """Holds one finding.
 
     Attributes:
         code: `PG` and three digits; `pipegen rule CODE` explains it.
