@@ -232,7 +232,7 @@ class Pipeline:
     # What is known about the data
 
     def files(self, split: str) -> tuple[str, ...]:
-        """Returns the files of a split in source order, the order of `predict` outside the training split; for rows, their numbers as text."""
+        """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
         self._require(split)
         return self._manifest.files(split)
 
