@@ -22,7 +22,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     """Returns its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
     model = pipe.spec.model
     lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
-    lines += [f"  {s}: {pipe.num_examples(s):,} examples, {pipe.steps(s):,} batches of {model.batch.size}" for s in pipe]
+    lines += [f"  {s}: {pipe.num_examples(s):,} examples, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
     lines += [f"  {name}: {describe(part)}" for name, part in _parts(pipe.element_spec)]
     lines += [f"  {classes}" for classes in _classes(pipe)]
     loss = fitting_loss(main.emit.output, main.read)
@@ -53,6 +53,10 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
 def batches_html(title: str, spec: Any) -> str:
     """Returns a dataset as HTML for notebooks: what its batches hold."""
     return box(title, "", table((), [row for name, part in _parts(spec) for row in _leaves(name, part)]))
+
+
+def _batches(number: int) -> str:
+    return f"{number:,} {'batch' if number == 1 else 'batches'}"
 
 
 def _parts(spec: Any) -> list[tuple[str, Any]]:
