@@ -116,7 +116,7 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
 
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
-    """What enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
+    """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
     records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
     at = tf.constant(records, tf.int64)
     draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))
