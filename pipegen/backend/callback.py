@@ -105,8 +105,8 @@ class ResumeCallback(keras.callbacks.Callback):
         """
         if self._was_short and self._pipe.train._pipegen_is_over():
             raise StateError(
-                "with `steps_per_epoch` beside `pipe.train`, which ends by itself, Keras goes on after a resumed epoch with an iterator that "
-                "is at its end: leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
+                "with `steps_per_epoch` beside `pipe.train`, which ends by itself, Keras goes on after a resumed epoch with an iterator "
+                "that is at its end: leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
             )
 
     def _look_at_first(self, batch: int) -> None:
