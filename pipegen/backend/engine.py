@@ -23,6 +23,7 @@ from pipegen.backend.rows import readers
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.plan.nodes import Prefetch
@@ -130,11 +131,12 @@ class Engine:
         rest = self.manifest.num_examples(split) % self.spec.batch.size
         if shard[1] > 1 and self.spec.batch.remainder_for(split) == "keep" and 0 < rest < shard[1]:
             message = f"the last batch of split `{split}` has {rest} examples, fewer than the {shard[1]} hosts"
-            help_ = (f"use `batch: {{remainder: {{{split}: pad}}}}`, so that every host takes the same number of steps",)
+            lines = f"batch: {{remainder: {{{split}: pad}}}}"
+            help_ = (write(lines, "spec", "use {}, so that every host takes the same number of steps"),)
             raise SpecError([make("PG412", message, self._locate(("batch",)), help=help_)])
 
     def train_progress(self) -> Progress:
-        """Where the training split stands."""
+        """Returns where the training split stands."""
         with self._once():
             if self.progress is None:
                 self.progress = Progress(self.executor("train").steps)
@@ -156,7 +158,7 @@ class Engine:
         """One epoch of a split from one step on, without a variable.
 
         Raises:
-            ValueError: For a share or a device that there is not.
+            ValueError: For an unknown share or device.
         """
         problem = self._odd_shard(shard) if shard is not None else None
         if problem is not None:
@@ -194,7 +196,7 @@ class Engine:
         return str(label.span) if label.span is not None else label.path
 
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
-        """What to say of one record that could not be decoded on its own."""
+        """Returns what to say of one record that could not be decoded on its own."""
         executor = self.executor(split)
         found = damage.find_problem(executor, record, epoch, self.where)
         if found is None:  # the window that an epoch draws may lie before the damage
