@@ -8,7 +8,9 @@ from pipes import numbered
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from resuming import Crash, CrashAt, CrashingBackup, digest_of, memory, with_small_graph
+from resuming import Crash, backup_in, crash_at, digest_of, memory, with_small_graph
+
+from pipegen.errors import StateError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +40,7 @@ def resumed(pipe: Any, folder: Path, kind: str, save_freq: Any, execution: int =
     """Returns the model of a new process that goes on to the end."""
     pipe._seek(7, 1)
     model = memory(execution)
-    fit(pipe, model, kind, CrashingBackup(folder, save_freq), pipe.callback(folder))
+    fit(pipe, model, kind, backup_in(folder, save_freq), pipe.callback(folder))
     return model
 
 
@@ -79,8 +81,8 @@ def check_every_crash(pipe: Any, folder: Path, kind: str, save_freq: Any, execut
         where = f"{kind}, save_freq={save_freq}, {execution} steps per execution, crash at {how} {at}"
         shutil.rmtree(folder, ignore_errors=True)
         pipe._seek(0, 0)
-        backup = CrashingBackup(folder, save_freq, at if how != "batch" else 0, torn=how == "torn")
-        crash = [CrashAt(at)] if how == "batch" else []
+        backup = backup_in(folder, save_freq, at if how != "batch" else 0, torn=how == "torn")
+        crash = [crash_at(at)] if how == "batch" else []
         model = memory(execution)
         try:
             fit(pipe, model, kind, backup, pipe.callback(folder), *crash)
@@ -110,7 +112,7 @@ def crashed(pipe: Any, folder: Path, at: int, *, save_freq: Any = 3, kind: str =
     pipe._seek(0, 0)
     model = memory() if model is None else model
     with pytest.raises(Crash):
-        fit(pipe, model, kind, CrashingBackup(folder, save_freq), pipe.callback(folder), CrashAt(at), **own)
+        fit(pipe, model, kind, backup_in(folder, save_freq), pipe.callback(folder), crash_at(at), **own)
     return model
 
 
@@ -121,7 +123,7 @@ def test_a_run_that_is_broken_off_again_and_again(pipe: Any, whole: Any, tmp_pat
         model = memory()
         pipe._seek(0, 3)
         with pytest.raises(Crash):
-            fit(pipe, model, "finite", CrashingBackup(tmp_path / "ck", 1), pipe.callback(tmp_path / "ck"), CrashAt(at))
+            fit(pipe, model, "finite", backup_in(tmp_path / "ck", 1), pipe.callback(tmp_path / "ck"), crash_at(at))
     again = resumed(pipe, tmp_path / "ck", "finite", 1)
     assert again.remembers == whole.remembers
     assert len(again.trained) == 12 - 6 - 2 - 1 - 3
@@ -131,13 +133,13 @@ def test_the_callback_in_front_of_the_one_that_restores(pipe: Any, whole: Any, t
     """It finds the position where Keras tells the right epoch, and says where to put it otherwise."""
     crashed(pipe, tmp_path / "ck", 7)
     model = memory()
-    fit(pipe, model, "finite", pipe.callback(tmp_path / "ck"), CrashingBackup(tmp_path / "ck", 3))
+    fit(pipe, model, "finite", pipe.callback(tmp_path / "ck"), backup_in(tmp_path / "ck", 3))
     assert model.remembers == whole.remembers
     crashed(pipe, tmp_path / "ck", 4, save_freq=4)
     with pytest.raises(
         StateError, match=r"step 0 of epoch 1 with 4 steps an epoch, and `fit` begins with epoch 0: put `pipe.callback` behind"
     ):
-        fit(pipe, memory(), "finite", pipe.callback(tmp_path / "ck"), CrashingBackup(tmp_path / "ck", 4))
+        fit(pipe, memory(), "finite", pipe.callback(tmp_path / "ck"), backup_in(tmp_path / "ck", 4))
     assert resumed(pipe, tmp_path / "ck", "finite", 4).remembers == whole.remembers, "the advice works"
 
 
@@ -148,7 +150,7 @@ def test_weights_without_a_record(pipe: Any, whole: Any, tmp_path: Path, lost: s
     (tmp_path / "ck" / "pipegen.state.json").unlink()
     ours = {"record": tmp_path / "ck", "folder of its own": tmp_path / "other", "no folder": None}[lost]
     model = memory()
-    fit(pipe, model, "finite", CrashingBackup(tmp_path / "ck", 3), pipe.callback(ours))
+    fit(pipe, model, "finite", backup_in(tmp_path / "ck", 3), pipe.callback(ours))
     assert model.remembers == whole.remembers
     again = memory()
     fit(pipe, again, "finite", pipe.callback(), epochs=1)
@@ -179,11 +181,13 @@ def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path
 @pytest.mark.parametrize("at", [4, 6, 9])
 def test_checkpoints_of_keras_alone(pipe: Any, whole: Any, tmp_path: Path, at: int) -> None:
     """`ModelCheckpoint` keeps the optimizer's count with the weights; the callback finds the epoch and tells `fit`."""
+    import keras
+
     pipe._seek(0, 0)
     file = tmp_path / "last.weights.h5"
     keep = keras.callbacks.ModelCheckpoint(str(file), save_weights_only=True, save_freq=2)
     with pytest.raises(Crash):
-        fit(pipe, memory(), "finite", keep, pipe.callback(tmp_path), CrashAt(at))
+        fit(pipe, memory(), "finite", keep, pipe.callback(tmp_path), crash_at(at))
     pipe._seek(5, 2)
     model = memory()
     model.optimizer.build(model.trainable_variables)
@@ -196,6 +200,8 @@ def test_checkpoints_of_keras_alone(pipe: Any, whole: Any, tmp_path: Path, at: i
 
 def test_best_weights_of_a_finished_run(pipe: Any, whole: Any, tmp_path: Path) -> None:
     """Older weights than the record: their own position counts."""
+    import keras
+
     pipe._seek(0, 0)
     keep = keras.callbacks.ModelCheckpoint(str(tmp_path / "{epoch}.weights.h5"), save_weights_only=True)
     fit(pipe, memory(), "finite", keep, pipe.callback(tmp_path))
@@ -204,6 +210,19 @@ def test_best_weights_of_a_finished_run(pipe: Any, whole: Any, tmp_path: Path) -
     model.load_weights(tmp_path / "2.weights.h5")
     fit(pipe, model, "finite", pipe.callback(tmp_path))
     assert model.remembers == whole.remembers
+
+
+def test_a_damaged_checkpoint_and_the_one_before(pipe: Any, whole: Any, tmp_path: Path) -> None:
+    """With `double_checkpoint`, Keras goes back to older weights, and the position goes with them."""
+    folder = tmp_path / "ck"
+    pipe._seek(0, 0)
+    with pytest.raises(Crash):
+        fit(pipe, memory(), "finite", backup_in(folder, 3, double_checkpoint=True), pipe.callback(folder), crash_at(10))
+    (folder / "latest.weights.h5").write_bytes(b"cut short")
+    model = memory()
+    fit(pipe, model, "finite", backup_in(folder, 3, double_checkpoint=True), pipe.callback(folder))
+    assert model.remembers == whole.remembers
+    assert len(model.trained) == 12 - 6
 
 
 @pytest.mark.parametrize("folder", [True, False])
@@ -227,11 +246,11 @@ def test_initial_epoch(pipe: Any, whole: Any, tmp_path: Path) -> None:
     model = crashed(pipe, tmp_path / "ck", 6, initial_epoch=1)
     assert model.trained == rows[4:10]
     again = memory()
-    fit(pipe, again, "finite", CrashingBackup(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
+    fit(pipe, again, "finite", backup_in(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
     assert again.trained == rows[10:]
     crashed(pipe, tmp_path / "ck", 2, initial_epoch=1)
     again = memory()
-    fit(pipe, again, "finite", CrashingBackup(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
+    fit(pipe, again, "finite", backup_in(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
     assert again.trained == rows, "nothing was saved of the broken run"
 
 
@@ -241,28 +260,30 @@ def test_another_batch_size(pipe: Any, tmp_path: Path, size: int) -> None:
     crashed(pipe, tmp_path / "ck", 6, save_freq=6)
     other = numbered(8, 4, batch={"size": size})
     model = memory()
-    fit(other, model, "finite", CrashingBackup(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
+    fit(other, model, "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
     rows = [int(row) for epoch in (1, 2) for _, y in pipe.dataset("train", epoch=epoch) for row in y.numpy()]
     assert [row for batch in model.trained for row in batch] == rows[4:]
     crashed(pipe, tmp_path / "ck", 5, save_freq=5)
     if size == 4:
         with pytest.raises(StateError, match="2 examples into the epoch, which is no whole number of batches of 4"):
-            fit(other, memory(), "finite", CrashingBackup(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
+            fit(other, memory(), "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
         return
     with pytest.raises(Crash):
-        fit(other, memory(), "finite", CrashingBackup(tmp_path / "ck", 1), other.callback(tmp_path / "ck"), CrashAt(9))
+        fit(other, memory(), "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"), crash_at(9))
     model = memory()
-    fit(other, model, "finite", CrashingBackup(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
+    fit(other, model, "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
     assert [row for batch in model.trained for row in batch] == rows[2 + 9 :], "and once more with that size"
 
 
 def test_gradient_accumulation(pipe: Any, whole: Any, tmp_path: Path) -> None:
+    import keras
+
     def accumulating() -> Any:
         return memory(optimizer=keras.optimizers.SGD(0.1, gradient_accumulation_steps=3))
 
     crashed(pipe, tmp_path / "ck", 7, save_freq=1, model=accumulating())
     model = accumulating()
-    fit(pipe, model, "finite", CrashingBackup(tmp_path / "ck", 1), pipe.callback(tmp_path / "ck"))
+    fit(pipe, model, "finite", backup_in(tmp_path / "ck", 1), pipe.callback(tmp_path / "ck"))
     assert model.remembers == whole.remembers
 
 
@@ -274,11 +295,11 @@ def test_an_optimizer_that_does_not_count_batches(pipe: Any, tmp_path: Path, ran
     """Then the middle of an epoch cannot be known, and is refused."""
     pipe._seek(0, 0)
     how, at = crash
-    backup = CrashingBackup(tmp_path, save_freq, at if how != "batch" else 0, torn=how == "torn")
+    backup = backup_in(tmp_path, save_freq, at if how != "batch" else 0, torn=how == "torn")
     with pytest.raises(Crash):
-        fit(pipe, memory(ran=ran), "finite", backup, pipe.callback(tmp_path), *([CrashAt(at)] if how == "batch" else []))
+        fit(pipe, memory(ran=ran), "finite", backup, pipe.callback(tmp_path), *([crash_at(at)] if how == "batch" else []))
     with pytest.raises(StateError, match=r'does not count the batches .* `save_freq="epoch"`'):
-        fit(pipe, memory(ran=ran), "finite", CrashingBackup(tmp_path, save_freq), pipe.callback(tmp_path))
+        fit(pipe, memory(ran=ran), "finite", backup_in(tmp_path, save_freq), pipe.callback(tmp_path))
 
 
 @pytest.mark.parametrize("ran", [0, 2])
@@ -286,7 +307,7 @@ def test_an_optimizer_that_does_not_count_batches(pipe: Any, tmp_path: Path, ran
 def test_such_an_optimizer_resumes_at_the_ends_of_epochs(pipe: Any, whole: Any, tmp_path: Path, ran: int, at: int) -> None:
     crashed(pipe, tmp_path / "ck", at, save_freq="epoch", model=memory(ran=ran))
     model = memory(ran=ran)
-    fit(pipe, model, "finite", CrashingBackup(tmp_path / "ck", "epoch"), pipe.callback(tmp_path / "ck"))
+    fit(pipe, model, "finite", backup_in(tmp_path / "ck", "epoch"), pipe.callback(tmp_path / "ck"))
     assert model.remembers == whole.remembers
 
 
@@ -295,18 +316,18 @@ def test_a_part_of_the_pipeline_is_resumed_at_the_ends_of_epochs(pipe: Any, tmp_
     part, rows = pipe.train.take(2), [tuple(int(r) for r in y.numpy()) for _, y in pipe.dataset("train")]
 
     def run(model: Any, save_freq: Any, *more: Any) -> Any:
-        callbacks = [CrashingBackup(tmp_path / "ck", save_freq), pipe.callback(tmp_path / "ck"), *more]
+        callbacks = [backup_in(tmp_path / "ck", save_freq), pipe.callback(tmp_path / "ck"), *more]
         model.fit(part, epochs=EPOCHS, verbose=0, callbacks=callbacks)
         return model
 
     pipe._seek(0, 0)
     with pytest.raises(Crash):
-        run(memory(), "epoch", CrashAt(3))
+        run(memory(), "epoch", crash_at(3))
     pipe._seek(2, 0)
     assert run(memory(), "epoch").trained == rows[:2] * 2
     pipe._seek(0, 0)
     with pytest.raises(Crash):
-        run(memory(), 3, CrashAt(3))
+        run(memory(), 3, crash_at(3))
     with pytest.raises(StateError, match="`fit` has other data"):
         run(memory(), 3)
 
@@ -318,7 +339,7 @@ def test_weights_of_another_run_are_refused(pipe: Any, tmp_path: Path) -> None:
     stranger.optimizer.iterations.assign(1000)
     stranger.save_weights(tmp_path / "ck" / "latest.weights.h5")
     with pytest.raises(StateError, match="they are of another run"):
-        fit(pipe, memory(), "finite", CrashingBackup(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
+        fit(pipe, memory(), "finite", backup_in(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
 
 
 def test_a_state_that_others_have_put_there_must_fit_the_weights(pipe: Any, whole: Any, tmp_path: Path) -> None:
@@ -340,7 +361,7 @@ def test_steps_per_epoch_beside_a_dataset_that_ends(pipe: Any, whole: Any, tmp_p
     crashed(pipe, tmp_path / "ck", 6, steps_per_epoch=4)
     model = memory()
     with pytest.raises(StateError, match="leave out `steps_per_epoch`"):
-        fit(pipe, model, "finite", CrashingBackup(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"), steps_per_epoch=4)
+        fit(pipe, model, "finite", backup_in(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"), steps_per_epoch=4)
     assert model.trained == whole.trained[6:8]
     assert resumed(pipe, tmp_path / "ck", "finite", 3).remembers == whole.remembers, "the advice works"
 
