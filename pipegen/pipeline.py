@@ -331,11 +331,13 @@ class Pipeline:
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
-        """Makes a Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
+        """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
+
+        Put it behind the callback that saves the model. See `docs/resuming.md`.
 
         Args:
-            directory: The folder of the checkpoints, such as `BackupAndRestore`'s; without it nothing is saved.
-            save_freq: `"epoch"`, or a number of batches: the same as the checkpoint's.
+            directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
+            save_freq: Without effect: the position comes with the weights.
         """
         from pipegen.backend.callback import ResumeCallback
 
