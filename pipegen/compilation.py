@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
@@ -93,6 +94,9 @@ def inspect(
         checked = check(loaded.spec, loaded.locate.label)
         plans = checked.plans
         diagnostics.extend(checked.diagnostics.items)
+        if not diagnostics.has_errors:
+            for plan in plans.values():
+                optimise(loaded.spec, plan)  # what cannot be compiled fails here, and not once the data is there
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
     return Inspection(loaded, plans, _without_ignored(diagnostics, loaded))
@@ -191,7 +195,7 @@ def optimise(
         file_bytes: The mean size of a stored record, where the data is known.
         cache: Whether a cache may be placed: it serves nothing that is read once.
     """
-    from pipegen.passes import PASSES, PassContext, run_passes  # here, since `validate` starts quicker without them
+    from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
 
     replaces = spec.errors.skip is not None and plan.split == "train"
     runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
@@ -220,6 +224,6 @@ def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     need = cached_bytes(node.out) * num_examples
     if need > budget and spec.runtime.cache == "memory":
         message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget has {format_bytes(budget)} left"
-        help_ = ("use `cache: auto`, which caches what fits, or raise `ram_budget`",)
+        help_ = (write("auto", "value", "use {}, which caches what fits, or raise `ram_budget`", shown="cache: auto"),)
         raise SpecError([make("PG410", message, locate(("runtime", "cache")), help=help_)])
     return need

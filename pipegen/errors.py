@@ -82,7 +82,7 @@ class PartError(ValueError):
         help: What to do about it.
     """
 
-    def __init__(self, message: str, *path: str | int, help: str | None = None) -> None:
+    def __init__(self, message: str, *path: str | int, help: str | tuple[str, ...] | None = None) -> None:
         super().__init__(message)
         self.path = path
         self.help = help
@@ -95,15 +95,20 @@ class OpError(Exception):
         code: The diagnostic code, such as `PG213`.
         message: One sentence saying what is wrong.
         field: The argument at fault, or `None` for the step as a whole.
-        help: What to do about it.
+        help: What to do about it; a line or several.
     """
 
-    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | None = None) -> None:
+    def __init__(self, code: str, message: str, *, field: str | None = None, help: str | tuple[str, ...] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.field = field
         self.help = help
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Returns the help as lines."""
+        return (self.help,) if isinstance(self.help, str) else self.help or ()
 
     @property
     def every(self) -> tuple[OpError, ...]:

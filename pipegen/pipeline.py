@@ -14,6 +14,7 @@ from pipegen.explanation import circumstances, explain_text
 from pipegen.log import log
 from pipegen.state import make_state, position_from
 from pipegen.terminal import visible
+from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
 
 
+@untraced
 class Pipeline:
     """A compiled spec on its data. Made by `pipegen.build`."""
 
@@ -67,7 +69,31 @@ class Pipeline:
 
     def _require(self, split: str) -> None:
         if split not in self._plans:
-            raise KeyError(f"there is no split {split!r}; the splits are {', '.join(self._plans)}")
+            raise KeyError(f"there is no split {split!r}{self._meant(split)}")
+
+    def __getattr__(self, name: str) -> Any:
+        """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
+        plans = self.__dict__.get("_plans")
+        if plans is None or name.startswith("__"):
+            raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(f"a pipeline has no attribute {name!r}{self._meant(name)}", name=name, obj=self)
+
+    def _meant(self, name: str) -> str:
+        """Returns what to write for a split of another name, and which splits there are."""
+        from pipegen.diagnostics.suggest import closest
+
+        there = f"; the splits are {', '.join(self._plans)}"
+        near = name if name in self._plans else closest(name, self._plans) or self._alike(name)
+        if near is None:
+            return there
+        written = f"pipe.{near}" if isinstance(getattr(type(self), near, None), property) else f'pipe["{near}"]'
+        return f"; is `{written}` meant?{there}"
+
+    def _alike(self, name: str) -> str | None:
+        """Returns the split that other words name for the same: `val` where `validation` was asked for."""
+        from pipegen.diagnostics.foreign import rows
+
+        return next((split for split in self._plans if any(row.lines == name for row in rows(split, "split"))), None)
 
     # Datasets
 
@@ -295,8 +321,10 @@ class Pipeline:
             StateError: When the spec or the data differs; it says in words what does.
         """
         self._require("train")
-        epoch, step = position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
-        self._seek(epoch, step)
+        self._seek(*self._position_of(state))
+
+    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        return position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
 
     def _seek(self, epoch: int, step: int) -> None:
         self._engine.train_progress().seek(epoch, step)

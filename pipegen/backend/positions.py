@@ -19,6 +19,9 @@ _DEPTH_GRID = 44
 _FARTHEST = 1 << 22
 """How far from the image a position in perspective can be, in pixels."""
 
+_UNROLLED = 36
+"""Pixels in a row up to which LLVM unrolls a loop over them."""
+
 Size = tuple[int | tf.Tensor, int | tf.Tensor]
 
 
@@ -106,11 +109,14 @@ def locate(
         What `read` takes.
     """
     index = tf.int16 if narrow else tf.int32
+    # LLVM unrolls the loops over rows of about 32 pixels that are clipped into one block, on which it works for ten seconds. It does
+    # not where one loop counts all pixels, which takes longer to run on large images.
+    counted = isinstance(size[1], int) and size[1] <= _UNROLLED and fill in ("nearest", "constant")
 
     def positions(dtype: tf.DType) -> Located:
         m = tf.cast(fixed, dtype)
         eight = tf.constant(8, dtype)
-        x, y = (tf.bitwise.right_shift(_row(m, first, size), eight) for first in (0, 3))
+        x, y = (tf.bitwise.right_shift(_row(m, first, size, counted=counted), eight) for first in (0, 3))
         return around(x, y, canvas, fill, interpolation, index)
 
     if fixed.shape[-1] == 9:
@@ -123,8 +129,14 @@ def locate(
     return tf.cond(fits, lambda: positions(tf.int32), lambda: positions(tf.int64))
 
 
-def _row(m: tf.Tensor, first: int, size: Size) -> tf.Tensor:
-    """One row of the matrices at every output pixel, `(n, height, width)`."""
+def _row(m: tf.Tensor, first: int, size: Size, *, counted: bool = False) -> tf.Tensor:
+    """One row of the matrices at every output pixel, `(n, height, width)`; `counted` computes it in one loop over all pixels."""
+    height, width = size
+    if counted and isinstance(height, int) and isinstance(width, int):
+        pixel = tf.range(height * width)
+        x, y = tf.cast(pixel % width, m.dtype), tf.cast(pixel // width, m.dtype)
+        a, b, c = (m[:, i, None] for i in range(first, first + 3))
+        return tf.reshape(a * x + b * y + c, [-1, height, width])
     xs = tf.range(tf.cast(size[1], m.dtype))[None, None, :]
     ys = tf.range(tf.cast(size[0], m.dtype))[None, :, None]
     a, b, c = (m[:, i, None, None] for i in range(first, first + 3))

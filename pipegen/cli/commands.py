@@ -14,6 +14,7 @@ from pipegen.cli.explain import explain
 from pipegen.cli.export import export
 from pipegen.cli.failures import tell
 from pipegen.cli.fit import fit
+from pipegen.cli.help import help_
 from pipegen.cli.init import init
 from pipegen.cli.migrate import migrate
 from pipegen.cli.ops import ops
@@ -78,4 +79,5 @@ app = typer.Typer(
 app.callback(invoke_without_command=True, help=help_text(_pipegen))(_pipegen)
 for command in (init, validate, show, explain, preview, export, fit, bench, migrate, ops, rule, schema, version):
     app.command(cls=OptionalValues, help=help_text(command))(command)
+app.command("help", cls=OptionalValues, help=help_text(help_))(help_)
 app.add_typer(cache.app, name="cache")

@@ -130,7 +130,7 @@ def _look(file: str) -> _Found:
     if numbers is not None:
         return _Found(*numbers, None, None, None, 0)
     if problem is not None and problem.code != "PG421":
-        raise CannotRun(problem.message, problem.help or "")
+        raise CannotRun(problem.message, *problem.lines)
     raise CannotRun(
         f"no column of {file} names image files, and no two hold numbers",
         "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF, or several of numbers",

@@ -1,4 +1,4 @@
-"""The documentation of steps and sources, read off their classes: the table, a page each, and the README's table."""
+"""The documentation of steps and sources, read off their classes: the table, and a page each."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def op_table() -> str:
     return "\n".join([bold(f"{'name':<{width}}  {'family':<{wide}}  what it does"), *rows])
 
 
-def readme_table() -> str:
-    """The steps and sources as a Markdown table."""
-    rows = [f"| `{name}` | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
-    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows]) + "\n"
+def markdown_table() -> str:
+    """Returns the steps and sources as a Markdown table, each linked to its section."""
+    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
+    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows])
 
 
 def op_page(op: type[Transform] | type[Source]) -> str:

@@ -40,6 +40,13 @@ def rule(
     say("\n".join(render_page(_text(_find(code)))))
 
 
+def page_text(wanted: str) -> str | None:
+    """Returns the page of a code, or of a finding's name, as text; `None` for any other word."""
+    word = wanted.strip()
+    known = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)
+    return "\n".join(render_page(_text(known))) if known is not None else None
+
+
 def _every() -> list[Code | Rule]:
     """What is said of specs, and then what is said of code."""
     from pipegen.diagnostics.catalog import CODES

@@ -167,7 +167,7 @@ def _list(folder: str, progress: Callable[[int], None] | None, labels: Literal["
     try:
         return ImageFolder(path=os.path.abspath(folder), labels=labels).list(Path.cwd(), progress)
     except OpError as error:
-        raise CannotRun(error.message, *([error.help] if error.help else [])) from error
+        raise CannotRun(error.message, *error.lines) from error
 
 
 def _sample(listing: Listing) -> Sample:

@@ -53,7 +53,10 @@ def validate(
     ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what has a certain fix, say what changed, and look again.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep what was meant, and look again.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Apply the suggestions too, which may not be what was meant.")
+    ] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
@@ -63,7 +66,7 @@ def validate(
 
     Examples:
       pipegen validate                               every *.pipegen.yaml below the working directory
-      pipegen validate flowers.pipegen.yaml --fix    mend what can be mended
+      pipegen validate flowers.pipegen.yaml --fix    mend what has a safe fix
       pipegen validate specs/ --format github        annotations in a pull request
       pipegen validate flowers.pipegen.yaml --data=all --write-exclude damaged.txt
     """
@@ -73,10 +76,10 @@ def validate(
     request = _data_request(data, write_exclude, names, allow_code)
     report = Report()
     for name in names:
-        if fix:
+        if fix or unsafe_fixes:
             from pipegen.cli.fixing import fix_spec
 
-            fix_spec(name, sets)
+            fix_spec(name, sets, unsafe=unsafe_fixes)
         inspection = examine(name, sets)
         findings, about_data = inspection.diagnostics.sorted(), ""
         if request is not None and inspection.loaded.spec is not None and not inspection.diagnostics.has_errors:

@@ -7,6 +7,7 @@ from collections.abc import Iterator as Walk
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.derived import Explains
+from pipegen.backend.once import GeneratedInTurn
 from pipegen.compat.overrides import overridden
 from pipegen.compat.refusals import UnsupportedArgument
 
@@ -101,7 +102,7 @@ class Iterator(Explains):
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
 
-        return self._overridden() if tf.executing_eagerly() else super().__iter__()
+        return GeneratedInTurn(self._overridden()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
         return self.next()

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.derived import Explains
+from pipegen.backend.once import GeneratedInTurn
 from pipegen.backend.owned_arrays import owned_arrays
 from pipegen.building import build_by_place
 from pipegen.compat.arguments import name_of
@@ -121,7 +122,10 @@ class CompiledIterator(Iterator):
     @cached_property
     def dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset` of one epoch a pass, which is the quickest for `fit`. Made when it is asked for."""
-        return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
+        import tensorflow as tf
+
+        with tf.init_scope():  # it is kept, and a function that is being traced may ask for it first
+            return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
 
     def _finished(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         return self._complete(batches.map(_widened) if self._widens else batches)
@@ -191,7 +195,7 @@ class CompiledIterator(Iterator):
 
         if not tf.executing_eagerly():
             return Explains.__iter__(self)
-        return self._endless() if self._given_by() is None else self._overridden()
+        return GeneratedInTurn(self._endless() if self._given_by() is None else self._overridden())
 
     def _endless(self) -> Walk[Any]:
         while True:
@@ -232,8 +236,9 @@ class CompiledIterator(Iterator):
 
     def reset(self) -> None:
         """Let `next` begin the epoch that stands open again."""
-        self._walk = None
-        self.batch_index = 0
+        with self.lock:
+            self._walk = None
+            self.batch_index = 0
 
     def on_epoch_end(self) -> None:
         """Go to the next epoch: another order, other draws."""

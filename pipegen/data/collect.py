@@ -96,7 +96,7 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
     """
     if data is not None and not spec.source.needs_data():
         message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
-        raise OpError("PG418", message, help="write `source: {arrays: {features: …}}` without a `path`, or leave `data` out")
+        raise OpError("PG418", message, help="leave the `path` out of `arrays`, or leave `data` out")
     if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)

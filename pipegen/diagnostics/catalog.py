@@ -139,6 +139,7 @@ _TABLE = (
     Code("PG514", "unused-feature", _W, "A feature is described and never used"),
     Code("PG518", "cache-in-vain", _W, "A cache is asked for, and the training split has nothing to keep"),
     Code("PG520", "runs-python", _I, "A step calls a Python function, which has to be allowed and works on one image at a time"),
+    Code("PG523", "split-name", _W, "A split has a name that nothing takes for the usual one"),
 )
 
 _LONGEST_WORD = 400

@@ -18,7 +18,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Applicability, Severity
 from pipegen.diagnostics.lines import split_lines
 from pipegen.diagnostics.snippet import Mark, Row, plain_row, rows
 from pipegen.terminal import one_line
@@ -71,11 +71,22 @@ def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
-    """What was found, counted: `2 errors, 1 warning`."""
+    """Counts what was found and what can be mended: `2 errors, 1 warning; 1 fixable with `pipegen validate --fix``."""
     found = list(diagnostics)
     counts = ((s, sum(1 for d in found if d.severity is s)) for s in Severity)
     parts = [f"{n} {s.value}{'' if n == 1 else 's'}" for s, n in counts if n]
-    return ", ".join(parts) or "no findings"
+    return "; ".join([", ".join(parts) or "no findings", *_fixable(found)])
+
+
+def _fixable(found: list[Diagnostic]) -> list[str]:
+    """Says how many findings `--fix` mends, and how many more `--unsafe-fixes` does; nothing where none is mended."""
+    made = [d.fix.applicability for d in found if d.fix is not None]
+    safe, more = (sum(a is kind for a in made) for kind in (Applicability.SAFE, Applicability.SUGGESTION))
+    if not made:
+        return []
+    if not safe:
+        return [f"{more} fixable with `pipegen validate --unsafe-fixes`"]
+    return [f"{safe} fixable with `pipegen validate --fix`" + (f", {more} more with `--unsafe-fixes`" if more else "")]
 
 
 class _Renderer:
@@ -97,7 +108,8 @@ class _Renderer:
         pad = " " * gutter
         notes = [("help", h) for h in d.help]
         if d.fix is not None:
-            notes.append(("fix", f"{d.fix.title} (`pipegen validate --fix` applies it)"))
+            name = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
+            notes.append((name, f"{d.fix.title} (`pipegen validate {d.fix.applicability.option}` applies it)"))
         if d.code in CODES:
             notes.append(("more", f"pipegen rule {d.code}"))
         if notes and shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ class BuildCall:
     def text(self) -> str | None:
         """The call; `None`, with the problem, where the form or the place of the arrays is not sure."""
         data = self._data()
-        return None if data is None else f'pipegen.build("{self.written.file}"{self._params()}{data}{allowed(self.written)})'
+        return None if data is None else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{allowed(self.written)})"
 
     def _data(self) -> str | None:
         """The arrays and tables that the code has; `None` where their form or their place is not sure."""
@@ -258,7 +259,7 @@ def hint(written: Written) -> str:
     split = next(iter(group.parts))
     several = f', data={{"{split}": {inner}' + (", …}" if len(group.parts) > 1 else "}")
     data = "" if group.method != "flow" and not tables else f", data={inner}" if sources.is_whole() else several
-    return f'pipegen.build("{written.file}"{data}{allowed(written)})'
+    return f"pipegen.build({_quoted(written.file)}{data}{allowed(written)})"
 
 
 def allowed(written: Written) -> str:
@@ -266,3 +267,8 @@ def allowed(written: Written) -> str:
     generator = written.group.first.generator
     argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
     return permission(argument.value) if argument is not None else ""
+
+
+def _quoted(name: str) -> str:
+    """A file's name as a literal of Python."""
+    return json.dumps(name, ensure_ascii=not name.isprintable())

@@ -39,6 +39,7 @@ _TABLE = (
     Rule("PG622", "other-batches", "meaning", "Batches or epochs are counted in another way"),
     Rule("PG623", "other-pixels", "meaning", "Pixels differ from those of Keras"),
     Rule("PG624", "other-classes", "meaning", "Classes are named or ordered in another way"),
+    Rule("PG625", "other-passes", "meaning", "An epoch or an evaluation was not one pass over the data"),
     Rule("PG630", "no-equivalent", "missing", "Something has no equivalent in a spec"),
     Rule("PG631", "unknown-argument", "missing", "Keras has no argument of this name"),
     Rule("PG640", "augmented-validation", "mistake", "Evaluation data is augmented too"),

@@ -178,7 +178,8 @@ def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     first, last = sorted((home.lineno, flow.line))
     between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and first <= n.lineno <= last]
     calls = [n.value for n in between if isinstance(n.value, ast.Call) and getattr(n.value.func, "id", "") != "print"]
-    return any(isinstance(n, ast.Name) and n.id in names for call in calls for n in ast.walk(call))
+    own = {id(n) for n in ast.walk(flow.node)}
+    return any(isinstance(n, ast.Name) and n.id in names and id(n) not in own for call in calls for n in ast.walk(call))
 
 
 def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:

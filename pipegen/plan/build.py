@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
@@ -22,6 +23,7 @@ from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
+from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
@@ -98,7 +100,7 @@ class Builder:
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if t.pictured)
         self._finish()
-        return None if self.poisoned else Plan(self.split, tuple(self.nodes))
+        return None if self.poisoned else Plan(self.split, marked(self.nodes))
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
@@ -190,7 +192,7 @@ class Builder:
     def _report(self, ref: StepRef, error: OpError) -> None:
         field = "feature" if error.code == "PG203" and ref.step.feature is not None else error.field
         label = self.locate((*ref.path, field) if field else ref.path, key=field is None)
-        finding = make(error.code, error.message, label, help=(error.help,) if error.help else ())
+        finding = make(error.code, error.message, label, help=error.help or ())
         self.findings.append(finding)
         if ref.step.random and ref.step.when is None:
             self.ordinary.add(finding)
@@ -249,7 +251,7 @@ class Builder:
         if isinstance(step, PointwiseTransform):
             return s.Pointwise(feature, step.arithmetic(x), (ref,))
         if traits.decodes:
-            return s.Decode(feature, ref, self._needed(feature, y, following), self.like.get(feature))
+            return s.Decode(feature, ref, self._needed(feature, y, following) if traits.decodes_scaled else None, self.like.get(feature))
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
@@ -330,7 +332,10 @@ class Builder:
         self._report(
             ref,
             OpError(
-                "PG502", message, field=field, help="give the steps of one run the same `fill` and `interpolation`, or write `exact: true`"
+                "PG502",
+                message,
+                field=field,
+                help=("give the steps of one run the same `fill` and `interpolation`", write("exact: true", "arguments", "or write {}")),
             ),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.plan import stages as s
@@ -96,7 +97,7 @@ def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: Fea
     encoding = encoding_of(spec.output, name, x)
     if encoding not in _SOFT:
         message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
-        plan.errors.append(OpError("PG223", message, help=f"write `output: {{encode: {{{name}: one_hot}}}}`"))
+        plan.errors.append(OpError("PG223", message, help=write(f"output: {{encode: {{{name}: one_hot}}}}", "spec")))
         return
     wrong = encoding == "multi_hot" and not (x.several_labels or is_encoded(x))
     if wrong or (encoding == "binary" and x.classes not in (None, 2)):

@@ -2,6 +2,9 @@
 
 A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
 TensorFlow; `backend/lower.py` gives each its meaning.
+
+`exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
+`plan/exactness.py`.
 """
 
 from __future__ import annotations
@@ -153,6 +156,7 @@ class Resample:
     interpolation: str
     size: tuple[int | None, int | None]
     projective: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,7 @@ class Warp:
     """Whether the product only mirrors axes."""
     projective: bool = False
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,7 @@ class ApplyColour:
     feature: str
     clip: Interval | None
     uses_mean: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +205,7 @@ class Colour:
     channels: int
     clip: Interval | None
     uses_mean: bool
+    exact: bool = False
 
     @property
     def mixes_channels(self) -> bool:
@@ -232,6 +239,7 @@ class Neighbourhood:
     ref: StepRef
     clip: Interval | None
     starts_kernel: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +270,7 @@ class Mix:
     ref: StepRef
     canvas: tuple[int | None, int | None]
     label: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +280,7 @@ class Pointwise:
     feature: str
     arithmetic: Arithmetic
     refs: tuple[StepRef, ...]
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

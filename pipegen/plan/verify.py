@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.plan import stages as s
+from pipegen.plan.exactness import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.outputs import received
 
@@ -51,10 +52,12 @@ def _shard_follows_shuffle(plan: Plan) -> str | None:
 
 
 def _stages_stand_where_they_work(plan: Plan) -> str | None:
-    """Element stages come before the batch, kernels after it."""
-    batched = False
+    """Element stages come before the batch, kernels after it, and all of them after Read."""
+    batched = read = False
     for node in plan.nodes:
-        batched = batched or isinstance(node, Batch)
+        batched, read = batched or isinstance(node, Batch), read or isinstance(node, Read)
+        if isinstance(node, (Element, Kernel, Cache)) and not read:
+            return f"{type(node).__name__} comes before Read."
         if isinstance(node, Element) and batched:
             return "an Element follows Batch."
         if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
@@ -135,6 +138,14 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     return None
 
 
+def _what_is_rounded_is_exact(plan: Plan) -> str | None:
+    """Floats that are rounded to whole numbers later are computed exactly."""
+    if any(isinstance(node, (Element, Kernel)) and len(node.stages) != 1 for node in plan.nodes):
+        return None  # grouped: no pass changes a stage from there on
+    lost = unmarked(plan.nodes)
+    return f"{type(lost[0]).__name__} on `{lost[0].feature}` is not." if lost else None
+
+
 RULES: tuple[Rule, ...] = (
     _starts_and_ends,
     _order_is_settled_once,
@@ -146,6 +157,7 @@ RULES: tuple[Rule, ...] = (
     _pending_steps_leave_the_image,
     _draws_are_in_range,
     _cache_is_deterministic,
+    _what_is_rounded_is_exact,
 )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
 from pipegen.diagnostics.suggest import closest
 from pipegen.regular import read_regular
 from pipegen.spec.compose import MAX_BYTES, compose, decode
@@ -216,7 +216,8 @@ def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | 
 def _rename(span: Span, file: str, near: str) -> Fix | None:
     own = os.path.dirname(span.file)
     text = os.path.relpath(near, own or ".")
-    return Fix(f"extend `{text}`", (Edit(span, quoted(text) if needs_quotes(text) else text),)) if file else None
+    # Another file is another spec, however near its name.
+    return Fix(f"extend `{text}`", (Edit(span, quoted(text) if needs_quotes(text) else text),), Applicability.SUGGESTION) if file else None
 
 
 def _neighbours(path: Path) -> list[str]:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.models import Param
@@ -111,7 +112,7 @@ class Params:
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
         if not isinstance(raw, dict):
-            help_ = ("write `{type: int, default: 224}`",)
+            help_ = (write("{type: int, default: 224}", "value"),)
             self.out.add(
                 make("PG108", f"`params.{name}` is a declaration with a `type`, got {show(raw)}", self.locate.label(path), help=help_)
             )

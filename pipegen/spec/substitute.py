@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
 from pipegen.spec.words import one_of, shorten
@@ -73,7 +73,7 @@ class Substitution:
             return True
         for name in self.values:
             if name not in self.used | self.meant:
-                help_ = (f"write `${name}` where its value is wanted, or remove it",)
+                help_ = (f"`${name}` stands for its value elsewhere; remove it where nothing wants it",)
                 self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
         return True
 
@@ -143,7 +143,9 @@ class Substitution:
         dollar = "a dollar itself is written `$$`"
         if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
             shown = shorten(match[0])
-            self.out.add(make("PG106", f"`{shown}` is not the name of a param", at, help=("write `$name` or `${name}`", dollar)))
+            self.out.add(
+                make("PG106", f"`{shown}` is not the name of a param", at, help=("a param is written `$name` or `${name}`", dollar))
+            )
             return
         self.undeclared.add(name)
         near = closest(name, list(self.values)) if len(self.undeclared) <= _GUESSES else None
@@ -161,7 +163,8 @@ class Substitution:
         if source is None or span is None or source.count(match[0]) != 1:
             return None
         new = f"${{{near}}}" if match[3] else f"${near}"
-        return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),))
+        # The names of params are the user's own: `$size1` beside `size2` and `size3` could be either.
+        return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),), Applicability.SUGGESTION)
 
 
 def _plain(value: Any) -> str:

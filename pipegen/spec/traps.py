@@ -16,6 +16,14 @@ _YES = frozenset({"yes", "on", "y", "true"})
 _NO = frozenset({"no", "off", "n", "false"})
 
 
+def has_one_reading(text: str) -> bool:
+    """Tells whether a text that `number_trap` reads can mean that number alone.
+
+    `1/255` and `1_000` can. `50%` may be of something else than 1, `1,000` may be one or a thousand, `0,5` a pair, and `4:3` a time.
+    """
+    return bool(_FRACTION.fullmatch(text.strip()) or _UNDERSCORES.fullmatch(text.strip()))
+
+
 def number_trap(text: str) -> tuple[int | float, str] | None:
     """The number that was probably meant, and why this is none; `None` when nothing is probable."""
     text = text.strip()

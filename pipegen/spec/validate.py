@@ -137,9 +137,11 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
             here = place.at(*at.path)
             model = shape(at.annotation).annotation
             key = str(at.rest[0])
-            # What comes from outside may be meant to replace a key that is there.
-            given = set() if place.locate.is_outside((*here.path, key)) else set(_get(value, at.path))
-            finding, near = unknown(model, key, here, given)
+            values = _get(value, at.path)
+            # What comes from outside may be meant to replace a key that is there. Two keys never become the same one.
+            given = set() if place.locate.is_outside((*here.path, key)) else set(values)
+            given |= {str(path[-1]) for path in meant if path[:-1] == at.path}
+            finding, near = unknown(model, key, here, values, given)
             here.at(at.rest[0]).add(finding)
             meant |= {(*at.path, near)} if near else set()
     return meant
@@ -148,7 +150,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
 def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
     """What a validator of a model said; it is placed at the part that it names, else at the first argument in its message."""
     s, message = shape(at.annotation), str(error)
-    if isinstance(error, PartError):
+    if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)
     elif s.kind == "model":
         given = _get(value, at.path)

@@ -55,7 +55,7 @@ def test_findings_are_shown_in_place_and_counted(cli: Cli, tmp_path: Path) -> No
     result = cli("validate", "bad.pipegen.yaml")
     assert result.exit_code == 1
     assert "--> bad.pipegen.yaml:6:19" in result.stdout
-    assert result.stdout.endswith("\n1 error\n")
+    assert result.stdout.endswith("\n1 error; 1 fixable with `pipegen validate --fix`\n")
     assert result.stderr == ""
 
 
@@ -88,7 +88,7 @@ def test_json_is_one_document_for_all_specs(cli: Cli, tmp_path: Path) -> None:
         ("PG102", "a.pipegen.yaml"),
         ("PG503", "b.pipegen.yaml"),
     ]
-    assert document["summary"] == {"errors": 1, "warnings": 1, "infos": 0}
+    assert document["summary"] == {"errors": 1, "warnings": 1, "infos": 0, "safe_fixes": 1, "suggestions": 0}
     assert result.exit_code == 1
 
 
@@ -139,6 +139,21 @@ def test_fix_leaves_what_has_no_certain_fix(cli: Cli, tmp_path: Path) -> None:
     assert "size: huge" in path.read_text()
     assert "probability" in path.read_text()
     assert "PG102" not in result.stdout
+
+
+def test_a_suggestion_waits_for_its_own_option(cli: Cli, tmp_path: Path) -> None:
+    """`aug_mix` became `cutmix`, which is another augmentation, and `rotate` a turn of every image of every split."""
+    path = tmp_path / "bad.pipegen.yaml"
+    for wrong in ("aug_mix", "rotate: {degrees: 20}", "random_flap"):
+        text = GOOD.replace("random_flip", wrong)
+        path.write_text(text)
+        result = cli("validate", "--fix")
+        assert result.exit_code == 1
+        assert path.read_text() == text
+    assert "suggestion: write `random_flip` (`pipegen validate --unsafe-fixes` applies it)" in result.stdout
+    assert result.stdout.endswith("1 error; 1 fixable with `pipegen validate --unsafe-fixes`\n")
+    assert cli("validate", "--unsafe-fixes").exit_code == 0
+    assert path.read_text() == GOOD
 
 
 def test_fix_reaches_a_base(cli: Cli, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-from pipegen.errors import OpError
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
 from pipegen.ops.arguments.schedules import Number as Number
 from pipegen.ops.arguments.schedules import Range as Range
@@ -120,7 +121,8 @@ def check_magnitude(value: Magnitude, name: str, low: float | None = None, high:
             check_magnitude(each, name, low, high)
         return
     if not isinstance(value, tuple) and value < 0:
-        raise ValueError(f"a single number is a magnitude, which cannot be negative; for a range, write `{name}: [{value:g}, {-value:g}]`")
+        help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
+        raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
     if isinstance(value, tuple):
         check_range(value, name, low, high)
     else:
@@ -146,9 +148,8 @@ def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bo
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:
-        raise ValueError(
-            f"a single number m means [1 - m, 1 + m] and cannot be negative; for a range, write `{name}: [{most:g}, {least:g}]`"
-        )
+        help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
+        raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
     if least < low or (exclusive and least == low):
         bound = f"above {low:g}" if exclusive else f"at least {low:g}"
         if isinstance(value, tuple):
@@ -162,7 +163,10 @@ def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str =
     """What is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
-        help_ = f"for radians write `{field}: {largest * 57.29577951308232:.3g}`, for a fraction of a turn `{field}: {largest * 360:.3g}`"
+        help_ = (
+            write(f"{field}: {largest * 57.29577951308232:.3g}", "arguments", "for radians write {}"),
+            write(f"{field}: {largest * 360:.3g}", "arguments", "for a fraction of a turn write {}"),
+        )
         return (OpError("PG503", f"`{op}` turns by less than 1 degree; is {largest:g} in radians?", field=field, help=help_),)
     if largest > most:
         return (OpError("PG510", f"`{op}` reaches {largest:g} degrees", field=field, help=why),)

@@ -20,7 +20,7 @@ class DecodeTransform(ElementTransform):
     kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True)
+        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """Decode the whole image.

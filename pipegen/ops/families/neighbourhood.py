@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.base import PICTURES, ConstantFill, Fill, Interpolation, Transform, require_image
@@ -116,7 +117,7 @@ class NeighbourhoodTransform(Transform):
         """The same type: images of uint8 and of floats stay what they are."""
         require_image(self, x)
         if x.dtype != "uint8" and x.dtype not in FLOATING:
-            help_ = "put `cast: {dtype: float32}` before it"
+            help_ = write("cast: {dtype: float32}", "before", "put {} before it")
             raise OpError("PG208", f"`{self.op}` works on uint8 and on floats, and gets {x.dtype}", help=help_)
         return x
 

@@ -115,7 +115,7 @@ class Selection(Policy):
             return f"`{cls.op}` cannot hold `{step.op}`", "it holds geometry, colour, tables and filters, which keep the shape of an image"
         for argument in ("when", "feature"):
             if getattr(step, argument) is not None:
-                return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"write `{argument}` beside `steps`"
+                return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"`{argument}` goes beside `steps`"
         return None
 
     def inner_steps(self) -> tuple[Transform, ...]:

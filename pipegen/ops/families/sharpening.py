@@ -69,11 +69,12 @@ def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Te
     import tensorflow as tf
 
     from pipegen.ops.lowering.filters import rounded_shift, sides
+    from pipegen.ops.lowering.floats import nearest_float32, working
 
     height, width, channels = sides(images)
     row, size = width * channels, height * width * channels
     margin = row + channels
-    dtype = tf.int32 if images.dtype.is_integer else tf.float32
+    dtype = tf.int32 if images.dtype.is_integer else working(images)
 
     def read(values: tf.Tensor, start: int | tf.Tensor) -> tf.Tensor:
         return tf.cast(tf.reshape(values[:, start : start + size], [-1, height, row]), dtype)
@@ -89,5 +90,5 @@ def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Te
         total = tf.bitwise.left_shift(x, _BITS) + rougher * whole[:, None, None]
         y = tf.clip_by_value(rounded_shift(total, _BITS), 0, 255)
     else:
-        y = x + rougher * real[:, None, None]
+        y = x + nearest_float32(rougher) * tf.cast(real, dtype)[:, None, None]
     return (tf.cast(y, images.dtype),)

@@ -75,8 +75,11 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        shift, factor, rest = (g[:, None, None, None] for g in given)
-        return (tf.cast(images, tf.float32) - shift) * factor + rest
+        from pipegen.ops.lowering.floats import nearest_float32, working
+
+        dtype = working(images)
+        shift, factor, rest = (tf.cast(g, dtype)[:, None, None, None] for g in given)
+        return nearest_float32(tf.cast(images, dtype) - shift) * factor + rest
 
 
 class FeatureStandardization(StandardizePart, PointwiseTransform):

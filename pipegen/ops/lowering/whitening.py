@@ -190,11 +190,13 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
     """
     import tensorflow as tf
 
+    from pipegen.ops.lowering.floats import as_float32, working
+
     if numbers is None:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
-    shift, matrix, rest = _tensors(numbers)
-    rows = tf.reshape(tf.cast(images, tf.float32), [-1, len(numbers.mean)])
-    return tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]])
+    shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
+    rows = tf.reshape(tf.cast(images, working(images)), [-1, len(numbers.mean)])
+    return as_float32(tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
 
 
 def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:

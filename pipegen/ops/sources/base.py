@@ -37,7 +37,7 @@ class Note:
 
     code: str
     message: str
-    help: str | None = None
+    help: str | tuple[str, ...] | None = None
     field: str | None = None
     severity: Literal["error", "warning", "info"] | None = None
 

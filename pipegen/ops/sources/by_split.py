@@ -71,7 +71,7 @@ class BySplit(Source):
     @classmethod
     def _alike(cls, parts: dict[str, Source]) -> dict[str, Source]:
         if not parts:
-            raise ValueError("`by_split` names no split; write `train: SOURCE` and the others below it")
+            raise ValueError("`by_split` names no split; it holds `train: SOURCE` and the others")
         for split, source in parts.items():
             if source.split_names() is not None:
                 raise ValueError(f"`{split}` holds a `{source.op}` again; give it a plain source such as `image_folder`")

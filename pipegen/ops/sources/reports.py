@@ -6,6 +6,7 @@ import difflib
 import os
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.sources.base import Note
 
@@ -97,7 +98,7 @@ def nothing_found(
     if loose and classes is None:
         below = f"and no image in its {count(len(folders), 'sub-folder')}" if folders else "and no sub-folders"
         message = f"{count(loose, 'image')} directly in {folder!r} {below}"
-        return OpError("PG402", message, field="path", help="for images without classes, write `labels: none`")
+        return OpError("PG402", message, field="path", help=write("labels: none", "arguments", "for images without classes, write {}"))
     if tally.unmatched:
         message = f"none of the {count(tally.unmatched, 'file')} below {folder!r} matches `pattern: {pattern}` and is an image"
         return OpError("PG402", message, field="pattern", help=_GLOB)
@@ -157,7 +158,8 @@ def class_notes(
     if not listed and len(filled) > 1 and {name.casefold() for name in filled} <= _SPLITS:
         message = f"every class has the name of a split ({quoted(filled)}), so the classes are probably one level deeper"
         parts = ", ".join(f"{split}: {name}" for split, name in {_meant(name): name for name in filled}.items())
-        yield Note("PG415", message, f"to take these folders as splits, write `splits: {{method: folder, parts: {{{parts}}}}}`", "path")
+        lines = f"splits: {{method: folder, parts: {{{parts}}}}}"
+        yield Note("PG415", message, write(lines, "sections", "to take these folders as splits, write {}"), "path")
     for name in (name for name, tree in zip(names, trees, strict=True) if tree is None):
         close = close_names(name, [f for f in folders if f not in names])
         note = f"is {close[0]!r} meant?" if close else f"the folder holds {quoted(folders)}"
