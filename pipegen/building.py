@@ -32,7 +32,7 @@ def build(
     allow_code: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Pipeline:
-    """Compile a spec into a running pipeline.
+    """Compiles a spec into a running pipeline.
 
     Args:
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.

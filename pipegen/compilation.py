@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.base import Transform
     from pipegen.passes import Compiled
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec that was loaded and found right.
+    """Holds a spec that was loaded and found right.
 
     Attributes:
         model: The sections, with every default filled in.
@@ -57,10 +58,34 @@ class Spec:
         splits = ", ".join(self.model.split_names())
         return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
 
+    def _repr_html_(self) -> str:
+        from pipegen.notebook import box, preformatted, table
+
+        facts = [("source", self.model.source.op), ("splits", ", ".join(self.model.split_names()))]
+        facts += [(str(warning.severity.value), f"{warning.code} {warning.message}") for warning in self.warnings.sorted()]
+        steps = step_texts(self.model)
+        return box(
+            f"Spec {self.model.name or 'unnamed'}", self.hash[:12], table((), facts), preformatted("\n".join(steps)) if steps else ""
+        )
+
+
+def step_texts(model: PipelineSpec) -> list[str]:
+    """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
+    import yaml
+
+    from pipegen.ops.base import step_kwargs
+
+    def arguments(step: Transform) -> str:
+        given = step_kwargs(step)
+        written = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
+        return f": {written}" if given else ""
+
+    return [f"- {step.op}{arguments(step)}" for step in model.transforms]
+
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
+    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
 
     loaded: Loaded
     plans: dict[str, Plan]
@@ -76,7 +101,7 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
-    """Load and check a spec without touching its data; nothing is raised for a wrong spec.
+    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec.
 
     Args:
         source: A path, or a map with the sections of a spec.
@@ -118,7 +143,7 @@ def load(
     overrides: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
 ) -> Spec:
-    """Load and check a spec. No data is read, and TensorFlow is not imported.
+    """Loads and checks a spec. It reads no data and does not import TensorFlow.
 
     Args:
         source: A path to a spec, or a map with its sections.
@@ -143,7 +168,7 @@ def load(
 
 
 def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:
-    """List the data of a spec and deal it out to its splits; `data` holds the arrays of a source that takes them from Python.
+    """Lists the data of a spec and assigns it to its splits; `data` holds the arrays of a source that takes them from Python.
 
     Raises:
         SpecError: When the data does not fit the spec.

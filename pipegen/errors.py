@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class PipegenError(Exception):
-    """The base of everything that pipegen raises on purpose."""
+    """Is the base of everything that pipegen raises on purpose."""
 
     def __str__(self) -> str:
         """The message, with nothing in it that a terminal would obey."""
@@ -31,7 +31,7 @@ class PipegenError(Exception):
 
 
 class SpecError(PipegenError):
-    """A spec, or the data it points at, is wrong.
+    """Tells that a spec, or the data it points at, is wrong.
 
     Attributes:
         diagnostics: Every finding of the run, errors first by position in the file.
@@ -54,20 +54,20 @@ class SpecError(PipegenError):
         return "\n" + render_text(self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and Jupyter print instead of frames."""
+        """Gives IPython and Jupyter what they print instead of frames."""
         return str(self).splitlines()
 
 
 class DataError(PipegenError):
-    """A record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
+    """Tells that a record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
 
 
 class ModelMismatchError(PipegenError):
-    """A model does not fit what the pipeline gives; every mismatch is listed."""
+    """Tells that a model does not fit what the pipeline gives, and lists every mismatch."""
 
 
 class StateError(PipegenError):
-    """A saved state does not fit this pipeline; the message says in words what differs."""
+    """Tells that a saved state does not fit this pipeline; the message says in words what differs."""
 
 
 class InternalError(PipegenError):
@@ -75,7 +75,7 @@ class InternalError(PipegenError):
 
 
 class PartError(ValueError):
-    """What the validator of a model raises when one part of a larger value is wrong.
+    """Tells, from the validator of a model, that one part of a larger value is wrong.
 
     Attributes:
         path: The key path of that part below the value that is validated.
@@ -89,7 +89,7 @@ class PartError(ValueError):
 
 
 class OpError(Exception):
-    """What an op raises when its input type or its arguments cannot work; the plan builder turns it into a finding.
+    """Tells that an op's input type or its arguments cannot work; the plan builder turns it into a finding.
 
     Attributes:
         code: The diagnostic code, such as `PG213`.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What one step takes from one feature.
+    """Holds what one step takes from one feature.
 
     Attributes:
         step: Which of the spec's steps.
@@ -49,7 +49,7 @@ class Learned:
 
     @property
     def origin(self) -> str:
-        """Where the numbers come from, in words."""
+        """Says where the numbers come from."""
         kept = f", kept in {self.file}" if self.file is not None else ""
         if self.passing:
             kept = ", and not kept: a Python function without a `version` comes before"
@@ -100,7 +100,7 @@ def _learn(
     progress: Callable[[int], None] | None,
     again: bool,
 ) -> Learned:
-    """What one step takes from one feature; the steps before it have their numbers."""
+    """Measures what one step takes from one feature; the steps before it have their numbers."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
@@ -146,6 +146,6 @@ def _measure(
 
 
 def place_of(spec: Spec, learned: Learned) -> str:
-    """Where a step that has learned stands: `file:line:column`, or the path in words."""
+    """Returns the place of a step that has learned: `file:line:column`, or the path in words."""
     label = spec.loaded.locate.label(step_path(learned.step, spec.model.transforms[learned.step]), key=True)
     return str(label.span) if label.span is not None else label.path

@@ -34,7 +34,7 @@ _BEYOND: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a pattern was found.
+    """Tells where a pattern was found.
 
     Attributes:
         whole: The text that was matched.

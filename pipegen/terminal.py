@@ -77,7 +77,7 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at a stream."""
+    """Returns whether a person looks at a stream."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):

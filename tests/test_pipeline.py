@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from pipes import RESIZE, SIZE, batches, pipeline, sections, shared, stream
 from typing import TYPE_CHECKING, Any
 
@@ -381,11 +382,60 @@ def test_a_loss_class_from_keras_is_understood(photo_folder: Path) -> None:
 
 def test_explain_counts_examples_and_steps(pipe: Any) -> None:
     text = pipe.explain()
-    assert "split train: 32 examples, 4 steps" in text
-    assert "split validation: 11 examples, 2 steps" in text
-    assert "fuse_decode_crop" in text
-    assert pipe.explain("validation") in text
+    assert text.startswith("split train: 32 examples, 4 steps\n")
+    assert text == pipe.explain("train")
+    assert "split validation: " not in text
+    assert "fuse_decode_crop" not in text
+    assert text.endswith("explain(NAME)), what each pass did (explain(passes=True)), everything (explain(all=True))\n")
+    assert "fuse_decode_crop" in pipe.explain(passes=True)
+    everything = pipe.explain(all=True)
+    for title in ("split train: 32 examples, 4 steps", "split validation: 11 examples, 2 steps", "fuse_decode_crop", "expected cost, in"):
+        assert title in everything
     assert "as written" in pipe.explain("train", before=True)
+    with pytest.raises(KeyError, match="train, validation"):
+        pipe.explain("val")
+
+
+class _Page(HTMLParser):
+    """The texts of a piece of HTML, and what is wrong with it: tags that do not match, and anything that fetches or runs."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(html)
+        self.wrong += self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.wrong += [tag] * (tag in ("script", "link", "img", "iframe", "b1"))
+        self.wrong += [name for name, value in attrs if name != "style" or "url(" in (value or "")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_notebooks_show_pipelines_specs_datasets_and_plans(photo_folder: Path) -> None:
+    name = "<b1>&\"'"
+    made = pipegen.build(sections(photo_folder, name=name, output={"x": {"<b1>": "image"}, "y": {"kind": "label"}}))
+    shown = {"pipe": made, "spec": made.spec, "train": made.train, "plan": made.explain(), "repeat": made.train.repeat()}
+    pages = {key: _Page(value._repr_html_()) for key, value in shown.items() if hasattr(value, "_repr_html_")}
+    assert set(pages) >= {"pipe", "spec", "train", "plan"}
+    for key, page in pages.items():
+        assert not page.wrong, key
+    for text in (f"Pipeline {name}", made.spec_hash[:12], "train", "32", "4 of 8", "x: <b1>", "y: kind", "loss"):
+        assert text in pages["pipe"].texts
+    assert any(text.startswith("- resize: {size: 24") or "resize" in text for text in pages["spec"].texts)
+    assert f"Spec {name}" in pages["spec"].texts
+    assert "float32 8×24×24×3" in pages["train"].texts
+    assert "".join(pages["plan"].texts) == str(made.explain())
+    assert repr(made.explain()) == str(made.explain()), "line by line, and not as a quoted string"
+    assert len(made._repr_html_()) < 5000
 
 
 @pytest.mark.parametrize("shard", [(5, 4), (-1, 4), (0, 3), (1, 3), (0, 0)])
@@ -416,9 +466,9 @@ def test_the_caches_of_all_splits_share_the_ram_budget(photo_folder: Path) -> No
         pipegen.build(sections(photo_folder), runtime={"cache": "memory", "ram_budget": 70_000})
     assert pipegen.build(sections(photo_folder), runtime={"cache": "memory", "ram_budget": 75_000}).splits == ("train", "validation")
     auto = pipegen.build(sections(photo_folder), runtime={"cache": "auto", "ram_budget": 112_000})
-    text = auto.explain()
+    text = auto.explain(all=True)
     assert text.count("\ncache ") == 2
-    assert pipegen.build(sections(photo_folder), runtime={"ram_budget": 60_000}).explain().count("\ncache ") == 1
+    assert pipegen.build(sections(photo_folder), runtime={"ram_budget": 60_000}).explain(all=True).count("\ncache ") == 1
 
 
 def test_splits_that_there_are_not_are_told_with_those_that_there_are(photo_folder: Path, pipe: Any) -> None:

@@ -7,11 +7,8 @@ import shutil
 from pipes import numbered
 from typing import TYPE_CHECKING, Any
 
-import keras
 import pytest
 from resuming import Crash, CrashAt, CrashingBackup, digest_of, memory
-
-from pipegen.errors import StateError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -114,6 +114,11 @@ class PipelineDataset(Explains):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
 
+    def _repr_html_(self) -> str:
+        from pipegen.backend.summary import batches_html
+
+        return batches_html(f"{self._pipegen_steps:,} batches", self.element_spec)
+
 
 @untraced
 class RepeatedDataset(Explains):

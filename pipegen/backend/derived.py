@@ -21,7 +21,7 @@ NO_LENGTH = "this dataset has no length: it is repeated, or has no known end"
 
 @untraced
 class Explains(tf.data.Dataset):
-    """What `fit` itself derives explains its errors as well: it repeats on request, maps and prefetches for `class_weight`.
+    """Explains the errors of what `fit` itself derives: it repeats on request, maps and prefetches for `class_weight`.
 
     Behind other transformations the error is TensorFlow's, and holds ours.
     """
@@ -29,7 +29,7 @@ class Explains(tf.data.Dataset):
     _pipegen_translate: Translate
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        """What to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
+        """Returns what to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
         raise NotImplementedError
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:

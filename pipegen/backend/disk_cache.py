@@ -102,7 +102,7 @@ class DiskCache:
         return values
 
     def _look(self, record: np.int64) -> tuple[np.int64, np.int64]:
-        """What to do with a record, and the stamp of its file, taken before the file is read."""
+        """Returns what to do with a record, and the stamp of its file, taken before the file is read."""
         row, path = self._rows[int(record)], self._paths[int(record)]
         stamp = np.int64(sum(file_stamp(column[int(record)]) for column in self._files) % (1 << 63))
         state = self.store.state(row, int(stamp))

@@ -136,7 +136,7 @@ class Engine:
             raise SpecError([make("PG412", message, self._locate(("batch",)), help=help_)])
 
     def train_progress(self) -> Progress:
-        """Where the training split stands."""
+        """Returns where the training split stands."""
         with self._once():
             if self.progress is None:
                 self.progress = Progress(self.executor("train").steps)
@@ -158,7 +158,7 @@ class Engine:
         """One epoch of a split from one step on, without a variable.
 
         Raises:
-            ValueError: For a share or a device that there is not.
+            ValueError: For an unknown share or device.
         """
         problem = self._odd_shard(shard) if shard is not None else None
         if problem is not None:
@@ -196,7 +196,7 @@ class Engine:
         return str(label.span) if label.span is not None else label.path
 
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
-        """What to say of one record that could not be decoded on its own."""
+        """Returns what to say of one record that could not be decoded on its own."""
         executor = self.executor(split)
         found = damage.find_problem(executor, record, epoch, self.where)
         if found is None:  # the window that an epoch draws may lie before the damage

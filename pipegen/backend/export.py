@@ -43,7 +43,7 @@ _NAME_LENGTH = 60
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported, and how.
+    """Says what to export, and how.
 
     Attributes:
         folder: Where to; it is made.
@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported.
+    """Holds what was exported.
 
     Attributes:
         folder: Where it is.
@@ -152,7 +152,7 @@ class _Source:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether all of each epoch is wanted."""
+        """Returns whether all of each epoch is wanted."""
         return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
 
     @property
@@ -162,7 +162,7 @@ class _Source:
         return order.steps * order.batch if cut else order.num_examples
 
     def left_out(self) -> tuple[int, str]:
-        """How many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
+        """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
         order = self.order
         asked = order.num_examples if self.wanted.examples is None else min(self.wanted.examples, order.num_examples)
         beyond = max(asked - self._slots_of_an_epoch, 0)
@@ -251,7 +251,7 @@ class _Source:
         return found
 
     def _beside(self, record: int) -> dict[str, Any]:
-        """What the data says of a record beside its pictures: classes by name, numbers."""
+        """Returns what the data says of a record beside its pictures: classes by name, numbers."""
         manifest, found = self.engine.manifest, {}
         columns, labels = self._held
         for name, t in self.record.items():

@@ -112,7 +112,7 @@ class _Chain:
         return tuple(prepare(stage, images[stage.feature], draws) if rounds(stage) else () for stage in self.stages)
 
     def phases(self) -> list[Callable[..., Any]]:
-        """What comes before the body, one function after another: the phases of the stages that are the first on their feature."""
+        """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""
         own = [phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
 
         def phase(number: int, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:

@@ -1,4 +1,4 @@
-"""What must happen once, whichever thread or traced function comes first: the making of shared parts, and the taking of elements."""
+"""Does things once, whichever thread or traced function comes first: makes shared parts, and takes elements."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Predictions:
-    """What `predict_on` gives.
+    """Holds what `predict_on` gives.
 
     Attributes:
         dataset: Batches of inputs, for `model.predict`.

@@ -1,4 +1,4 @@
-"""What steps have learned from a training split, kept as files: found again as long as what they came from is the same."""
+"""Keeps what steps have learned from a training split as files, found again as long as what they came from is the same."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
 
 
 def statistics_folder(runtime: Runtime) -> Path | None:
-    """Where they are kept: in the folder of the spec's caches, else in the user's cache folder, if there is one."""
+    """Returns the folder that keeps them: that of the spec's caches, else the user's cache folder, if there is one."""
     if isinstance(runtime.cache, DiskCache):
         return Path(runtime.cache.disk) / _FOLDER
     given = os.environ.get("XDG_CACHE_HOME", "")
@@ -79,7 +79,7 @@ def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
 
 
 def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
-    """What is kept under a key, or `None` where that is nothing, or nothing whole.
+    """Reads what is kept under a key; `None` where that is nothing, or nothing whole.
 
     Args:
         folder: The folder.

@@ -48,7 +48,7 @@ _LONGEST_ABOUT = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a cache holds of each record for one feature.
+    """Describes what a cache holds of each record for one feature.
 
     Attributes:
         name: The feature.
@@ -65,7 +65,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a cache says of itself.
+    """Holds what a cache says of itself.
 
     Attributes:
         key: Its name, which stands for everything that decides its bytes.
@@ -111,7 +111,7 @@ class Store:
         weakref.finalize(self, _close, files)
 
     def state(self, row: int, stamp: int = 0) -> State:
-        """What is in a row.
+        """Returns the state of a row.
 
         Args:
             row: Which record.
@@ -167,7 +167,7 @@ class Store:
             yield row, entry is not None and entry[0] == self._checksum_on_disk(row, entry[1])
 
     def whole(self) -> bool:
-        """Whether every file has its full size."""
+        """Returns whether every file has its full size."""
         sizes = _sizes(self.about).values()
         return all(os.fstat(number).st_size >= size for number, size in zip(self._files, sizes, strict=True))
 
@@ -279,7 +279,7 @@ class _Inside:
         os.replace(fresh, name, src_dir_fd=self._number, dst_dir_fd=self._number)
 
     def about(self) -> About | None:
-        """What the cache says of itself; see `read_about`."""
+        """Returns what the cache says of itself; see `read_about`."""
         try:
             with os.fdopen(self.open(ABOUT, os.O_RDONLY), "rb") as stream:
                 values: dict[str, Any] = json.loads(stream.read(_LONGEST_ABOUT))
@@ -305,7 +305,7 @@ def _describe(inside: _Inside, about: About) -> None:
 
 
 def read_about(folder: Path) -> About | None:
-    """What the cache in a folder says of itself, or `None` when there is none that this version can read."""
+    """Reads what the cache in a folder says of itself; `None` when there is none that this version can read."""
     try:
         with _Inside(folder) as inside:
             return inside.about()
@@ -331,7 +331,7 @@ def _column_file(column: int) -> str:
 
 
 def _seed(row: int, stamp: int) -> int:
-    """What a checksum starts from, so that a row in another's place does not fit."""
+    """Returns the start value of a checksum, chosen so that a row in another's place does not fit."""
     return zlib.crc32(struct.pack("<qq", row, stamp))
 
 

@@ -39,7 +39,7 @@ _HEADER = f"{EXCLUDE_HEADER}\n"
 
 @dataclass(frozen=True)
 class DataRequest:
-    """What `--data` asks for.
+    """Holds what `--data` asks for.
 
     Attributes:
         sample: How many files of each split to decode; `None` for all.
@@ -150,7 +150,7 @@ def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged], base: 
 
 
 def _is_list(file: str, known: set[str]) -> bool:
-    """Whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
+    """Returns whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as stream:
             lines = stream.read().splitlines()

@@ -1,4 +1,4 @@
-"""What the commands share: options, loading a spec, printing, progress."""
+"""Holds what the commands share: options, loading a spec, printing, progress."""
 
 from __future__ import annotations
 

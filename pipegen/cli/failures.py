@@ -1,4 +1,4 @@
-"""What becomes of an exception: a message that says whose fault it is, and an exit code. Frames only when asked for."""
+"""Turns an exception into a message that says whose fault it is, and an exit code. Frames only when asked for."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def interrupted() -> int:
 
 
 def was_told() -> bool:
-    """Whether this process has said that it was interrupted."""
+    """Returns whether this process has said that it was interrupted."""
     return bool(_told)
 
 
@@ -105,7 +105,7 @@ def _say(message: str, help_: Sequence[str], code: int) -> int:
 
 
 def _about_system(error: OSError) -> str:
-    """What the operating system refused, such as room on a disk."""
+    """Says what the operating system refused, such as room on a disk."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return f"{error.filename}: {reason}" if error.filename is not None else reason
 

@@ -54,7 +54,7 @@ def _comments(found: Pairs) -> list[str]:
         lines.append(f"{_LEFT_OUT} is taken for what the loss leaves out; without `ignore` it would have to be a class of its own")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
-        lines.append(f"{found.alone:,} {verb} left out")
+        lines.append(f"{found.alone:,} {verb} ignored")
     return lines + [plain(remark) for remark in found.remarks]
 
 
@@ -87,7 +87,7 @@ def _are_indices(values: Sequence[int], found: Pairs) -> bool:
 
 
 def _classes(found: Pairs) -> str:
-    """What the values of a mask mean, as arguments: they are class indices, or each stands for one."""
+    """Returns what the values of a mask mean, as arguments: they are class indices, or each stands for one."""
     ignored = _ignored(found)
     indices = [value for value in found.values if value != ignored]
     if _are_indices(indices, found):

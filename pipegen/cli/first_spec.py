@@ -59,7 +59,7 @@ def _comments(found: Survey) -> list[str]:
 
 
 def about_sample(sample: Sample) -> list[str]:
-    """What the headers of some images say, in lines for comments."""
+    """Says what the headers of some images hold, in lines for comments."""
     looked = len(sample.sizes) + len(sample.unreadable)
     lines = []
     if sample.sizes:
@@ -79,7 +79,7 @@ def about_sample(sample: Sample) -> list[str]:
 
 
 def pixels_of(sample: Sample) -> str:
-    """How files that all have 16 bits are to be read, as arguments."""
+    """Returns the arguments that files need which all have 16 bits."""
     return "channels: 1, bits: 16" if sample.gray == len(sample.sizes) else "bits: 16"
 
 
@@ -99,7 +99,7 @@ def _splits(found: Survey) -> list[str]:
 
 
 def size_for(sample: Sample) -> str:
-    """What to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
+    """Chooses the size to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
     distinct = set(sample.sizes)
     if len(distinct) == 1:
         ((width, height),) = distinct

@@ -26,7 +26,7 @@ _MOST_FOLDERS = 200
 
 @dataclass(frozen=True)
 class _Found:
-    """What a table turns out to be.
+    """Holds what a table turns out to be.
 
     Attributes:
         table: Its cells.
@@ -47,7 +47,7 @@ class _Found:
     classes: int
 
     def name(self, column: int) -> str:
-        """How a spec names a column."""
+        """Returns the name of a column in a spec."""
         return flow_scalar(self.table.names[column]) if self.table.names is not None else str(column)
 
 
@@ -138,7 +138,7 @@ def _look(file: str) -> _Found:
 
 
 def _sample(found: _Found) -> Sample:
-    """What the headers of some images say."""
+    """Returns what the headers of some images say."""
     folder = found.root if found.root is not None else os.path.dirname(found.table.file)
     cells = [row[found.image or 0].strip() for row in found.table.rows]
     return sample_of(cells, lambda i: os.path.join(folder, cells[i]))

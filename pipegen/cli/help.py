@@ -30,7 +30,9 @@ def help_(
         ),
     ] = None,
 ) -> None:
-    """Explain a section of a spec, a key, a step, a command or a finding.
+    """Explain a section of a spec, one of its keys, or a step.
+
+    It takes the name of a command or the code of a finding as well.
 
     Examples:
       pipegen help                   every section in one table

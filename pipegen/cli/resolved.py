@@ -108,7 +108,7 @@ class _Origins:
         self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
 
     def unset(self, path: KeyPath) -> str | None:
-        """What is meant where nothing is said, in the words of a spec; `None` where nothing is done."""
+        """Returns what a missing value means, in the words of a spec; `None` where it means nothing."""
         if path[:1] == ("transforms",) and path[-1] == "when" and len(path) == 4:
             step = self.steps[int(path[1])]
             stand_ins = " and ".join(s.op for s in step.evaluation_form())

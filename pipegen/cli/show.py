@@ -16,8 +16,7 @@ def show(
 ) -> None:
     """Print a spec with every default, and where each value came from.
 
-    What is printed is a spec again. The hash identifies what the pipeline means; a run can only be resumed under the
-    same one.
+    The output is a spec again. The hash identifies what the pipeline means: a run resumes only under the same hash.
 
     Examples:
       pipegen show flowers.pipegen.yaml

@@ -20,7 +20,7 @@ Format = Literal["text", "json", "github", "sarif"]
 
 @dataclass
 class Report:
-    """What was found in all specs of one run."""
+    """Holds what was found in all specs of one run."""
 
     findings: dict[Diagnostic, None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)

@@ -117,7 +117,7 @@ class Iterator(Explains):
         """A batch of the epoch.
 
         Raises:
-            ValueError: For a batch that there is not.
+            ValueError: For an unknown batch.
         """
         self._check_index(index)
         with self.lock:
@@ -143,7 +143,7 @@ class Iterator(Explains):
         return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), "__getitem__")
 
     def _overridden(self) -> Walk[Any]:
-        """What a derived class gives, from the start of an epoch."""
+        """Returns what a derived class gives, from the start of an epoch."""
         self.reset()
         while self._given_by() != "__getitem__":
             yield next(self)
@@ -174,7 +174,7 @@ class Iterator(Explains):
         return self._compiled()._pipegen_source()
 
     def _compiled(self) -> tf.data.Dataset:
-        """What TensorFlow reads.
+        """Returns what TensorFlow reads.
 
         Raises:
             UnsupportedArgument: For a class that gives batches of its own.

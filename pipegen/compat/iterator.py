@@ -1,4 +1,4 @@
-"""What the iterators have in common: they walk a pipeline, and behave as those of Keras. Importing this imports TensorFlow."""
+"""Holds what the iterators have in common: they walk a pipeline, and behave as those of Keras. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ class CompiledIterator(Iterator):
         return self._complete(batches.map(_widened) if self._widens else batches)
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """What `fit` gets, from what the pipeline gives."""
+        """Returns what `fit` gets, from what the pipeline gives."""
         return batches
 
     def _arrays(self, batch: Any) -> Any:
-        """What `next` gives, from what the pipeline gives as arrays."""
+        """Returns what `next` gives, from what the pipeline gives as arrays."""
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:
@@ -163,7 +163,7 @@ class CompiledIterator(Iterator):
         return [self._pass]
 
     def _compiled(self) -> tf.data.Dataset:
-        """What TensorFlow reads.
+        """Returns what TensorFlow reads.
 
         Raises:
             UnsupportedArgument: For a subclass that gives batches of its own.
@@ -225,7 +225,7 @@ class CompiledIterator(Iterator):
         """A batch of the open epoch, in any order and from any thread; one after the other is quickest.
 
         Raises:
-            ValueError: For a batch that there is not.
+            ValueError: For an unknown batch.
         """
         self._check_index(index)
         return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))

@@ -1,4 +1,4 @@
-"""What can be said about splits without data: sizes, options that exclude each other, names of splits, lints."""
+"""Checks splits without data: sizes, options that exclude each other, names of splits, lints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> 
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """What names a column, where there is none."""
+    """Reports what names a column, where there is none."""
     if spec.source.has_columns():
         return
     if isinstance(spec.splits.method, ColumnMethod):
@@ -123,7 +123,7 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:
-    """Which fraction of the largest part would make the sum 1, where one does."""
+    """Says which fraction of the largest part would make the sum 1, if one does."""
     largest = max(fractions, key=lambda name: fractions[name])
     left = fractions[largest] - (total - 1)
     return f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
@@ -159,7 +159,7 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """What takes paths, where records are rows that have none."""
+    """Reports what takes paths, where records are rows without any."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
         what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """What is known about the data.
+    """Holds what is known about the data.
 
     Attributes:
         manifest: The records and their splits, or `None` when an error stands in the way.
         diagnostics: Every finding.
-        dealt: The same manifest, also when the errors came after the splits were dealt out, for a closer look at the files.
+        dealt: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None

@@ -76,7 +76,7 @@ def _unreadable(path: str, error: Exception, locate: Locate) -> Diagnostic:
 
 
 def _is_list(lines: list[str], entries: Iterable[str], listing: Listing) -> bool:
-    """Whether a file is a list of records: it says that pipegen wrote it, or every entry ends as some record does."""
+    """Returns whether a file is a list of records: it says that pipegen wrote it, or every entry ends as some record does."""
     if lines[0] == EXCLUDE_HEADER:
         return True
     endings = {os.path.splitext(key)[1].lower() for key in listing.keys}
@@ -84,7 +84,7 @@ def _is_list(lines: list[str], entries: Iterable[str], listing: Listing) -> bool
 
 
 def _likely(entry: str, listing: Listing) -> str:
-    """What was probably meant by an entry that is no key."""
+    """Guesses what an entry that is no key was meant to be."""
     plain = entry.replace("\\", "/").removeprefix("./")
     inside = plain.removeprefix(listing.root.rstrip("/") + "/")
     ends = [key for key in listing.keys if key == inside or key.endswith(f"/{inside}")]

@@ -1,7 +1,7 @@
-"""Which record is in which split.
+"""Assigns each record to a split.
 
 Membership depends on relative paths, labels and `splits` alone: not on the top-level seed, nor on the order of the parts.
-Bins are dealt in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
+Bins are filled in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _canonical(parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
 
 
 def _sizes(splits: Splits, n: int) -> dict[str, int]:
-    """How many of `n` records each part gets, in canonical order."""
+    """Returns how many of `n` records each part gets, in canonical order."""
     counts = {name: value for name, value in splits.parts.items() if isinstance(value, int)}
     if not counts:
         share = shares(splits.parts)

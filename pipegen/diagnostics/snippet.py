@@ -14,7 +14,7 @@ _FAR = 500
 
 
 def display_width(char: str) -> int:
-    """How many terminal columns a character takes: 0, 1 or 2."""
+    """Returns the terminal columns that a character takes: 0, 1 or 2."""
     if char < "\u0300":
         return 1
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
@@ -90,7 +90,7 @@ def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str,
 
 
 def _window(columns: list[int], start: int, end: int, budget: int) -> tuple[int, int]:
-    """Which cells fit in `budget` columns around the columns `start` to `end`."""
+    """Chooses the cells that fit in `budget` columns around the columns `start` to `end`."""
     total = columns[-1]
     if total <= budget:
         return 0, len(columns) - 1

@@ -63,7 +63,7 @@ def render_text(
 
 
 def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
-    """What is shown of too many findings: errors before warnings, in the order of the list."""
+    """Chooses what to show of too many findings: errors before warnings, in the order of the list."""
     if len(found) <= _MOST:
         return found
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])

@@ -56,7 +56,7 @@ class Builder:
         self.type = source_type
         """What is known of each feature so far."""
         self.followed = followers.followed(record or source_type)
-        """The images that something lives on, whether it is here or, in a plan of some features, left out."""
+        """Returns the images that something is aligned with, whether it is here or, in a plan of some features, left out."""
         self.edge = source_type
         """The type of the edge behind the last node."""
         self.nodes: list[Node] = []
@@ -70,7 +70,7 @@ class Builder:
         self.segment: Geometric | Colour | None = None
         self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef]] = {}
-        """For what lives on an image: that image, and what decodes it."""
+        """Returns, for a feature aligned with an image, that image and what decodes it."""
         self.fills = Fills()
         self.mixed: StepRef | None = None
         """The first step that mixes examples: from there on whole batches flow."""
@@ -123,7 +123,7 @@ class Builder:
         return s.StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
 
     def _apart(self, acts: list[tuple[StepRef, tuple[str, ...]]], numbers: dict[str, int], width: int) -> None:
-        """Run steps on one feature after another, since none looks at two; what lives on an image draws what that does."""
+        """Runs steps on one feature after another, since none looks at two; an aligned feature takes the draws of its image."""
         found: dict[str, list[Diagnostic]] = {}
         for feature in followers.in_order(self.type):
             anchor = followers.anchor(self.type, feature)
@@ -142,7 +142,7 @@ class Builder:
             done = 0
             for ref, acting in near:
                 if not acting:
-                    self._close()  # what divides the segments of an image divides those of what lives on it
+                    self._close()  # what divides the segments of an image divides those of what is aligned with it
                     continue
                 done += 1
                 if isinstance(ref.step, UnknownStep):
@@ -152,7 +152,7 @@ class Builder:
                     self._step(self._decoding(ref, feature), feature, mine[done] if done < len(mine) else None)
             self._close()
             found[feature] = self.findings[known:]
-        # What is wrong with a step on an image and on what lives on it is said once.
+        # What is wrong with a step on an image and on what is aligned with it is said once.
         self._place()
         own = {name: followers.anchor(self.type, name) == name for name in found}
         said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
@@ -198,7 +198,7 @@ class Builder:
             self.ordinary.add(finding)
 
     def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
-        """What leaves a step, where that is known; what is wrong or odd is noted."""
+        """Infers what leaves a step, where that is known, and notes what is wrong or odd."""
         x = self.type[feature]
         if feature in self.poisoned | self.doubts.lost:
             return None
@@ -255,8 +255,8 @@ class Builder:
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
-        """How small a file may be decoded. What else lives on the image has to go the same way: where the frame that the next step
-        shows follows from the size before, it would differ by a pixel."""
+        """Returns how small a file may be decoded. What else is aligned with the image has to go the same way: where the frame that the
+        next step shows follows from the size before, it would differ by a pixel."""
         needed = None if following is None or feature in self.like else following.step.needed_size()
         if following is None or needed is None:
             return None

@@ -156,7 +156,7 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
 
 
 def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Whether the global batch divides among the hosts that the spec names."""
+    """Reports a global batch that does not divide among the hosts that the spec names."""
     shard = spec.runtime.shard
     if not isinstance(shard, ShardIndex) or spec.batch.size % shard.count == 0:
         return []

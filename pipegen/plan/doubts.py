@@ -1,4 +1,4 @@
-"""What is no longer known of features once a step is wrong, so that the steps after it are judged by the rest."""
+"""Keeps what is no longer known of features once a step is wrong, so that the steps after it are judged by the rest."""
 
 from __future__ import annotations
 

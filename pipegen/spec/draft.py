@@ -1,4 +1,4 @@
-"""What is left of a spec that has mistakes, so that one run can find those that only several sections together show."""
+"""Keeps what is left of a spec with mistakes, so that one run also finds those that only several sections together show."""
 
 from __future__ import annotations
 

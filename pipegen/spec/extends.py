@@ -104,7 +104,7 @@ def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagn
 
 
 def _is_spec(value: dict[str, Any]) -> bool:
-    """Whether a map is meant to be a spec: it says so, or has nothing but sections."""
+    """Returns whether a map is meant to be a spec: it says so, or has nothing but sections."""
     return "pipegen" in value or (bool(value) and value.keys() <= {"extends", *PipelineSpec.model_fields})
 
 

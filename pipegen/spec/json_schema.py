@@ -105,7 +105,7 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
-    """Whether a value is a scalar that a param's name would not pass as."""
+    """Returns whether a value is a scalar that a param's name would not pass as."""
     if "enum" in schema or "const" in schema:
         return True
     return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)

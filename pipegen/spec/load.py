@@ -117,7 +117,7 @@ def load(
 
 
 def _outside(tree: Tree, params: Outside, overrides: Outside) -> tuple[dict[str, Given], Outside]:
-    """What of the values from outside is for params, and what goes to a path."""
+    """Sorts the values from outside: those for params, and those that go to a path."""
     declared = tree.value.get("params")
     names, paths = split(overrides.values, declared if isinstance(declared, dict) else ())
     given = {name: Given(value, source.origin(name)) for source in (overrides, params) for name, value in source.values.items()}

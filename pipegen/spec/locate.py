@@ -69,14 +69,14 @@ class Locator:
         return self.spans.values.get(known)
 
     def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
-        """Whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
+        """Returns whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
         try:
             return len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
         except KeyError:
             return False
 
     def origin(self, path: tuple[str | int, ...]) -> str:
-        """Where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
+        """Says where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
         given = self._origin_outside(path)
         if given is not None:
             return given
@@ -111,7 +111,7 @@ class Locator:
         return self._lines[span.file][span.line - 1] if span.file in self._lines else None
 
     def folder(self, path: KeyPath) -> Path:
-        """What a relative path at `path` is relative to."""
+        """Returns the folder that a relative path at `path` is relative to."""
         if path in self._folders:
             return self._folders[path]
         span = self.span(path)
@@ -131,7 +131,7 @@ class Locator:
         self.outside[path] = origin
 
     def is_outside(self, path: tuple[str | int, ...]) -> bool:
-        """Whether the value at `path` came from outside."""
+        """Returns whether the value at `path` came from outside."""
         return self._origin_outside(path) is not None
 
     def _origin_outside(self, path: tuple[str | int, ...]) -> str | None:

@@ -162,7 +162,7 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
 
 
 def _inside(at: Any, key: str | int, path: KeyPath, following: str | int) -> Any:
-    """What stands at a key, to go on in; a word, or nothing, gives way to a map."""
+    """Returns what stands at a key, to go on in; a word, or nothing, gives way to a map."""
     inner = at.get(key) if isinstance(at, dict) else at[key]
     other_word = path in CHOICES and isinstance(inner, dict) and following not in inner
     if isinstance(inner, (dict, list)) and not other_word:
@@ -178,7 +178,7 @@ def _no_list(path: KeyPath, entry: int) -> _WrongPathError:
 
 
 def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
-    """Which entry of a list is meant: by its number, or by the id of a step."""
+    """Returns the entry of a list that is meant: by its number, or by the id of a step."""
     where = f"`{format_path(path)}`"
     if isinstance(part, int) or part.isdigit():
         if int(part) >= len(entries):

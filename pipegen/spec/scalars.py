@@ -50,7 +50,7 @@ def _number(text: str) -> Scalar:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether `text`, written plainly, would be read as something other than this text."""
+    """Returns whether `text`, written plainly, would be read as something other than this text."""
     if _RAW.search(text) or resolve(text) != text or text != text.strip():
         return True
     return text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text

@@ -114,7 +114,7 @@ def _meant(raw: dict[str, Any], section: str) -> bool:
 
 
 def _first_key(place: Place) -> Label:
-    """Where to say that a section is missing: no one place is wrong, so the first key."""
+    """Returns the place for saying that a section is missing: no one place is wrong, so the first key."""
     first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
     return place.locate.label(first, key=True)
 

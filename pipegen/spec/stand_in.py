@@ -1,4 +1,4 @@
-"""What stands in for a wrong step whose kind is known, so that the steps after it are judged all the same."""
+"""Stands in for a wrong step whose kind is known, so that the steps after it are judged all the same."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class AnyStep(UnknownStep):
 
 
 def keeps_shape(step: type[Transform]) -> bool:
-    """Whether a step's family alone says that images leave it with the shape that they entered with."""
+    """Returns whether a step's family alone says that images leave it with the shape that they entered with."""
     return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, MixingTransform, FittedTransform, Policy))
 
 
 def _same_values(step: type[Transform]) -> bool:
-    """Whether a step's family alone says which values leave."""
+    """Returns whether a step's family alone says which values leave."""
     return step.infer in (f.infer for f in _FAMILIES)
 
 
@@ -144,7 +144,7 @@ def _like(cls: type[Transform]) -> type[Transform]:
 
 
 def _tells(cls: type[Transform], given: dict[str, Any]) -> bool:
-    """Whether what is right among the arguments says which values leave; a key that is no argument might have been meant to."""
+    """Returns whether what is right among the arguments says which values leave; a key that is no argument might have been meant to."""
     for key, value in given.items():
         if key not in cls.model_fields:
             if closest(key, cls.model_fields) in (None, *_TELLING):

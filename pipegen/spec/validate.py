@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands, and where findings about it go.
+    """Tells where a value stands, and where findings about it go.
 
     Attributes:
         locate: Finds the spans.
@@ -64,7 +64,7 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 
 def valid(annotation: Any, value: Any) -> bool:
-    """Whether a plain value is of a type."""
+    """Returns whether a plain value is of a type."""
     try:
         validated(annotation, value)
     except ValidationError:
@@ -97,7 +97,7 @@ def validated(annotation: Any, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """How far an error's location could be followed: the path, the type there, and what is left of the location."""
+    """Tells how far an error's location could be followed: the path, the type there, and what is left of the location."""
 
     path: KeyPath
     annotation: Any
@@ -148,7 +148,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
 
 
 def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
-    """What a validator of a model said; it is placed at the part that it names, else at the first argument in its message."""
+    """Reports what a validator of a model said, at the part that it names, else at the first argument in its message."""
     s, message = shape(at.annotation), str(error)
     if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)

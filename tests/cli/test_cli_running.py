@@ -118,7 +118,7 @@ def test_bench_prints_figures(cli: Cli, good: Path, photos: Path) -> None:
     good.write_text(GOOD.replace("  - random_flip\n", "") + "shuffle: none\nruntime: {jit: never}\n")
     result = cli("bench", "good.pipegen.yaml", "--steps", "3")
     assert result.exit_code == 0, result.output
-    for words in ("images a second", "first batch", "a model of 50 ms", "peak memory", "3 batches of split train"):
+    for words in ("images/s", "first batch", "a model of 50 ms", "peak memory", "3 batches of split train"):
         assert words in result.stdout
 
 

@@ -74,7 +74,7 @@ def _option(parameter: inspect.Parameter, kind: Any, info: OptionInfo) -> str:
     value = info.metavar or ("|".join(choices) if choices else "" if kind is bool else _word(kind))
     shown = ", ".join(f"`{name}`" for name in names[:-1]) + (", " if names[1:] else "") + f"`{' '.join([names[-1], value]).strip()}`"
     given = parameter.default
-    default = f" Default: `{given}`." if given not in (None, False, inspect.Parameter.empty) and given != [] else ""
+    default = f" Default: `{given}`." if given not in (None, False, "", inspect.Parameter.empty) and given != [] else ""
     bounds = "" if info.min is None else f" At least {info.min:g}." if info.max is None else f" From {info.min:g} to {info.max:g}."
     return f"- {shown}: {info.help}{bounds}{default}"
 

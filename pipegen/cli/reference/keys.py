@@ -58,7 +58,7 @@ def keys_named(what: str) -> list[Key]:
         return list(_keys(Param, "NAME."))
     if what == "PipelineSpec":
         return [key for key in (_extends(), *_keys(PipelineSpec)) if "." not in key.path]
-    name, _, own = what.partition(" own")
+    name = what.removesuffix(" own")
     model, _, field = name.partition(".")
     found = list(_keys(_BY_NAME[model]))
     if field:

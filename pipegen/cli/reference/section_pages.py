@@ -87,7 +87,10 @@ def _filled(prose: str) -> str:
     paragraphs = []
     for paragraph in prose.split("\n\n"):
         items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", paragraph)]
-        lines = [textwrap.fill(item, _WIDTH - 2, subsequent_indent="  " if item.startswith("- ") else "", break_on_hyphens=False) for item in items]
+        lines = [
+            textwrap.fill(item, _WIDTH - 2, subsequent_indent="  " if item.startswith("- ") else "", break_on_hyphens=False)
+            for item in items
+        ]
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
 

@@ -107,11 +107,11 @@ class BySplit(Source):
         return "train" if "train" in self.parts else next(iter(self.parts))
 
     def infer(self) -> ElementType:
-        """What the reference split gives."""
+        """Infers what the reference split gives."""
         return self.parts[self.reference].infer()
 
     def has_labels(self) -> bool:
-        """Whether the reference split has labels, and so all."""
+        """Returns whether the reference split has labels, and so all."""
         return self.parts[self.reference].has_labels()
 
     def decoders(self) -> Mapping[str, Transform]:
@@ -119,28 +119,28 @@ class BySplit(Source):
         return self.parts[self.reference].decoders()
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
-        """Where the training source describes them."""
+        """Returns where the training source describes them."""
         source = self.parts[self.reference]
         return {name: (self.reference, source.op, *path) for name, path in source.described().items()}
 
     def has_rows(self) -> bool:
-        """Whether the parts are arrays."""
+        """Returns whether the parts are arrays."""
         return self.parts[self.reference].has_rows()
 
     def has_columns(self) -> bool:
-        """Whether the parts are tables."""
+        """Returns whether the parts are tables."""
         return all(source.has_columns() for source in self.parts.values())
 
     def has_folders(self) -> bool:
-        """Whether the parts are folders."""
+        """Returns whether the parts are folders."""
         return all(source.has_folders() for source in self.parts.values())
 
     def needs_data(self) -> bool:
-        """Whether one of the parts does."""
+        """Returns whether one of the parts does."""
         return any(source.needs_data() for source in self.parts.values())
 
     def possible(self) -> tuple[ElementType, ...]:
-        """What the reference split may give."""
+        """Returns what the reference split may give."""
         return self.parts[self.reference].possible()
 
     def split_names(self) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class BySplit(Source):
 
 
 def _like(a: FeatureType, b: FeatureType) -> bool:
-    """Whether two features hold the same, as far as the arguments say."""
+    """Returns whether two features hold the same, as far as the arguments say."""
     images = ("encoded", "image")
     return (
         (a.kind == b.kind or (a.kind in images and b.kind in images))

@@ -1,4 +1,4 @@
-"""What the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
+"""Reads what the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def read_several_labels(
         field: The feature, for errors.
 
     Raises:
-        OpError: `PG420` for a class that there is not, and where no row has any.
+        OpError: `PG420` for an unknown class, and where no row has any.
     """
     import numpy as np
 

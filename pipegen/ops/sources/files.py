@@ -66,7 +66,7 @@ def _split(path: str) -> tuple[str, str | None]:
 class Files(Source):
     """Files without labels; where there are several features, the files of each record are paired by their names.
 
-    A record is known by the relative path of its first image. Hidden files and folders are passed over.
+    A record is known by the relative path of its first image. Hidden files and folders are ignored.
     """
 
     op: ClassVar[str] = "files"
@@ -117,7 +117,7 @@ class Files(Source):
         return False
 
     def has_folders(self) -> bool:
-        """Where records have one file each, the folders that these lie in may say something."""
+        """Returns whether folders may say something: where records have one file each."""
         return len(self.features) == 1
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
@@ -196,12 +196,12 @@ def _further(root: str, files: list[Found]) -> FilesOf:
 
 
 def _unpaired(keyed: Mapping[str, Mapping[str, Found]], whole: set[str]) -> list[Note]:
-    """What is said of files that are part of no record."""
+    """Reports files that are part of no record."""
     notes = []
     for name, files in keyed.items():
         alone = [path for key, (path, _) in files.items() if key not in whole]
         if alone:
             verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
-            message = f"{count(len(alone), 'file')} of `{name}` {verbs} left out: {quoted(alone)}"
+            message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"
             notes.append(Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning"))
     return notes

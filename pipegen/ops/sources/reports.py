@@ -1,4 +1,4 @@
-"""What is said about a folder of images: why nothing was found, which classes are empty, what was passed over."""
+"""Reports on a folder of images: why nothing was found, which classes are empty, what was skipped."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def class_notes(
         tops = {name.split("/")[0] for name in names}
         unlisted = [folder for folder in folders if folder not in tops]
         if unlisted:
-            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and left out: {quoted(unlisted)}", field="classes")
+            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and ignored: {quoted(unlisted)}", field="classes")
 
 
 _VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})
@@ -187,7 +187,7 @@ def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:
     """Images that lie directly in a folder whose sub-folders are what counts."""
     if loose:
         folder = f"{scan.root}/{within}" if within else scan.root
-        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} left out, for want of a class"
+        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} ignored, for want of a class"
         yield Note("PG411", message, "move such images into a class folder", "path")
 
 
@@ -196,12 +196,12 @@ def _is(n: int) -> str:
 
 
 def tally_notes(tally: Tally) -> Iterator[Note]:
-    """What was passed over, a note for each reason to act and one for the rest."""
+    """Reports what was skipped, a note for each reason to act and one for the rest."""
     for kind, files in sorted(tally.unsupported.items()):
         message = f"{kind} cannot be decoded, and {count(len(files), 'file')} of that format {_is(len(files))} here: {quoted(files)}"
         yield Note("PG414", message, "convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`", "path")
     if tally.broken:
-        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} left out: {quoted(tally.broken)}"
+        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} ignored: {quoted(tally.broken)}"
         yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning")
     passed = []
     if tally.hidden:
@@ -213,4 +213,4 @@ def tally_notes(tally: Tally) -> Iterator[Note]:
     if tally.loops:
         passed.append(f"{count(len(tally.loops), 'link')} back to what is listed already ({quoted(tally.loops)})")
     if passed:
-        yield Note("PG411", f"passed over: {', '.join(passed)}", field="path")
+        yield Note("PG411", f"ignored: {', '.join(passed)}", field="path")

@@ -1,4 +1,4 @@
-"""What sources that read a table have in common: features in columns, images in files."""
+"""Holds what sources that read a table have in common: features in columns, images in files."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class TableSource(Source):
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def has_labels(self) -> bool:
-        """Whether a column holds labels."""
+        """Returns whether a column holds labels."""
         return any(feature.kind == "label" for feature in self.features.values())
 
     def has_classes(self) -> bool:
-        """Whether a column holds one class for each example."""
+        """Returns whether a column holds one class for each example."""
         return self.label is not None
 
     def has_rows(self) -> bool:
-        """Whether no column names files."""
+        """Returns whether no column names files."""
         return not self.pictures
 
     def has_columns(self) -> bool:
@@ -214,7 +214,7 @@ def _not_there(table: Table, files: list[str], rows: list[int], total: int, fiel
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:
-    """What is said of files that stand in several rows."""
+    """Reports files that stand in several rows."""
     if not names:
         return ()
     stands = "stands" if len(names) == 1 else "stand"
