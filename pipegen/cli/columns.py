@@ -1,4 +1,4 @@
-"""What the columns of a table hold, for a first spec: numbers, names of classes, or neither."""
+"""Looks at the columns of a table for a first spec: numbers, names of classes, or neither."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BATCHES = (128, 64, 32, 16, 8, 4, 2)
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """Describes one column.
 
     Attributes:
         number: Its number, from 0.
@@ -49,11 +49,11 @@ class Column:
 
     @property
     def labels(self) -> bool:
-        """Whether it may hold classes."""
+        """Tells whether it may hold classes."""
         return self.repeats and not self.empty and self.values <= _MOST_CLASSES and (self.numbers is None or self.whole)
 
     def feature(self) -> str:
-        """A line of `features` that reads it, or that says why none can."""
+        """Returns a line of `features` that reads it, or that says why none can."""
         if self.empty:
             return f"{plain(self.name)}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
         if self.numbers is not None and self.name.lower() in _WEIGHTS and self.numbers[0] >= 0:
@@ -67,7 +67,7 @@ class Column:
 
 
 def columns_of(table: TextTable) -> list[Column]:
-    """The columns of a table, in order."""
+    """Returns the columns of a table, in order."""
     taken: set[str] = set()
     return [_column(table, number, taken) for number in range(table.width)]
 
@@ -103,12 +103,12 @@ def _number(cell: str) -> float | None:
 
 
 def unused(columns: list[Column], used: Collection[int], indent: str) -> list[str]:
-    """Comments on the columns that a spec does not read, each as the line that would."""
+    """Returns comments on the columns that a spec does not read, each as the line that would."""
     left = [column for column in columns if column.number not in used]
     lines = [f"{indent}# {column.feature()}" for column in left[:_SHOWN]]
     return [*lines, f"{indent}# and {len(left) - _SHOWN:,} more columns"] if len(left) > _SHOWN else lines
 
 
 def batch_for(rows: int, most: int = 64) -> int:
-    """A usual batch that leaves an epoch some steps."""
+    """Returns a usual batch size that leaves an epoch some steps."""
     return next((size for size in _BATCHES if size <= most and rows >= 4 * size), 1)

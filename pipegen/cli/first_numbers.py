@@ -18,7 +18,7 @@ _TARGET = "  # the last column; name another where that is not what the model is
 
 
 def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, str | None, bool] | None:
-    """The first way of reading a file in which two columns or more hold numbers.
+    """Finds the first way of reading a file in which two columns or more hold numbers.
 
     Returns:
         The table, what to say of the separator, and whether there is a header; `None` where there is no such way.
@@ -40,7 +40,7 @@ def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, 
 
 
 def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
-    """What a spec says of a table of numbers.
+    """Writes what a spec says of a table of numbers.
 
     Returns:
         The lines of `features`, those after the source, and a few words on what was found.
@@ -70,7 +70,7 @@ def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
 
 
 def _label(columns: list[Column]) -> Column | None:
-    """The column of classes: one that is called so, or one of text."""
+    """Finds the column of classes: one that is called so, or one of text."""
     named = [c for c in columns if c.labels and c.name.lower() in LABELS]
     text = [c for c in columns if c.labels and c.numbers is None]
     return next(iter(named), min(text, key=lambda c: c.values, default=None))

@@ -88,7 +88,7 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
 
 
 def _image_lines(found: _Found, root: str) -> tuple[list[str], list[str], str]:
-    """The lines of `features`, those after the source, and a few words on what was found."""
+    """Writes the lines of `features`, those after the source, and a few words on what was found."""
     assert found.image is not None  # noqa: S101 - the caller has looked
     rows, columns = len(found.table.rows), columns_of(found.table)
     summary = f"{rows:,} rows" + (f", in {found.classes} classes" if found.label is not None else "")
