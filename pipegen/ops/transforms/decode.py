@@ -129,12 +129,17 @@ class Decode(DecodeTransform):
         *,
         whole: bool = False,
     ) -> tf.Tensor:
-        from pipegen.ops.lowering.decoding import decode_surveyed
+        from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
+        from pipegen.ops.lowering.once import once
 
-        alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
         if self._bits != _BITS:
-            return alone()
-        return decode_surveyed(contents, found, alone, self._channels, need=self._need(need), whole=whole)
+            return super().decode_surveyed(contents, found, need, window, whole=whole)
+        needed = self._need(need)
+        if window is None:
+            alone = partial(once, decode, contents, channels=self._channels, exif=self.exif, need=needed, rare=True)
+        else:
+            alone = partial(decode_window, contents, window, self._channels, exif=self.exif, need=needed, whole=whole, rare=True)
+        return decode_surveyed(contents, found, alone, self._channels, need=needed, whole=whole)
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:
