@@ -66,7 +66,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """pipegen's processor time by that of Keras."""
+        """Pipegen's processor time by that of Keras."""
         return self.cpu(OURS) / self.cpu(THEIRS)
 
 
@@ -90,7 +90,9 @@ def take(system: str, recipe: Recipe, folder: Path, environment: Mapping[str, st
         wall = time.perf_counter() - began
         if process.returncode or tuple(map(int, printed.split())) != recipe.shape:
             errors.seek(0)
-            raise RuntimeError(f"{system} on {recipe.name}: {printed.strip() or 'no batch'}\n{errors.read().decode(errors='replace')[-3000:]}")
+            raise RuntimeError(
+                f"{system} on {recipe.name}: {printed.strip() or 'no batch'}\n{errors.read().decode(errors='replace')[-3000:]}"
+            )
     return Turn(usage.ru_utime + usage.ru_stime, wall)
 
 

@@ -1,4 +1,4 @@
-"""Where each pixel of a warped image is read, in fixed point.
+"""Computes where each pixel of a warped image is read, in fixed point.
 
 Positions are 16.16 fixed-point integers, of which a fraction of 8 bits stays, so they are the same bits with and without
 XLA, at every batch size and on every TensorFlow; and they are faster than floats. In perspective a position is a quotient
@@ -65,7 +65,7 @@ def fixed_homography(matrix: tf.Tensor, size: Size) -> tf.Tensor:
 
 
 def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, int | None]) -> bool:
-    """Whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
+    """Returns whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
     sides = [*canvas, *size]
     return all(s is not None and s <= 512 for s in sides)
 
@@ -78,7 +78,7 @@ between the middle two of each."""
 
 
 def margins(fill: str) -> tuple[int, int]:
-    """How many pixels of fill `bilinear` needs before and behind each side of an image, so that what it reads are neighbours."""
+    """Returns how many pixels of fill `bilinear` needs before and behind each side of an image, so that what it reads are neighbours."""
     return (1, 2) if fill == "constant" else (0, 1)
 
 
@@ -91,7 +91,7 @@ def locate(
     interpolation: str,
     narrow: bool,
 ) -> Located:
-    """Where each output pixel reads.
+    """Computes where each output pixel reads.
 
     It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,
     which costs twice as much as reading. In perspective it is `project` and then `around`, which are best compiled apart.
@@ -175,7 +175,7 @@ def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> t
 
 
 def around(x: tf.Tensor, y: tf.Tensor, canvas: Size, fill: str, interpolation: str, index: tf.DType) -> Located:
-    """What positions in 1/256 pixel read, with what rounds them to whole pixels added where that is to be; rows and columns as `index`."""
+    """Returns what positions in 1/256 pixel read, with what rounds them to whole pixels added if asked; rows and columns as `index`."""
     eight, mask = tf.constant(8, x.dtype), tf.constant(255, x.dtype)
     whole, between = zip(*((tf.bitwise.right_shift(p, eight), tf.bitwise.bitwise_and(p, mask)) for p in (y, x)), strict=True)
     if interpolation == "bilinear":
