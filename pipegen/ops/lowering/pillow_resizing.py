@@ -91,8 +91,7 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
 
 def nearest_of(span: Span, count: Side, limit: Side) -> tf.Tensor:
     """Chooses which of the `limit` input rows (or columns) each of `count` output rows shows, where these stand for the `span` from its
-    first
-    row on.
+    first row on.
 
     The centre of output pixel i lies at first + (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
     again and again, and so does this, since exact ties fall on either side according to that rounding.
