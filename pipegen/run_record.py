@@ -23,7 +23,7 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where `fit` goes on.
+    """Says where `fit` goes on.
 
     Attributes:
         epoch: The epoch of `fit`.
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of a run.
+    """Holds what is known of a run.
 
     Attributes:
         epoch: An epoch of `fit`.

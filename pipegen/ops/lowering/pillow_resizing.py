@@ -90,8 +90,8 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
 
 
 def nearest_of(span: Span, count: Side, limit: Side) -> tf.Tensor:
-    """Which of the `limit` input rows (or columns) each of `count` output rows shows, where these stand for the `span` from its first
-    row on.
+    """Chooses which of the `limit` input rows (or columns) each of `count` output rows shows, where these stand for the `span` from its
+    first row on.
 
     The centre of output pixel i lies at first + (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
     again and again, and so does this, since exact ties fall on either side according to that rounding.
@@ -202,7 +202,7 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
 
 
 def _unveiled(x: tf.Tensor) -> tf.Tensor:
-    """What `_premultiplied` has done undone; what cannot be seen, or hides all, stays."""
+    """Undoes `_premultiplied`; what cannot be seen, or hides all, stays."""
     import tensorflow as tf
 
     colour, opacity = x[..., :3], x[..., 3:]
