@@ -84,15 +84,15 @@ class Record:
         """Returns the record of the same run where an epoch begins."""
         return replace(self, epoch=epoch, batches=batches, iterations=iterations).with_epoch(epoch, iterations)
 
-    def verified(self, ran: int, last_batch: int) -> Record:
+    def verified(self, ran: int, executions: int) -> Record:
         """Returns the record, which knows from now on whether the optimizer counts batches.
 
         Args:
             ran: By how much its count has gone up.
-            last_batch: What Keras calls the last batch, counted from 0: with several steps per execution it may lie beyond the data.
+            executions: How often Keras has run the model, each time for `execution` batches, or for fewer at the end of the data.
         """
-        told = last_batch + 1
-        return replace(self, counts=self.counts is not False and told - self.execution < ran <= told)
+        most = executions * self.execution
+        return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
 
     def find(self, iterations: int) -> Place:
         """Returns the place of weights of this run.

@@ -47,8 +47,9 @@ class ResumeCallback(keras.callbacks.Callback):
         """Batches of the epoch that were done before the run was resumed."""
         self._was_short = False
         """Whether the epoch before was resumed in its middle."""
-        self._last = -1
-        """The last batch of the epoch, as Keras counts; -1 before the first."""
+        self._executions = 0
+        """How often Keras has run the model in this epoch. It calls the batches of several steps per execution differently from version to
+        version."""
 
     # What Keras calls
 
@@ -63,7 +64,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Moves the pipeline to the first batch that `fit` takes."""
-        self._last = -1
+        self._executions = 0
         if self._record is None:
             self._begin(epoch)
         else:
@@ -76,22 +77,23 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Ends an epoch that was resumed in its middle where its data ends."""
-        if self._last < 0:
-            self._look_at_first(batch)
-        self._last = batch
-        if self._offset and self._offset + batch + 1 >= self._begun().per_epoch and not self.model.stop_training:
+        self._executions += 1
+        if self._executions == 1:
+            self._look_at_first()
+        record = self._begun()
+        if self._offset and self._offset + self._executions * record.execution >= record.per_epoch and not self.model.stop_training:
             self.model.stop_training = _ENDS_EPOCH
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Keeps where the next epoch begins."""
         if self.model.stop_training is _ENDS_EPOCH:  # another callback's wish to stop stays
             self.model.stop_training = False
-        if self._last < 0:
+        if not self._executions:
             self._check_iterator()
         self._was_short = self._offset > 0
         record, now, done = self._begun(), self._iterations(), 0
-        if self._last >= 0:
-            record = record.verified(now - record.iterations, self._last)
+        if self._executions:
+            record = record.verified(now - record.iterations, self._executions)
             done = now - record.iterations if record.counts else record.per_epoch - self._offset
         record = record.moved(epoch + 1, record.batches + done, now)
         self._record = self._unless_behind(record, record.batches)
@@ -109,10 +111,10 @@ class ResumeCallback(keras.callbacks.Callback):
                 "that is at its end: leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
             )
 
-    def _look_at_first(self, batch: int) -> None:
+    def _look_at_first(self) -> None:
         """Sees at the first batch of an epoch whether the optimizer counts, and whether the batch is the pipeline's next one."""
         record = self._begun()
-        seen = record.verified(self._iterations() - record.iterations, batch) if record.counts is None else record
+        seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
         seen = self._unless_behind(seen, record.batches + 1)
         if seen != record:
             self._record = seen
