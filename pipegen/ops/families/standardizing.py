@@ -75,11 +75,11 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.lowering.floats import nearest_float32, working
+        from pipegen.ops.lowering.floats import as_float32, nearest_float32, working
 
         dtype = working(images)
         shift, factor, rest = (tf.cast(g, dtype)[:, None, None, None] for g in given)
-        return nearest_float32(tf.cast(images, dtype) - shift) * factor + rest
+        return as_float32(nearest_float32(tf.cast(images, dtype) - shift) * factor + rest)
 
 
 class FeatureStandardization(StandardizePart, PointwiseTransform):
