@@ -106,7 +106,8 @@ def test_any_chain(text: str) -> None:
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.timeout(3000)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=chains())
 def test_any_chain_on_more_cases(text: str) -> None:
     holds_for(text)
