@@ -1,4 +1,4 @@
-"""What each stage means in TensorFlow.
+"""Lowers each stage to TensorFlow.
 
 A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64, and where it `rounds`
 them XLA may compile that; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run.
@@ -109,13 +109,13 @@ def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
 
 
 def rounds(stage: s.Stage) -> bool:
-    """Whether a stage rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the last
+    """Returns whether a stage rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the last
     bit of a float64 is the same afterwards. A table is not among these, since it may round what lies just between two numbers."""
     return isinstance(stage, (s.Warp, s.Colour))
 
 
 def phases(stage: s.Stage) -> tuple[Phase, ...]:
-    """What a stage does before `run`, one function after another: what the next one reads more than once, such as parameters
+    """Returns what a stage does before `run`, one function after another: what the next one reads more than once, such as parameters
     of one value a pixel. Each is pure and is compiled apart."""
     if isinstance(stage, s.Neighbourhood):
         return neighbourhood_phases(stage)
@@ -273,12 +273,12 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
 
 
 def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
-    """Whether it helps a stage to look at several examples before it works on each."""
+    """Returns whether it helps a stage to look at several examples before it works on each."""
     return isinstance(stage, (s.Decode, s.DecodeWindow))
 
 
 def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> list[Found]:
-    """What a decoder finds out of several examples at once: of each, what `apply_element` is told."""
+    """Returns what a decoder finds out of several examples at once: of each, what `apply_element` is told."""
     contents = [features[stage.feature] for features in examples]
     decoder: Any = stage.decode.step if isinstance(stage, s.DecodeWindow) else stage.ref.step
     window = None

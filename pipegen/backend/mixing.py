@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def mixes(kernel: Kernel) -> bool:
-    """Whether a kernel mixes examples."""
+    """Returns whether a kernel mixes examples."""
     return any(isinstance(stage, s.Mix) for stage in kernel.stages)
 
 
 def limit(order: Order) -> int:
-    """How many slots of an epoch form groups; what `pad` adds behind them mixes with nothing."""
+    """Returns how many slots of an epoch form groups; what `pad` adds behind them mixes with nothing."""
     return order.num_examples if order.epoch_steps is None else order.epoch_steps * order.batch
 
 

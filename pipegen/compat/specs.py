@@ -143,7 +143,7 @@ def _folder(directory: Any, classes: Sequence[str] | None, follow_links: bool, b
 
 
 def channels_of(color_mode: str) -> int:
-    """How many channels the images of a colour mode have."""
+    """Returns how many channels the images of a colour mode have."""
     if color_mode not in _CHANNELS:
         raise ValueError(f"`color_mode` is 'rgb', 'rgba' or 'grayscale', got {color_mode!r}")
     return _CHANNELS[color_mode]

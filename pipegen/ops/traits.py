@@ -1,4 +1,4 @@
-"""What passes may assume about a step, and the worked examples that each step carries."""
+"""Holds what passes may assume about a step, and the worked examples that each step carries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipegen.types import BYTE_RANGE, FeatureType
 
 
 class Family(str, Enum):
-    """How an op composes with its neighbours; passes read this and never an op's name."""
+    """Says how an op composes with its neighbours; passes read this and never an op's name."""
 
     ELEMENT = "element"
     """A function of one example, at any shape."""
@@ -33,7 +33,7 @@ class Family(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What passes may assume about a step on a given input type.
+    """Holds what passes may assume about a step on a given input type.
 
     Attributes:
         family: How it composes.

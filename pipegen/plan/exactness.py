@@ -1,4 +1,4 @@
-"""Which floats are computed exactly: those that a later stage rounds to whole numbers.
+"""Finds the floats that are computed exactly: those that a later stage rounds to whole numbers.
 
 A table, or a cast to bytes, turns a difference in the last bit into a whole level, and a table of the histogram turns that into a
 difference of the whole image. So what enters such a stage has to have the same bits in XLA and out of it, at every batch size.

@@ -1,4 +1,4 @@
-"""What can be done to one feature of an example or a batch: the closed set of stages that nodes are made of.
+"""Defines the closed set of stages that nodes are made of: what can be done to one feature of an example or a batch.
 
 A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
 TensorFlow; `backend/lower.py` gives each its meaning.
@@ -48,12 +48,12 @@ class StepRef:
 
     @property
     def conditional(self) -> bool:
-        """Whether it leaves some examples as they are, whatever its own numbers are."""
+        """Returns whether it leaves some examples as they are, whatever its own numbers are."""
         return self.gated or self.choice is not None
 
     @property
     def is_random(self) -> bool:
-        """Whether what it does depends on the example's draws."""
+        """Returns whether what it does depends on the example's draws."""
         return bool(self.num_draws) or self.choice is not None
 
     @property
@@ -68,13 +68,13 @@ class StepRef:
 
     @property
     def end(self) -> int:
-        """How much of the example's vector of draws has to be there."""
+        """Returns how much of the example's vector of draws the stage needs."""
         return max(self.start + self.num_draws, self.choice.policy.end if self.choice is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a policy decides about one of its parts, for each example.
+    """Holds what a policy decides about one of its parts, for each example.
 
     Attributes:
         policy: The use of the policy.
@@ -91,7 +91,7 @@ class Decode:
 
     Attributes:
         needed: The least height and width that the next step can use without loss, or `None`.
-        like: The image that it lives on, whose file is not decoded yet, and what decodes that: both have to be of one size.
+        like: The image that it is aligned with, whose file is not decoded yet, and what decodes that: both have to be of one size.
     """
 
     feature: str
@@ -209,7 +209,7 @@ class Colour:
 
     @property
     def mixes_channels(self) -> bool:
-        """Whether an output channel can depend on another channel."""
+        """Returns whether an output channel can depend on another channel."""
         return any(r.step.mixes_channels() for r in self.refs)  # type: ignore[attr-defined]
 
 
@@ -321,7 +321,7 @@ def refs(stage: Stage) -> tuple[StepRef, ...]:
 
 
 def starts_kernel(stage: Stage) -> bool:
-    """Whether what computes the stage's input has to be done with before the stage starts: it reads whole images first, or
+    """Returns whether what computes the stage's input has to be done with before the stage starts: it reads whole images first, or
     pixels at other places than it writes."""
     match stage:
         case Warp():
@@ -334,10 +334,10 @@ def starts_kernel(stage: Stage) -> bool:
 
 
 def is_random(stage: Stage) -> bool:
-    """Whether the stage reads the example's draws."""
+    """Returns whether the stage reads the example's draws."""
     return any(r.is_random for r in refs(stage))
 
 
 def is_lasting(stage: Stage) -> bool:
-    """Whether what the stage gives may be kept on a disk, for other processes."""
+    """Returns whether what the stage gives may be kept on a disk, for other processes."""
     return all(r.step.lasting() for r in refs(stage))

@@ -1,4 +1,4 @@
-"""What makes a plan well formed: a table of rules, checked after every pass."""
+"""Checks that a plan is well formed: a table of rules, applied after every pass."""
 
 from __future__ import annotations
 
@@ -52,10 +52,12 @@ def _shard_follows_shuffle(plan: Plan) -> str | None:
 
 
 def _stages_stand_where_they_work(plan: Plan) -> str | None:
-    """Element stages come before the batch, kernels after it."""
-    batched = False
+    """Element stages come before the batch, kernels after it, and all of them after Read."""
+    batched = read = False
     for node in plan.nodes:
-        batched = batched or isinstance(node, Batch)
+        batched, read = batched or isinstance(node, Batch), read or isinstance(node, Read)
+        if isinstance(node, (Element, Kernel, Cache)) and not read:
+            return f"{type(node).__name__} comes before Read."
         if isinstance(node, Element) and batched:
             return "an Element follows Batch."
         if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
@@ -68,7 +70,7 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
 
 
 def _whole_images_come_first(plan: Plan) -> str | None:
-    """What reads whole images comes first in its kernel, where they are."""
+    """Requires that stages which read whole images come first in their kernel."""
     for node in plan.nodes:
         seen: set[str] = set()
         for stage in node.stages if isinstance(node, Kernel) else ():
@@ -79,7 +81,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 
 
 def _batch_is_static(plan: Plan) -> str | None:
-    """What is batched has a fixed shape."""
+    """Requires that what is batched has a fixed shape."""
     for name, t in plan.batch.out.items():
         if not t.is_static and not t.indexed:
             return f"`{name}` is {t}."
@@ -160,6 +162,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def same_output(before: Plan, after: Plan) -> bool:
-    """Whether a rewrite kept what the model receives, and its type."""
+    """Returns whether a rewrite kept what the model receives, and its type."""
     output = before.emit.output
     return output == after.emit.output and all(before.out.get(name) == after.out.get(name) for name in received(output))

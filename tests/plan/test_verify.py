@@ -129,6 +129,12 @@ def element_after_the_batch(p: Plan) -> Plan:
     return swap(p, p.batch, p.batch, replace(resize, out=p.batch.out))
 
 
+def worked_on_before_it_is_read(p: Plan) -> Plan:
+    read = next(n for n in p.nodes if isinstance(n, Read))
+    decode = nodes_with(p, s.Decode)[0]
+    return swap(without(p, decode), read, decode, read)
+
+
 def mixed_before_the_batch(p: Plan) -> Plan:
     use = nodes_with(p, s.Apply)[0].stages[0]
     assert isinstance(use, s.Apply)
@@ -158,6 +164,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "shuffled twice": (shuffled_twice, "_order_is_settled_once"),
     "a shard before the shuffle": (lambda p: moved(p, Shuffle, 4), "_shard_follows_shuffle"),
     "the index's shard before the shuffle": (sharded_before_the_shuffle, "_shard_follows_shuffle"),
+    "an element before the read": (worked_on_before_it_is_read, "_stages_stand_where_they_work"),
     "an element after the batch": (element_after_the_batch, "_stages_stand_where_they_work"),
     "a kernel before the batch": (kernel_before_the_batch, "_stages_stand_where_they_work"),
     "decode in a kernel": (decode_in_a_kernel, "_stages_stand_where_they_work"),

@@ -35,7 +35,7 @@ class SharpenTransform(NeighbourhoodTransform):
 
 
 def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """How much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
+    """Returns how much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
     import tensorflow as tf
 
     gain = (1.0 - factor) / _SMOOTH
@@ -57,7 +57,7 @@ def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tenso
 
 
 def _inside(length: int | tf.Tensor, repeat: int) -> tf.Tensor:
-    """Whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
+    """Returns whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
     import tensorflow as tf
 
     i = tf.range(length * repeat)

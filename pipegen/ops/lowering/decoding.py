@@ -133,7 +133,7 @@ def survey(
     need: Need = None,
     window: WindowOf | None = None,
 ) -> list[Found]:
-    """What `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
+    """Finds what `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
 
     Args:
         contents: string scalars: the bytes of `n` files.
@@ -233,7 +233,7 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch
 
 
 def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
-    """Whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
+    """Returns whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
     import tensorflow as tf
 
     from pipegen.ops.lowering.formats import is_jpeg

@@ -23,7 +23,7 @@ BITS = 14
 
 
 def gaussian_radius(sigma: float) -> int:
-    """How far a Gaussian reaches, in pixels: 3 sigma, rounded, and at least 1. What lies farther weighs 0.3% together."""
+    """Returns how far a Gaussian reaches, in pixels: 3 sigma, rounded, and at least 1. What lies farther weighs 0.3% together."""
     return max(1, int(3.0 * sigma + 0.5))
 
 
@@ -148,7 +148,7 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
 
 
 def _reflected(offset: int, length: Whole) -> tf.Tensor:
-    """Which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
+    """Returns which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
     import tensorflow as tf
 
     if isinstance(length, int):

@@ -16,7 +16,7 @@ _DROPPED = 29
 
 
 def working(images: tf.Tensor) -> tf.DType:
-    """What the floats of a step are computed in: float64 where the images are, else float32."""
+    """Returns what the floats of a step are computed in: float64 where the images are, else float32."""
     import tensorflow as tf
 
     return tf.float64 if images.dtype == tf.float64 else tf.float32

@@ -146,7 +146,7 @@ def packed(numbers: Whitening, about: Mapping[str, Any]) -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[dict[str, Any], Whitening]:
-    """What `packed` was given.
+    """Returns what `packed` was given.
 
     Raises:
         ValueError: Where a part is missing or was changed.
@@ -200,7 +200,7 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
 
 
 def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
-    """What is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
+    """Returns what is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
 
     They are tensors outside any graph, which functions take as arguments: as a constant, each program would have a copy of the
     matrix in it.

@@ -162,5 +162,5 @@ class Decode(DecodeTransform):
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:
-    """What the source says of files of type `x`, by argument."""
+    """Returns what the source says of files of type `x`, by argument."""
     return {"channels": x.file_channels, "bits": x.file_bits}

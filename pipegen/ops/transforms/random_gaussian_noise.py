@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
@@ -64,7 +65,8 @@ class RandomGaussianNoise(NeighbourhoodTransform):
         largest = symmetric_range(self.std)[1]
         if x.dtype == "uint8" and 0 < largest <= 0.5:
             message = f"`{self.op}` with `std` {largest:g} hardly changes a byte"
-            help_ = f"`std` is in the units of the values; for a fraction of their range write `std: {largest * 255:.3g}`"
+            said = "`std` is in the units of the values; for a fraction of their range write {}"
+            help_: str = write(f"std: {largest * 255:.3g}", "arguments", said)
         elif x.interval is not None and largest >= x.interval.width / 2:
             message = f"the `std` of `{self.op}` reaches {largest:g}, and the values are in {x.interval}"
             help_ = "`std` is in the units of the values"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import require_holds
 from pipegen.ops.base import (
@@ -76,6 +77,7 @@ class Resize(ElementTransform):
 
     op = "resize"
     kinds = PICTURES
+    only_sizes = True
     examples = (
         Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("resize: {size: [192, 256], mode: pad, fill: {constant: 128}}", ANY_IMAGE, "uint8[192×256×3] in [0, 255]"),
@@ -150,7 +152,7 @@ class Resize(ElementTransform):
         if reduction <= 2:
             return ()
         message = f"`resize` shrinks {x.height}×{x.width} to {height}×{width} without `antialias`, which skips pixels"
-        return (OpError("PG501", message, help="write `antialias: true`, or `method: area`"),)
+        return (OpError("PG501", message, help=(write("antialias: true", "arguments"), write("method: area", "arguments", "or write {}"))),)
 
     def on(self, x: FeatureType) -> Transform:
         if x.kind != "mask":
