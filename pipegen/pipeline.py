@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, optimise
-from pipegen.errors import ModelMismatchError
 from pipegen.explanation import DEAREST, circumstances, explain_text, more_to_show
-from pipegen.log import log
 from pipegen.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -331,11 +329,13 @@ class Pipeline:
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
-        """Makes a Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
+        """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
+
+        Put it behind the callback that saves the model. See `docs/resuming.md`.
 
         Args:
-            directory: The folder of the checkpoints, such as `BackupAndRestore`'s; without it nothing is saved.
-            save_freq: `"epoch"`, or a number of batches: the same as the checkpoint's.
+            directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
+            save_freq: Without effect: the position comes with the weights.
         """
         from pipegen.backend.callback import ResumeCallback
 
@@ -357,27 +357,14 @@ class Pipeline:
     # Talking about itself
 
     def check(self, model: keras.Model) -> str:
-        """Compares the batches with what a Keras model takes and ends in: inputs, units, activation, loss.
-
-        Returns:
-            One line that says what fits. A model that is not compiled is a warning, since its loss cannot be looked at.
+        """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
 
         Raises:
-            ModelMismatchError: Listing everything that does not fit.
-            TypeError: For anything but a Keras model.
+            ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
         """
-        from pipegen.backend.model_check import is_compiled, mismatches, summary
+        from pipegen.backend.model_check import check
 
-        if not hasattr(model, "predict_on_batch"):
-            raise TypeError(f"check takes a Keras model, got {model!r}")
-        about = model, self.element_spec, self._main.emit.output, self._main.read
-        found = mismatches(*about)
-        if found:
-            raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
-        line = visible(summary(*about))
-        if not is_compiled(model):
-            log.warning("%s", line)
-        return line
+        return check(model, self.element_spec, self._main.emit.output, self._main.read)
 
     def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
         """Shows the compiled plan of a split, with the types on its edges, and its dearest stages.
