@@ -47,7 +47,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_fitting(spec, locate))
     possible = spec.source.possible() if record is None else (record,)
     plans, findings = _build(spec, locate, _with_classes(possible[0], classes))
-    findings = _whatever_comes(findings, spec, locate, possible[1:])
+    plans, findings = _whatever_comes(plans, findings, spec, locate, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
     if not diagnostics.has_errors:
@@ -65,8 +65,8 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
     whole = not broken & {"transforms", "output"} and not elsewhere
     possible = draft.spec.source.possible()
-    _, findings = _build(draft.spec, locate, possible[0], whole=whole)
-    findings = _whatever_comes(findings, draft.spec, locate, possible[1:], whole=whole)
+    plans, findings = _build(draft.spec, locate, possible[0], whole=whole)
+    _, findings = _whatever_comes(plans, findings, draft.spec, locate, possible[1:], whole=whole)
     diagnostics.extend(findings)
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
@@ -98,16 +98,28 @@ def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
 
 
 def _whatever_comes(
-    findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[ElementType, ...], *, whole: bool = True
-) -> list[Diagnostic]:
-    """The findings that stand whatever type the data turns out to have; the others wait until it is there."""
+    plans: dict[str, Plan],
+    findings: list[Diagnostic],
+    spec: PipelineSpec,
+    locate: Locate,
+    others: tuple[ElementType, ...],
+    *,
+    whole: bool = True,
+) -> tuple[dict[str, Plan], list[Diagnostic]]:
+    """The plans, and the findings that stand whatever type the data turns out to have; the others wait until it is there.
+
+    A spec that only some types suit has the plans of one that does. Where none suits, the findings about the first one stand.
+    """
+    splits, standing = len(spec.split_names()), findings
     for type_ in others:
-        if not findings:
+        if not standing and len(plans) == splits:
             break
-        _, elsewhere = _build(spec, locate, type_, whole=whole)
+        more, elsewhere = _build(spec, locate, type_, whole=whole)
         places = {(f.code, f.labels[:1]) for f in elsewhere}
-        findings = [f for f in findings if (f.code, f.labels[:1]) in places]
-    return findings
+        standing = [f for f in standing if (f.code, f.labels[:1]) in places]
+        plans = more if len(more) > len(plans) else plans
+    suits = len(plans) == splits or not whole or any(f.severity is Severity.ERROR for f in standing)
+    return plans, standing if suits else findings
 
 
 def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:

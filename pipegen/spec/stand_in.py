@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
@@ -13,8 +13,12 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import transforms
+from pipegen.ops.traits import Family, Traits
 from pipegen.spec.expect import field_type
 from pipegen.spec.validate import valid
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, CurveTransform, NeighbourhoodTransform)
 _TELLING = ("when", "feature", "fill")
@@ -25,6 +29,12 @@ class UnknownStep(Transform):
     """A step of which only this is known: images keep their shape. The values are in doubt after it."""
 
     op = "unknown"
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.POLICY)  # the family that says nothing of values, and keeps the shape
 
 
 def keeps_shape(step: type[Transform]) -> bool:
