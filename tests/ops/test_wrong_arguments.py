@@ -1,4 +1,4 @@
-"""Every step with every wrong argument: `validate` has a finding or a plan for each split, and never another error. No data, no TensorFlow."""
+"""Every step with every wrong argument: `validate` has findings or a plan for each split, and no other error. No data, no TensorFlow."""
 
 from __future__ import annotations
 
