@@ -92,7 +92,7 @@ def _conditional(item: Placed) -> bool:
 
 
 def _commutes(item: Placed) -> bool:
-    """Whether mirroring before and after comes to the same, bit for bit: values alone decide, or a filter is as wide to the left."""
+    """Returns whether mirroring before and after gives the same bits: values alone decide, or a filter is as wide to the left."""
     if isinstance(item.stage, s.Curve):
         return True
     steps = [ref.step for ref in s.refs(item.stage)]

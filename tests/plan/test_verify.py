@@ -9,6 +9,7 @@ import pytest
 from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
+from pipegen.ops.base import Arithmetic
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s
@@ -144,6 +145,14 @@ def empty_node(p: Plan) -> Plan:
     return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, ()), p.batch)
 
 
+def quantised(p: Plan, *, exact: bool) -> Plan:
+    """A plan whose colour is cast to bytes at the end."""
+    image, node = p.batch.out["image"], nodes_with(p, s.ApplyColour)[0]
+    whole = p.batch.out.replace(image=image.with_(dtype="uint8")).with_batch(None)
+    rounding = Element(whole, (s.Pointwise("image", Arithmetic((1.0,), (0.0,), "uint8"), (), exact=True),))
+    return swap(p, node, replace(node, stages=(replace(node.stages[0], exact=exact),)), rounding)
+
+
 BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "no index": (lambda p: p.with_nodes(p.nodes[1:]), "_starts_and_ends"),
     "nothing read": (lambda p: without(p, *(n for n in p.nodes if isinstance(n, Read))), "_starts_and_ends"),
@@ -170,6 +179,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "a pending step that changes the image": (pending_changes_the_image, "_pending_steps_leave_the_image"),
     "draws that nobody makes": (unknown_draws, "_draws_are_in_range"),
     "a cache behind a random step": (cached_after_randomness, "_cache_is_deterministic"),
+    "floats that are rounded later, computed as others are": (lambda p: quantised(p, exact=False), "_what_is_rounded_is_exact"),
     "a cache at any shape": (cached_at_any_shape, "_cache_is_deterministic"),
 }
 """A broken plan, and the rule that it breaks."""
