@@ -62,7 +62,7 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     try:
         arrays = read_arrays(file)
     except OpError as error:
-        raise CannotRun(error.message, error.help or "") from None
+        raise CannotRun(error.message, *error.lines) from None
     pairs = _pairs(arrays)
     if not pairs:
         shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"

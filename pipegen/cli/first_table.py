@@ -25,7 +25,7 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class _Found:
-    """What a table turns out to be.
+    """Holds what a table turns out to be.
 
     Attributes:
         table: Its cells.
@@ -46,7 +46,7 @@ class _Found:
     classes: int
 
     def name(self, column: int) -> str:
-        """How a spec names a column."""
+        """Returns the name of a column in a spec."""
         return flow_scalar(self.table.names[column]) if self.table.names is not None else str(column)
 
 
@@ -112,14 +112,14 @@ def _look(file: str) -> _Found:
         classes = len({row[label] for row in table.rows}) if label is not None else 0
         return _Found(table, separator, header, image, _root(table, image), label, classes)
     if problem is not None and problem.code != "PG421":
-        raise CannotRun(problem.message, problem.help or "")
+        raise CannotRun(problem.message, *problem.lines)
     raise CannotRun(
         f"no column of {file} names image files", "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF"
     )
 
 
 def _pixels(found: _Found) -> str:
-    """What is to be said of the images' pixels: that they have 16 bits, where all that are looked at have."""
+    """Returns the arguments of the images' pixels: 16 bits, where every image of the sample has them."""
     folder = found.root if found.root is not None else os.path.dirname(found.table.file)
     cells = [row[found.image].strip() for row in found.table.rows]
     sample = sample_of(cells, lambda i: os.path.join(folder, cells[i]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.common import examine, note, write_text
 from pipegen.cli.failures import CannotRun
+from pipegen.diagnostics.diagnostic import Applicability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +19,13 @@ _ROUNDS = 10
 _BOM = "\ufeff"
 
 
-def fix_spec(file: str, sets: Iterable[str]) -> int:
-    """Apply the fixes of a spec until none is left, and say each; the result is how many there were.
+def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
+    """Applies the fixes of a spec until none is left, and says each; the result is how many there were.
+
+    Args:
+        file: The spec.
+        sets: The values of `--set`.
+        unsafe: Whether suggestions are applied too.
 
     Raises:
         CannotRun: If the spec is standard input, or a file cannot be written.
@@ -28,15 +34,17 @@ def fix_spec(file: str, sets: Iterable[str]) -> int:
         raise CannotRun("`--fix` changes files, and standard input is none")
     done = 0
     for _ in range(_ROUNDS):
-        changed = _apply(examine(file, sets).diagnostics.sorted())
+        changed = _apply(examine(file, sets).diagnostics.sorted(), unsafe=unsafe)
         done += changed
         if not changed:
             break
     return done
 
 
-def _apply(findings: Sequence[Diagnostic]) -> int:
-    fixes = [d.fix for d in findings if d.fix is not None]
+def _apply(findings: Sequence[Diagnostic], *, unsafe: bool) -> int:
+    """Applies what may be applied, safe fixes before suggestions where both would change a place."""
+    made = [d.fix for d in findings if d.fix is not None and (unsafe or d.fix.applicability is Applicability.SAFE)]
+    fixes = sorted(made, key=lambda fix: fix.applicability is not Applicability.SAFE)
     names = dict.fromkeys(edit.span.file for fix in fixes for edit in fix.edits)
     return sum(_fix_file(name, fixes) for name in names if os.path.isfile(name))
 

@@ -26,7 +26,7 @@ def migrate(
     """Turn code with ImageDataGenerator into a spec.
 
     It reads the source and never runs it, and prints three things for each file: the spec, the changed training code as a
-    diff, and a report. The report names what changes in meaning, what has no equivalent, what could not be known, and the
+    diff, and a report. The report names what changes in meaning, what has no equivalent, what the code leaves open, and the
     mistakes that the old code made silently, each with its line.
 
     Examples:

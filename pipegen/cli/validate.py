@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, print_findings, say
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, print_findings, say
 from pipegen.cli.failures import code_of
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ Format = Literal["text", "json", "github", "sarif"]
 
 @dataclass
 class Report:
-    """What was found in all specs of one run."""
+    """Holds what was found in all specs of one run."""
 
     findings: dict[Diagnostic, None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -54,7 +53,10 @@ def validate(
     ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what has a certain fix, say what changed, and look again.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep what was meant, and look again.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Apply the suggestions too, which may not be what was meant.")
+    ] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
@@ -64,7 +66,7 @@ def validate(
 
     Examples:
       pipegen validate                               every *.pipegen.yaml below the working directory
-      pipegen validate flowers.pipegen.yaml --fix    mend what can be mended
+      pipegen validate flowers.pipegen.yaml --fix    mend what has a safe fix
       pipegen validate specs/ --format github        annotations in a pull request
       pipegen validate flowers.pipegen.yaml --data=all --write-exclude damaged.txt
     """
@@ -74,19 +76,29 @@ def validate(
     request = _data_request(data, write_exclude, names, allow_code)
     report = Report()
     for name in names:
-        if fix:
+        if fix or unsafe_fixes:
             from pipegen.cli.fixing import fix_spec
 
-            fix_spec(name, sets)
+            fix_spec(name, sets, unsafe=unsafe_fixes)
         inspection = examine(name, sets)
         findings, about_data = inspection.diagnostics.sorted(), ""
         if request is not None and inspection.loaded.spec is not None and not inspection.diagnostics.has_errors:
             from pipegen.cli.checking import check_data
 
             findings, about_data = check_data(inspection, request)
+        elif request is None and inspection.loaded.spec is not None:
+            _note_missing(inspection)
         report.add(name, inspection, findings, about_data)
     _print(report, output_format)
     raise typer.Exit(code_of(list(report.findings), strict=strict))
+
+
+def _note_missing(inspection: Inspection) -> None:
+    """Say beside the output which data is not there: that makes no spec wrong, and the next command will need it."""
+    from pipegen.data.missing import missing_data
+
+    for finding in missing_data(inspection.loaded.raw, inspection.loaded.locate.label):
+        note(f"note: {finding.span or finding.labels[0].path}: {finding.message}; {finding.help[0]}")
 
 
 def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
@@ -125,7 +137,8 @@ def _print(report: Report, output_format: Format) -> None:
     elif output_format == "github":
         from pipegen.diagnostics.machine import render_github
 
-        sys.stdout.write(render_github(findings))
+        for line in render_github(findings).splitlines():
+            say(line)
     else:
         from pipegen import __version__
         from pipegen.diagnostics.sarif import render_sarif

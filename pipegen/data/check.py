@@ -1,16 +1,18 @@
-"""What can be said about splits without data: sizes, options that exclude each other, names of splits, lints."""
+"""Checks splits without data: sizes, options that exclude each other, names of splits, lints."""
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pipegen.data.places import as_locate
+from pipegen.data.split_names import lint_names
 from pipegen.data.splits import SLACK, exact
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.suggest import closest
+from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 from pipegen.spec.words import one_of
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _PARTS = ("splits", "parts")
+_EXAMPLE = "{train: 0.8, validation: 0.2}"
 _GUESSES = 50
 """Names of splits that get a suggestion: each takes time, and a damaged spec may hold thousands."""
 
@@ -36,13 +39,13 @@ def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> 
     """
     where = as_locate(locate)
     found = Diagnostics()
-    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints):
+    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, lint_names):
         found.extend(check(spec, where))
     return found
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """What names a column, where there is none."""
+    """Reports what names a column, where there is none."""
     if spec.source.has_columns():
         return
     if isinstance(spec.splits.method, ColumnMethod):
@@ -61,7 +64,7 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             if name not in texts:
                 what = "folder" if method == "folder" else "value of the column"
                 message = f"with this method a part names its {what}, and `{name}` has a size"
-                yield make("PG301", message, locate((*_PARTS, name)), help=f"such as `{name}: {name}`")
+                yield make("PG301", message, locate((*_PARTS, name)), help=write(name, "value", "such as {}", shown=f"{name}: {name}"))
         if method == "folder":
             yield from _folders(spec, locate)
             return
@@ -113,14 +116,14 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     if method == "keras" and not counts:
         if len(parts) != 2 or "train" not in parts:
             message = "`method: keras` deals out two parts, `train` and one other"
-            yield make("PG301", message, locate(_PARTS), help="such as `parts: {train: 0.8, validation: 0.2}`")
+            yield make("PG301", message, locate(_PARTS), help=write(_EXAMPLE, "value", "such as {}", shown=f"parts: {_EXAMPLE}"))
         elif abs(1 - total) > SLACK:
             message = f"Keras puts every file in one of its two parts, and the fractions sum to {float(total):g}"
             yield make("PG301", message, locate(_PARTS), help="let them sum to 1")
 
 
 def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:
-    """Which fraction of the largest part would make the sum 1, where one does."""
+    """Says which fraction of the largest part would make the sum 1, if one does."""
     largest = max(fractions, key=lambda name: fractions[name])
     left = fractions[largest] - (total - 1)
     return f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
@@ -138,23 +141,25 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     if not splits.parts and splits.folds is None:
         for option in (o for o in ("method", "stratify", "group") if named[o]):
             message = f"`{option}` says how to deal out parts, and there are no `parts`"
-            yield make("PG302", message, locate(("splits", option), key=True), help="add `parts: {train: 0.8, validation: 0.2}`")
+            help_ = write(f"splits: {{parts: {_EXAMPLE}}}", "spec", "add {}", shown=f"parts: {_EXAMPLE}")
+            yield make("PG302", message, locate(("splits", option), key=True), help=help_)
         return
     method = splits.method if isinstance(splits.method, str) else "{column: …}"
     for option, refused in _REFUSED.items():
         if given[option] and method in refused:
             message = f"`{option}` does not go with `method: {method}`: {refused[method]}"
-            help_ = f"use `method: random`, or remove `{option}`"
+            help_ = write("splits: {method: random}", "spec", f"use {{}}, or remove `{option}`", shown="method: random")
             yield make("PG302", message, locate(("splits", option), key=True), locate(("splits", "method"), "the method"), help=help_)
     for name in ("train", "validation"):
         if splits.folds is not None and name in splits.parts:
             message = f"the folds make up `{name}`, so `parts` cannot size it"
-            help_ = "beside `folds`, `parts` names only what is taken out first, such as `{test: 0.1}`"
+            said = "beside `folds`, `parts` names only what is taken out first, such as {}"
+            help_ = write("splits: {parts: {test: 0.1}}", "spec", said, shown="{test: 0.1}", instead=True)
             yield make("PG302", message, locate((*_PARTS, name)), locate(("splits", "folds"), "the folds", key=True), help=help_)
 
 
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """What takes paths, where records are rows that have none."""
+    """Reports what takes paths, where records are rows without any."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
         what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"
@@ -204,10 +209,11 @@ def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnosti
         yield make("PG304", message, locate(("splits", "stratify")), locate(("source",), where), help="remove `stratify`")
     if isinstance(spec.splits.group, PathGroup):
         try:
-            re.compile(spec.splits.group.path)
-        except re.error as error:
-            message = f"the pattern of `group` is no regular expression: {error}"
-            yield make("PG105", message, locate(("splits", "group", "path")))
+            compile_pattern(spec.splits.group.path)
+        except ValueError as error:
+            message = f"the pattern of `group` cannot be used: {error}"
+            help_ = "capture what the files of a group share, as in `(patient_\\d+)`"
+            yield make("PG105", message, locate(("splits", "group", "path")), help=help_)
 
 
 def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -220,7 +226,9 @@ def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             used += [(name, ("transforms", i, step.op, "when", j), False) for j, name in enumerate(step.when)]
     for n, (name, path, key) in enumerate(use for use in used if use[0] not in names):
         near = closest(name, names) if n < _GUESSES else None
-        help_ = f"did you mean `{near}`?" if near else f"the splits are {one_of(names, 'and')}"
+        help_: str = f"the splits are {one_of(names, 'and')}"
+        if near:
+            help_ = write(near, "key" if key else "value", "did you mean {}?")
         yield make("PG220", f"there is no split `{name}`", locate(path, key=key), help=help_)
 
 
@@ -239,4 +247,4 @@ def _lints(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG508", message, locate(("batch", "remainder")), help="leave `remainder` out: `predict` keeps every file")
     if names == ("train",):
         message = "all the data is `train`, so nothing measures whether the model generalises"
-        yield make("PG509", message, locate(("splits",)), help="add `splits: {parts: {train: 0.8, validation: 0.2}}`")
+        yield make("PG509", message, locate(("splits",)), help=write(f"splits: {{parts: {_EXAMPLE}}}", "spec", "add {}"))

@@ -1,4 +1,4 @@
-"""What a finding is. Rendering lives in the sibling modules; nothing here knows YAML or TensorFlow."""
+"""Defines what a finding is. The sibling modules render it; nothing here knows YAML or TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
-    """How bad a finding is; `error` stops a build."""
+    """Ranks a finding; `error` stops a build."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -60,17 +60,41 @@ class Edit:
     replacement: str
 
 
+class Applicability(str, Enum):
+    """Says whether a fix may be applied unseen.
+
+    Attributes:
+        SAFE: The text says afterwards what it was written to say; `pipegen validate --fix` applies it.
+        SUGGESTION: A likely guess at what was meant; only `pipegen validate --unsafe-fixes` applies it.
+    """
+
+    SAFE = "safe"
+    SUGGESTION = "suggestion"
+
+    @property
+    def option(self) -> str:
+        """The option of `pipegen validate` that applies such a fix."""
+        return "--fix" if self is Applicability.SAFE else "--unsafe-fixes"
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that removes the finding, safe enough for `pipegen validate --fix`."""
+    """A change that removes the finding.
+
+    Attributes:
+        title: What it does, such as "rename `degree` to `degrees`".
+        edits: The changes to the text; all of them or none.
+        applicability: Whether it keeps what was meant for certain. There is no default: whoever makes a fix decides.
+    """
 
     title: str
     edits: tuple[Edit, ...]
+    applicability: Applicability
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """Holds one finding.
 
     Attributes:
         code: `PG` and three digits; `pipegen rule CODE` explains it.
@@ -78,7 +102,7 @@ class Diagnostic:
         message: One line that makes sense alone.
         labels: Places, the primary one first; the others give context.
         help: What was expected and what to do, a line each.
-        fix: An edit that mends it, where one is certain.
+        fix: An edit that mends it, where there is one; it says how certain it is.
     """
 
     code: str
@@ -138,7 +162,7 @@ class Diagnostics:
 
     @property
     def has_errors(self) -> bool:
-        """Whether anything recorded is an error."""
+        """Returns whether anything recorded is an error."""
         return any(d.severity is Severity.ERROR for d in self.items)
 
     def sorted(self) -> list[Diagnostic]:

@@ -1,326 +1,120 @@
-"""What other libraries call things, and what pipegen calls them.
+"""Translates the words of other libraries by the table `foreign.txt`, which says what each is in a spec.
 
-Keys are in lower case without `_` and `-`; the values are tried in order, and only those that are allowed at the place count.
+The table is read when a spec has a mistake in it, and not before.
 """
 
 from __future__ import annotations
 
-_TRANSFORMS = {
-    # ImageDataGenerator and Keras layers
-    "rotationrange": ("random_rotation", "degrees"),
-    "widthshiftrange": ("random_translation", "x"),
-    "heightshiftrange": ("random_translation", "y"),
-    "horizontalflip": ("random_flip",),
-    "verticalflip": ("random_flip",),
-    "zoomrange": ("random_zoom", "factor"),
-    "shearrange": ("random_shear", "degrees"),
-    "brightnessrange": ("random_brightness", "factor"),
-    "channelshiftrange": ("random_brightness",),
-    "rescaling": ("rescale",),
-    "resizing": ("resize",),
-    "normalization": ("normalize",),
-    "featurewisecenter": ("normalize",),
-    "featurewisestdnormalization": ("normalize",),
-    "preprocessinput": ("normalize",),
-    "preprocessingfunction": ("normalize", "python"),
-    "randomheight": ("random_zoom",),
-    "randomwidth": ("random_zoom",),
-    # torchvision
-    "randomhorizontalflip": ("random_flip",),
-    "randomverticalflip": ("random_flip",),
-    "hflip": ("random_flip",),
-    "vflip": ("random_flip",),
-    "colorjitter": ("random_brightness",),
-    "colourjitter": ("random_brightness",),
-    "randomaffine": ("random_affine",),
-    "randomgrayscale": ("grayscale",),
-    "totensor": ("rescale",),
-    "pil2tensor": ("rescale",),
-    "todtype": ("cast",),
-    "convertimagedtype": ("cast",),
-    "randomsizedcrop": ("random_resized_crop",),
-    "rrc": ("random_resized_crop",),
-    "gray": ("grayscale",),
-    "grey": ("grayscale",),
-    "greyscale": ("grayscale",),
-    "togray": ("grayscale",),
-    "rgbtograyscale": ("grayscale",),
-    # albumentations and imgaug
-    "flip": ("random_flip",),
-    "fliplr": ("random_flip",),
-    "flipud": ("random_flip",),
-    "rotate": ("rotation", "random_rotation", "degrees"),
-    "randomrotate": ("random_rotation",),
-    "randomrotate90": ("random_rotation",),
-    "rot": ("random_rotation",),
-    "shiftscalerotate": ("random_translation",),
-    "shift": ("translation", "random_translation"),
-    "randomshift": ("random_translation",),
-    "translate": ("translation", "random_translation", "x"),
-    "translatepercent": ("x",),
-    "distortionscale": ("x",),
-    "randomtranslate": ("random_translation",),
-    "randomscale": ("random_zoom",),
-    "crop": ("random_crop", "center_crop"),
-    "centercrop": ("center_crop",),
-    "centrecrop": ("center_crop",),
-    "centralcrop": ("center_crop",),
-    "randombrightnesscontrast": ("random_brightness",),
-    "huesaturationvalue": ("random_hue",),
-    "blur": ("gaussian_blur", "random_gaussian_blur"),
-    "sharpen": ("sharpness", "random_sharpness"),
-    "adjustsharpness": ("sharpness",),
-    "randomadjustsharpness": ("random_sharpness",),
-    "gaussiannoise": ("random_gaussian_noise",),
-    "gaussnoise": ("random_gaussian_noise",),
-    "additivegaussiannoise": ("random_gaussian_noise",),
-    "randomerase": ("random_erasing",),
-    "cutout": ("random_erasing",),
-    "randomcutout": ("random_erasing",),
-    "coarsedropout": ("random_erasing",),
-    "elastictransform": ("random_elastic",),
-    "randomelastictransform": ("random_elastic",),
-    "smallestmaxsize": ("resize",),
-    "longestmaxsize": ("resize",),
-    "standardize": ("normalize",),
-    "standardise": ("normalize",),
-    "perimagestandardization": ("normalize",),
-    "normalise": ("normalize",),
-    "zca": ("whiten",),
-    "zcawhiten": ("whiten",),
-    "zcawhitening": ("whiten",),
-    "astype": ("cast",),
-    "decodeimage": ("decode",),
-    "decodejpeg": ("decode",),
-}
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
-_ARGUMENTS = {
-    "factor": ("alpha",),
-    "lambda": ("alpha",),
-    "mixupalpha": ("alpha",),
-    "cutmixalpha": ("alpha",),
-    "stdrange": ("std",),
-    "sigmalimit": ("sigma",),
-    "blurlimit": ("sigma",),
-    "kernelsize": ("sigma",),
-    "sharpnessfactor": ("factor",),
-    "p": ("probability",),
-    "prob": ("probability",),
-    "probs": ("probability",),
-    "chance": ("probability",),
-    "likelihood": ("probability",),
-    "angle": ("degrees",),
-    "angles": ("degrees",),
-    "deg": ("degrees",),
-    "radians": ("degrees",),
-    "limit": ("factor", "degrees"),
-    "range": ("factor", "degrees", "to"),
-    "magnitude": ("factor", "degrees"),
-    "amount": ("factor", "degrees"),
-    "strength": ("factor",),
-    "lower": ("factor",),
-    "upper": ("factor",),
-    "fillmode": ("fill",),
-    "paddingmode": ("fill",),
-    "bordermode": ("fill",),
-    "bordervalue": ("fill",),
-    "padmode": ("fill",),
-    "cval": ("fill", "constant"),
-    "fillvalue": ("fill", "constant"),
-    "value": ("constant", "fill"),
-    "resample": ("interpolation", "method"),
-    "interpolation": ("method",),
-    "interp": ("interpolation", "method"),
-    "interpolationorder": ("interpolation",),
-    "filter": ("method",),
-    "targetsize": ("size", "resize"),
-    "imagesize": ("size", "resize"),
-    "imgsize": ("size", "resize"),
-    "inputshape": ("size", "resize"),
-    "height": ("size",),
-    "width": ("size",),
-    "cropsize": ("size",),
-    "shorterside": ("shorter_side",),
-    "shortestedge": ("shorter_side",),
-    "smallerside": ("shorter_side",),
-    "direction": ("axis",),
-    "mode": ("axis", "method"),
-    "scale": ("area", "factor"),
-    "heightfactor": ("y",),
-    "widthfactor": ("x",),
-    "dx": ("x",),
-    "dy": ("y",),
-    "horizontal": ("x",),
-    "vertical": ("y",),
-    "ratio": ("aspect_ratio",),
-    "aspect": ("aspect_ratio",),
-    "multiplier": ("scale", "factor"),
-    "bias": ("offset",),
-    "variance": ("std",),
-    "stddev": ("std",),
-    "sigma": ("std",),
-    "model": ("preset",),
-    "only": ("when",),
-    "splits": ("when",),
-    "name": ("id",),
-    "orientation": ("exif",),
-    "imagenet": ("torch",),
-    # choices
-    "mirror": ("reflect",),
-    "symmetric": ("reflect",),
-    "edge": ("nearest",),
-    "replicate": ("nearest",),
-    "border": ("nearest",),
-    "linear": ("bilinear",),
-    "cubic": ("bicubic",),
-    "lanczos": ("lanczos3",),
-    "letterbox": ("pad",),
-    "fit": ("pad",),
-    "squash": ("stretch",),
-    "cover": ("crop",),
-    "valid": ("validation",),
-    "dev": ("validation",),
-    "val": ("validation",),
-    "holdout": ("validation",),
-    "training": ("train",),
-    "testing": ("test",),
-    "evaluation": ("eval", "test"),
-    "always": ("all",),
-    "both": ("all",),
-    "categorical": ("one_hot",),
-    "onehot": ("one_hot",),
-    "sparse": ("int",),
-    "multilabel": ("multi_hot",),
-    "fp32": ("float32",),
-    "fp16": ("float16",),
-    "bf16": ("bfloat16",),
-    "half": ("float16",),
-    "channelslast": ("last",),
-    "channelsfirst": ("first",),
-    "ram": ("memory",),
-    "autotune": ("auto",),
-    "inmemory": ("memory",),
-    "true": ("global", "auto", "always"),
-    "false": ("none", "never"),
-    "off": ("none", "never"),
-    "no": ("none", "never"),
-    "yes": ("global", "auto", "always"),
-    "on": ("global", "auto", "always"),
-    "full": ("global",),
-    "integer": ("int",),
-    "number": ("float",),
-    "boolean": ("bool",),
-    "string": ("str",),
-    "text": ("str",),
-    "file": ("path",),
-    "folder": ("path",),
-    "enum": ("choice",),
-}
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-_SECTIONS = {
-    "augment": ("transforms",),
-    "augmentation": ("transforms",),
-    "augmentations": ("transforms",),
-    "preprocessing": ("transforms",),
-    "preprocess": ("transforms",),
-    "steps": ("transforms", "epoch"),
-    "pipeline": ("transforms",),
-    "ops": ("transforms",),
-    "layers": ("transforms",),
-    "dataset": ("source",),
-    "datasets": ("source",),
-    "data": ("source",),
-    "input": ("source", "x"),
-    "inputs": ("source", "x"),
-    "reader": ("source",),
-    "loader": ("source",),
-    "batchsize": ("batch", "size"),
-    "validationsplit": ("splits",),
-    "split": ("splits",),
-    "subset": ("splits",),
-    "stepsperepoch": ("epoch", "steps"),
-    "epochs": ("epoch",),
-    "buffersize": ("window",),
-    "shufflebuffer": ("shuffle", "window"),
-    "dropremainder": ("remainder", "batch"),
-    "outputs": ("output",),
-    "target": ("y", "output"),
-    "targets": ("y", "output"),
-    "labels": ("y", "output"),
-    "classmode": ("encode", "output"),
-    "labelmode": ("encode", "output"),
-    "weights": ("sample_weight",),
-    "sampleweights": ("sample_weight",),
-    "dataformat": ("channels",),
-    "imagedataformat": ("channels",),
-    "version": ("pipegen",),
-    "base": ("extends",),
-    "include": ("extends",),
-    "inherits": ("extends",),
-    "inherit": ("extends",),
-    "parent": ("extends",),
-    "extend": ("extends",),
-    "variables": ("params",),
-    "vars": ("params",),
-    "parameters": ("params",),
-    "config": ("params", "runtime"),
-    "options": ("choices", "runtime"),
-    "performance": ("runtime",),
-    "randomseed": ("seed",),
-    "onerror": ("errors",),
-    "ignoreerrors": ("errors", "skip"),
-    # inside sections
-    "directory": ("path", "image_folder"),
-    "dir": ("path",),
-    "root": ("path",),
-    "folder": ("path", "image_folder"),
-    "location": ("path",),
-    "classnames": ("classes",),
-    "extensions": ("pattern",),
-    "glob": ("pattern",),
-    "followsymlinks": ("follow_links",),
-    "imagefolder": ("image_folder",),
-    "imagedirectory": ("image_folder",),
-    "imagedatasetfromdirectory": ("image_folder",),
-    "flowfromdirectory": ("image_folder",),
-    "flowfromdataframe": ("csv",),
-    "fractions": ("parts",),
-    "ratios": ("parts",),
-    "stratified": ("stratify",),
-    "kfold": ("folds",),
-    "numparallelcalls": ("threads",),
-    "workers": ("threads",),
-    "numworkers": ("threads",),
-    "parallelism": ("threads",),
-    "memory": ("ram_budget",),
-    "memorylimit": ("ram_budget",),
-    "ram": ("ram_budget",),
-    "xla": ("jit",),
-    "jitcompile": ("jit",),
-    "sharding": ("shard",),
-    "sharddataset": ("shard",),
-    "cachedir": ("cache", "disk"),
-    "minimum": ("min",),
-    "maximum": ("max",),
-    "kind": ("type",),
-    "values": ("choices",),
-    "environment": ("env",),
-    "help": ("description",),
-    "doc": ("description",),
-}
-
-
+Kind = Literal["step", "source", "key", "value", "spec", "split"]
+_SEPARATOR = " | "
+NOTHING = "-"
+"""Stands for lines where there is nothing to write."""
 VAGUE = frozenset({"true", "yes", "on", "false", "no", "off"})
 """Words that say no more than whether something is wanted: where several words could answer that, none is suggested."""
 
 
-def _merged() -> dict[str, tuple[str, ...]]:
-    merged: dict[str, tuple[str, ...]] = {}
-    for table in (_TRANSFORMS, _ARGUMENTS, _SECTIONS):
-        for word, meant in table.items():
-            merged[word] = (*merged.get(word, ()), *meant)
-    return merged
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+        place: Where the words may stand.
+        words: The words, as other libraries write them; `word=value` holds with that value alone.
+        lines: What says the same in a spec, with examples for values; see the head of the table.
+        remark: What else there is to say.
+    """
+
+    place: Kind
+    words: tuple[str, ...]
+    lines: str
+    remark: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the language that the lines begin with: steps, keys or a word."""
+        if self.lines == NOTHING:
+            return ()
+        if self.place in ("value", "split"):
+            return (self.lines,)
+        if self.place in ("step", "source"):
+            return tuple(re.match(r"\w*", step)[0] for step in reversed(self.lines.split(" ; ")))  # type: ignore[index]
+        return tuple(re.findall(r"(?:^|,)\s*(\w+)(?:~[^:]*)?:", _outermost(self.lines)))
+
+    def holds(self, word: str, value: Any) -> bool:
+        """Tells whether the row is about a word with this value."""
+        for own in self.words:
+            name, equals, wanted = own.partition("=")
+            if plain(name) == plain(word) and (not equals or _is(value, wanted)):
+                return True
+        return False
+
+    def is_about_values(self, word: str) -> bool:
+        """Tells whether the row names a word with some of its values, and not with any."""
+        return not any("=" not in own and plain(own) == plain(word) for own in self.words)
 
 
-FOREIGN = _merged()
-"""What a word from elsewhere may stand for, the likeliest first."""
+def plain(word: str) -> str:
+    """Returns the letters and digits of a word in lower case: spelling conventions do not count."""
+    return re.sub(r"[^0-9a-z]", "", word.casefold())
+
+
+def rows(word: str, *places: Kind) -> list[Row]:
+    """Returns the rows of a word with any value, those that hold for one value alone among them."""
+    return [row for row in _table().get(plain(word), ()) if row.place in places]
+
+
+def meanings(word: str) -> tuple[str, ...]:
+    """Returns the names of the language that a word from elsewhere may stand for, the likeliest first."""
+    return tuple(dict.fromkeys(name for row in _table().get(plain(word), ()) for name in row.names))
+
+
+def every_row() -> list[Row]:
+    """Returns the whole table, in order."""
+    return list(_rows())
+
+
+@cache
+def _table() -> Mapping[str, tuple[Row, ...]]:
+    """Returns the rows by their words, plainly written."""
+    found: dict[str, dict[Row, None]] = {}
+    for row in _rows():
+        for word in row.words:
+            found.setdefault(plain(word.partition("=")[0]), {})[row] = None
+    return {word: tuple(known) for word, known in found.items()}
+
+
+@cache
+def _rows() -> tuple[Row, ...]:
+    from importlib.resources import files
+
+    text = (files("pipegen.diagnostics") / "foreign.txt").read_text(encoding="utf-8")
+    return tuple(_row(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+
+
+def _row(line: str) -> Row:
+    place, words, lines, *remark = line.split(_SEPARATOR)
+    kind: Any = place.strip()
+    return Row(kind, tuple(words.split()), lines.strip(), remark[0].strip() if remark else "")
+
+
+def _outermost(lines: str) -> str:
+    """Returns the text less everything in braces and brackets."""
+    while (shorter := re.sub(r"\{[^{}]*\}|\[[^\[\]]*\]", "", lines)) != lines:
+        lines = shorter
+    return lines
+
+
+def _is(value: Any, wanted: str) -> bool:
+    """Tells whether a value is the one that a row names; `#` is any number."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if wanted == "#" and number:
+        return True
+    return wanted.casefold() == ("null" if value is None else str(value).casefold())

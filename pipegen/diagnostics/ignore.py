@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import CODES, make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Severity, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Severity, Span
 from pipegen.diagnostics.lines import split_lines
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _comments(file: str, text: str) -> Iterator[_Comment]:
 
 
 def _comment_start(line: str) -> int | None:
-    """Where the comment of a line begins: a `#` after a blank and outside quotes."""
+    """Finds where the comment of a line begins: a `#` after a blank and outside quotes."""
     quote = ""
     i = 0
     while i < len(line):
@@ -122,11 +122,11 @@ def _reasons(idle: list[str], refused: set[str]) -> Iterator[str]:
 
 
 def _removal(comment: _Comment, idle: list[str]) -> Fix:
-    """Take the idle codes out, and the comment with them when nothing of it is left."""
+    """Take the idle codes out, and the comment with them when nothing of it is left: safe, since they silenced nothing."""
     span = comment.span
     left = [c for c in comment.codes if c not in idle]
     if left:
-        return Fix(f"remove {', '.join(idle)} from the comment", (Edit(span, f"# pipegen: ignore[{', '.join(left)}]"),))
+        return Fix(f"remove {', '.join(idle)} from the comment", (Edit(span, f"# pipegen: ignore[{', '.join(left)}]"),), Applicability.SAFE)
     # Words after it are somebody's remark: they stay behind a `#`.
     where = Span(span.file, span.line, span.column if comment.leads else comment.before, span.end_line, span.end_column)
-    return Fix("remove the ignore comment", (Edit(where, "#" if comment.leads else ""),))
+    return Fix("remove the ignore comment", (Edit(where, "#" if comment.leads else ""),), Applicability.SAFE)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Applicability, Severity
 from pipegen.diagnostics.paths import relative_path
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def code_name(code: str) -> str:
 
 
 def count_by_severity(diagnostics: Sequence[Diagnostic]) -> dict[Severity, int]:
-    """How many findings there are of each severity, zeros included."""
+    """Counts the findings of each severity, zeros included."""
     return {s: sum(1 for d in diagnostics if d.severity is s) for s in Severity}
 
 
@@ -35,23 +35,28 @@ def render_json(diagnostics: Sequence[Diagnostic]) -> str:
     """The findings as one JSON document.
 
     Keys: `version`; `diagnostics`, a list of `code`, `name`, `severity`, `message`, `labels` (the primary first; `span` is
-    null without a file), `help` and `fix`; `summary` with the number of findings of each severity. Lines and columns count
-    from 1, in characters; the end column is exclusive.
+    null without a file), `help` and `fix` (`title`, `applicability`, which is `safe` or `suggestion`, and `edits`); `summary`
+    with the number of findings of each severity and of the fixes of each applicability. Lines and columns count from 1, in
+    characters; the end column is exclusive.
     """
     diagnostics = list(diagnostics)
     counts = count_by_severity(diagnostics)
+    made = [d.fix.applicability for d in diagnostics if d.fix is not None]
+    summary = {"errors": counts[Severity.ERROR], "warnings": counts[Severity.WARNING], "infos": counts[Severity.INFO]}
+    summary |= {"safe_fixes": made.count(Applicability.SAFE), "suggestions": made.count(Applicability.SUGGESTION)}
     document = {
         "version": JSON_VERSION,
         "diagnostics": [_finding(d) for d in diagnostics],
-        "summary": {"errors": counts[Severity.ERROR], "warnings": counts[Severity.WARNING], "infos": counts[Severity.INFO]},
+        "summary": summary,
     }
     return json.dumps(document, indent=2)
 
 
 def _finding(d: Diagnostic) -> dict[str, Any]:
-    fix = None
+    fix: dict[str, Any] | None = None
     if d.fix is not None:
-        fix = {"title": d.fix.title, "edits": [{"span": _span(e.span), "replacement": e.replacement} for e in d.fix.edits]}
+        edits = [{"span": _span(e.span), "replacement": e.replacement} for e in d.fix.edits]
+        fix = {"title": d.fix.title, "applicability": d.fix.applicability.value, "edits": edits}
     return {
         "code": d.code,
         "name": code_name(d.code),
@@ -99,6 +104,9 @@ def _annotation(d: Diagnostic) -> str:
     properties["title"] = f"{d.code} {code_name(d.code)}"
     listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
     lines = [message, *(f"{label.text}" for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
+    if d.fix is not None:
+        kind = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
+        lines.append(f"{kind}: {d.fix.title} (`pipegen validate {d.fix.applicability.option}`)")
     return f"::{_COMMANDS[d.severity]} {listed}::{_data(chr(10).join(lines))}"
 
 

@@ -93,4 +93,5 @@ def _fix(fix: Fix) -> dict[str, Any]:
         replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.replacement}}
         by_file.setdefault(edit.span.file, []).append(replacement)
     changes = [{"artifactLocation": {"uri": file_uri(file)}, "replacements": edits} for file, edits in by_file.items()]
-    return {"description": {"text": fix.title}, "artifactChanges": changes}
+    properties = {"applicability": fix.applicability.value, "option": fix.applicability.option}
+    return {"description": {"text": fix.title}, "artifactChanges": changes, "properties": properties}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.foreign import FOREIGN, VAGUE
+from pipegen.diagnostics.foreign import VAGUE, meanings, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,34 +27,54 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
         candidates: What is allowed there, the more usual first.
     """
     names = list(dict.fromkeys(candidates))[:_MOST]
-    plain = _plain(word)
-    if not plain or len(word) > 80:
+    letters = plain(word)
+    if not letters or len(word) > 80:
         return None
     by_plain: dict[str, str] = {}
     for name in names:
-        by_plain.setdefault(_plain(name), name)
+        by_plain.setdefault(plain(name), name)
     by_plain.pop("", None)
-    if plain in by_plain:
-        return by_plain[plain]
-    meant = [m for m in FOREIGN.get(plain, ()) if m in names]
+    if letters in by_plain:
+        return by_plain[letters]
+    meant = [m for m in meanings(word) if m in names]
     if meant:
-        return None if plain in VAGUE and len(meant) > 1 else meant[0]
-    return _inflected(plain, by_plain) or _part(word, names) or _slip(plain, by_plain)
+        return None if letters in VAGUE and len(meant) > 1 else meant[0]
+    return _inflected(letters, by_plain) or _part(word, names) or _slip(letters, by_plain)
 
 
-def _plain(word: str) -> str:
-    """The letters and digits, in lower case: spelling conventions do not count."""
-    return re.sub(r"[^0-9a-z]", "", word.casefold())
+_LONG_ENOUGH = 5
+"""Letters of a word in which one slip leaves no doubt."""
+_ALONE = 3
+"""How far every other candidate must be from a word: it is then two slips further than the one that is meant."""
 
 
-def _inflected(plain: str, by_plain: dict[str, str]) -> str | None:
+def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
+    """Tells whether `word` can only be `near`: in another spelling, or with one slip that brings it near no other candidate.
+
+    Numbers in a name are never guessed: `resnet51` could be any of a family.
+
+    Args:
+        word: What was written.
+        near: The candidate that is probably meant.
+        candidates: Everything that is allowed there, `near` included.
+    """
+    letters, meant = plain(word), plain(near)
+    if letters == meant:
+        return True
+    if len(meant) < _LONG_ENOUGH or re.findall(r"\d", letters) != re.findall(r"\d", meant) or _distance(letters, meant) > 1:
+        return False
+    others = {plain(c) for c in candidates} - {meant}
+    return all(abs(len(o) - len(letters)) >= _ALONE or _distance(letters, o) >= _ALONE for o in others)
+
+
+def _inflected(letters: str, by_plain: dict[str, str]) -> str | None:
     """The candidate with the same stem: `caching` for `cache`, `parts` for `part`."""
-    stem = _stem(plain)
+    stem = _stem(letters)
     return next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
 
 
-def _stem(plain: str) -> str:
-    return re.sub(r"(?:ings?|ers?|ed|es|s|e)$", "", plain)
+def _stem(letters: str) -> str:
+    return re.sub(r"(?:ings?|ers?|ed|es|s|e)$", "", letters)
 
 
 def _tokens(word: str) -> list[str]:
@@ -87,11 +107,11 @@ def _abbreviates(tokens: list[str], own: list[str]) -> bool:
     return all(o.startswith(t) and (len(t) >= 3 or t == o) for t, o in zip(tokens, own, strict=True))
 
 
-def _slip(plain: str, by_plain: dict[str, str]) -> str | None:
+def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
     """The nearest candidate within what fingers get wrong in a word of this length."""
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
-        for a, b, handicap, limit in _pairs(plain, other):
+        for a, b, handicap, limit in _pairs(letters, other):
             if abs(len(a) - len(b)) > limit or (distance := _distance(a, b)) > limit:
                 continue
             rank = (distance + handicap + (0.25 if a[0] != b[0] else 0.0), i, name)
@@ -100,7 +120,7 @@ def _slip(plain: str, by_plain: dict[str, str]) -> str | None:
 
 
 def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
-    """What to compare, with a handicap and the slips allowed: whole words, or what `random_` stands before."""
+    """Yields what to compare, with a handicap and the slips allowed: whole words, or what `random_` stands before."""
     stem = other.removeprefix(_RANDOM)
     if word.startswith(_RANDOM) and stem not in ("", other):
         rest = word.removeprefix(_RANDOM)
@@ -110,7 +130,7 @@ def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
 
 
 def _allowed(a: str, b: str) -> int:
-    """How many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
+    """Returns how many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
     length = min(len(a), len(b))
     return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
 

@@ -111,7 +111,7 @@ class BuildCall:
         return f'{{{image}, "{name}": {label}{weight}}}'
 
     def _params(self) -> str:
-        """What is known at run time alone, or may be another then, where its expression gives the same here."""
+        """Returns what is known at run time alone, or may be another then, where its expression gives the same here."""
         given: dict[str, str] = {}
         flows = [flow for flow in self.written.group.flows if flow not in self.left_out]
         paths, numbers = (p for f in flows for p in self._paths(f)), (n for f in flows for n in self._numbers(f))
@@ -152,7 +152,7 @@ class BuildCall:
                 yield knob.param, text
 
     def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
-        """Whether an expression of another frame gives the same before the call: in the same function, or with names of the module."""
+        """Returns whether an expression of another frame gives the same before the call: in one function, or with names of the module."""
         here = of_function(self.written.group.first.frame)
         if of_function(frame) is here:
             return stands(self.evaluator, node, frame, self.home)
@@ -240,7 +240,7 @@ class BuildCall:
         return self.edits.source_with(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
-        """Whether an argument is not known, or may be another at run time."""
+        """Returns whether an argument is not known, or may be another at run time."""
         value = flow.argument(argument)
         return argument in flow.args and (isinstance(plain(value), Unknown) or bool(origins_of(value)))
 

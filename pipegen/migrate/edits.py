@@ -51,7 +51,7 @@ class Edits:
         return self._starts[line - 1] + len(text.encode()[:column].decode(errors="ignore"))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node stands."""
+        """Returns where a node stands."""
         return (
             self.offset(node.lineno, node.col_offset),  # type: ignore[attr-defined]
             self.offset(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
@@ -103,18 +103,18 @@ class Edits:
         self._found[begin, bottom] = ""
 
     def is_alone(self, statement: ast.stmt) -> bool:
-        """Whether nothing but a comment shares the lines of a statement."""
+        """Returns whether nothing but a comment shares the lines of a statement."""
         first, _ = self.span(statement)
         rest = self._rest(statement).strip()
         return not self.text[self.text.rfind("\n", 0, first) + 1 : first].strip() and (not rest or rest.startswith("#"))
 
     def _rest(self, statement: ast.stmt) -> str:
-        """What follows a statement in its last line."""
+        """Returns what follows a statement in its last line."""
         line = (statement.end_lineno or 1) - 1
         return self.text[self.span(statement)[1] : self._starts[line] + len(self._lines[line])]
 
     def _is_left_empty(self, branch: ast.If | ast.Try) -> bool:
-        """Whether nothing is left to do in a branch, and nothing happens when its condition is asked."""
+        """Returns whether nothing is left to do in a branch, and nothing happens when its condition is asked."""
         asked = branch.test if isinstance(branch, ast.If) else ast.Tuple([])
         asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(asked))
         return not asks and all(id(s) in self._gone for s in _inner(branch))

@@ -1,4 +1,4 @@
-"""How many passes over the data a number of steps was, where it is made of the number of examples and the size of batches."""
+"""Counts the passes over the data that a number of steps was, where it is made of the number of examples and the size of batches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Passes:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is one pass, but for what rounding left out."""
+        """Returns whether it is one pass, but for what rounding left out."""
         return self.number is not None and abs(self.number - 1) < 0.02
 
     def text(self) -> str:
@@ -102,7 +102,7 @@ class _Counter:
     left: int = _MOST_STEPS
 
     def count(self, node: ast.expr, frame: Frame) -> Count | None:
-        """What an expression counts."""
+        """Returns what an expression counts."""
         if self.left <= 0:
             return None
         known = plain(self.evaluator.value(node, frame))
@@ -152,7 +152,7 @@ class _Counter:
         return self.count(node.args[0], frame) if name in _ROUNDING and node.args else None
 
     def _length(self, node: ast.expr) -> Count | None:
-        """What a length is: of a list of files, or of an array, the number of examples."""
+        """Returns what a length is: of a list of files, or of an array, the number of examples."""
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         return None if re.search(r"gen(erator)?s?$|batches$|iterator$", name) and name not in _OF_IMAGES else Count(rows=1)
 

@@ -1,4 +1,4 @@
-"""What is said about migrated code: mistakes it made, what changes in meaning, what has no equivalent, what is not known."""
+"""Defines the findings about migrated code: mistakes it made, what changes in meaning, what has no equivalent, what is not known."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Finding:
 
     @property
     def kind(self) -> Kind:
-        """Which part of the report it stands in."""
+        """Returns which part of the report it stands in."""
         return RULES[self.code].kind
 
 

@@ -103,7 +103,7 @@ class _Imports:
                 self._read()
 
     def _goes(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
-        """Whether a name is read by nothing, and is the class, or was there for the exchanged code and fails on Keras 3."""
+        """Returns whether a name is read by nothing, and is the class, or was there for the exchanged code and fails on Keras 3."""
         local = alias.asname or (alias.name if isinstance(statement, ast.ImportFrom) else alias.name.split(".")[0])
         full = _full(statement, alias)
         if local in self.read or alias.name == "*" or not is_keras(full):
@@ -123,14 +123,14 @@ def _names(tree: ast.Module) -> set[str]:
 
 
 def _full(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    """What an import imports, by its full name."""
+    """Returns what an import imports, by its full name."""
     if isinstance(statement, ast.Import):
         return alias.name
     return f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
 
 
 def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
-    """Whether an import works where Keras 3 is installed, as far as images are concerned."""
+    """Returns whether an import works where Keras 3 is installed, as far as images are concerned."""
     full = _full(statement, alias)
     if full.split(".")[0] in ("keras_preprocessing", "tensorflow_core") or full.startswith("tensorflow.python.keras"):
         return False

@@ -34,7 +34,7 @@ _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "st
 
 @dataclass
 class Migration:
-    """What became of one file.
+    """Holds what became of one file.
 
     Attributes:
         code: The file.
@@ -52,7 +52,7 @@ class Migration:
 
     @property
     def broken(self) -> bool:
-        """Whether the file could not be read."""
+        """Returns whether the file could not be read."""
         return bool(self.findings.of("broken"))
 
     def diff(self) -> str:
@@ -164,7 +164,7 @@ def _owner_name(flow: Flow) -> str:
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
-    """What the code assigns to generators."""
+    """Reports what the code assigns to generators."""
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has what the constructor was given: look which of them counts"
@@ -176,7 +176,7 @@ def _assigned(found: Collected, findings: Findings) -> None:
 
 
 def _is_copied(found: Collected, name: str, line: int) -> bool:
-    """Whether a line gives a generator a statistic that another generator has."""
+    """Returns whether a line gives a generator a statistic that another generator has."""
     generators = {id(g) for g in found.generators}
     for node in ast.walk(found.evaluator.module.scope.node):
         if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.value, ast.Attribute) and node.value.attr == name:

@@ -61,7 +61,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, finding
 
 
 def _is_sure(node: ast.Call) -> bool:
-    """Whether it is known which argument is which."""
+    """Returns whether it is known which argument is which."""
     method = cast("ast.Attribute", node.func).attr
     unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
     most = len(node.args) if method == "fit_generator" else 1 if method in ("fit", "evaluate", "predict") else 2
@@ -69,7 +69,7 @@ def _is_sure(node: ast.Call) -> bool:
 
 
 def drops(call: ModelCall, node: ast.expr) -> bool:
-    """Whether the edit of a call takes out the argument that an expression stands in."""
+    """Returns whether the edit of a call takes out the argument that an expression stands in."""
     if not _is_sure(call.node) or cast("ast.Attribute", call.node.func).attr == "predict_classes":
         return False
     gone = [value for name, value in call.args.items() if name in STEPS or name in DROPPED]
@@ -106,7 +106,7 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
 
 
 def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findings: Findings) -> None:
-    """What it means that an argument goes."""
+    """Tells what it means that an argument goes."""
     value, line = call.args[name], call.args[name].lineno
     if name in DROPPED:
         return
@@ -135,7 +135,7 @@ def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findin
 
 
 def _tell_passes(shown: str, part: str, passes: Passes | None, call: ModelCall, evaluator: Evaluator, findings: Findings) -> None:
-    """What it means that steps go that are counted when the code runs: how many passes they were, where that was not one."""
+    """Returns what it means that steps go that are counted when the code runs: how many passes they were, where that was not one."""
     line = call.args[_ARGUMENTS[part]].lineno
     if passes is None:
         help_ = "where it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
@@ -148,7 +148,7 @@ def _tell_passes(shown: str, part: str, passes: Passes | None, call: ModelCall, 
 
 
 def _instead(passes: Passes, part: str, call: ModelCall, evaluator: Evaluator) -> str:
-    """What to do for as many steps as before."""
+    """Returns what to do for as many steps as before."""
     if part == "evaluation" and call.method.startswith("predict"):
         return "predictions have one row for each example now, in its order"
     if part != "training":
@@ -166,7 +166,7 @@ def _divisions(value: ast.expr) -> list[ast.BinOp]:
 
 
 def _leaves_out(value: ast.expr, evaluator: Evaluator, frame: Frame) -> bool:
-    """Whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
+    """Returns whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
     for division in _divisions(value):
         sides = [plain(evaluator.value(side, frame)) for side in (division.left, division.right)]
         if not isinstance(division.right, ast.Constant) and all(isinstance(s, int) for s in sides) and sides[1] and sides[0] % sides[1]:

@@ -34,7 +34,7 @@ def with_sources(raw: str, sources: dict[int, str]) -> str:
 
 
 def _cells(raw: str) -> Span:
-    """Where the list of cells stands."""
+    """Returns where the list of cells stands."""
     notebook = _members(raw, (1 if raw.startswith("\ufeff") else 0, len(raw)))
     if "cells" in notebook:
         return notebook["cells"]
@@ -61,12 +61,12 @@ def _written(raw: str, text: str) -> str:
 
 
 def _items(raw: str, span: Span) -> list[Span]:
-    """Where the values of a list stand."""
+    """Returns where the values of a list stand."""
     return [value for _, value in _values(raw, span[0], keys=False)]
 
 
 def _members(raw: str, span: Span) -> dict[str, Span]:
-    """Where the values of an object stand; of a key that comes twice the last counts, as for `json`."""
+    """Returns where the values of an object stand; of a key that comes twice the last counts, as for `json`."""
     return dict(_values(raw, span[0], keys=True))
 
 

@@ -194,7 +194,7 @@ class UseEdits:
         return self.edits.source(node) if same or self._is_of_object(node, use) else ""
 
     def _is_of_object(self, node: ast.expr, use: Use) -> bool:
-        """Whether an expression is made of what the constructor alone gives the object that both methods belong to."""
+        """Returns whether an expression is made of what the constructor alone gives the object that both methods belong to."""
         frames = (of_function(use.frame), of_function(use.flow.frame))
         around = frames[0].class_frame
         if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
@@ -210,7 +210,7 @@ class UseEdits:
 
 
 def is_dropped(found: Collected, use: Use) -> bool:
-    """Whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
+    """Returns whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
     return is_in_dropped(found, use.node)
 
 
@@ -222,7 +222,7 @@ def is_in_dropped(found: Collected, node: ast.expr) -> bool:
 
 
 def ends_itself(use: Use) -> bool:
-    """Whether the body of a loop over batches ends it, or hands them on one by one to what does."""
+    """Returns whether the body of a loop over batches ends it, or hands them on one by one to what does."""
     ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
     return isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s))
 

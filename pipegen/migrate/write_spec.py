@@ -146,7 +146,7 @@ class Writer:
                     self.findings.add("PG610", flow.args[name].node.lineno, message, f"the spec takes it for {default}: look whether it is")
 
     def _report_differences(self) -> None:
-        """What the iterators of the other splits read in another way, which a spec says once for all."""
+        """Reports what the iterators of the other splits read in another way, which a spec says once for all."""
         sources = Sources(self.group, self.findings, {})
         first = self.group.first
         for split, flow in self.group.parts.items():

@@ -1,9 +1,10 @@
-"""What steps ask of the image that enters them."""
+"""Checks the image that enters a step."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ def require_image(step: Transform, x: FeatureType) -> None:
         OpError: `PG203` for another kind, `PG204` for a wrong rank.
     """
     if x.kind == "encoded":
-        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
+        raise OpError(
+            "PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help=write("decode", "transforms", "put {} first")
+        )
     if x.kind not in step.kinds:
         raise OpError(
             "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}"
@@ -28,7 +31,7 @@ def require_image(step: Transform, x: FeatureType) -> None:
 
 
 def is_standardised(x: FeatureType) -> bool:
-    """Whether the values were centred, so that 0 is no longer black."""
+    """Returns whether the values were centred, so that 0 is no longer black."""
     return x.centred if x.interval is None else x.interval.low < 0
 
 

@@ -10,7 +10,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Transform
@@ -74,6 +76,15 @@ def sources() -> Mapping[str, type[Source]]:
     for name in _modules("pipegen.ops.sources"):
         found |= _ops_in(f"pipegen.ops.sources.{name}", Source)
     return dict(sorted(found.items()))
+
+
+def goes_bare(cls: type[Any]) -> bool:
+    """Tells whether an op can go without arguments: a rule over several, such as "give `size` or `shorter_side`", counts too."""
+    try:
+        cls()
+    except ValidationError:
+        return False
+    return True
 
 
 @cache

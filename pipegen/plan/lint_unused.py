@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.plan import followers
 from pipegen.plan.outputs import received, settled
@@ -19,7 +20,7 @@ _HELP = {"mask": "output: {{y: {}}}", "label": "output: {{y: {}}}", "weight": "o
 
 
 def lint_unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
-    """Whether each feature reaches the model, or says where something that does belongs, or which class an example is of."""
+    """Warns of a feature that neither reaches the model nor says where something belongs or which class an example is of."""
     wanted = received(settled(spec))
     if any(name not in record for name in wanted):
         return []  # which feature was meant there is not known
@@ -29,6 +30,12 @@ def lint_unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> list
         if name not in used:
             form = _HELP.get(record[name].decoded_kind, "output: {{x: [image, {}]}}").format(name)
             message = f"the feature `{name}` is never used: the model does not receive it"
-            help_ = (f"name it in the output, as in `{form}`", "or remove it")
+            if record[name].decoded_kind == "weight" and settled(spec).y is None:
+                # Weights are those of a loss, which needs a target.
+                target = next((other for other in record if record[other].decoded_kind in ("label", "mask")), None)
+                form = f"output: {{y: {target}, sample_weight: {name}}}" if target is not None else ""
+            help_: tuple[str, ...] = ("remove it",)
+            if form:
+                help_ = (write(form, "spec", "name it in the output, as in {}"), "or remove it")
             found.append(make("PG514", message, locate(("source", spec.source.op, *path), key=True), help=help_))
     return found

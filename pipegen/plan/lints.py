@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
@@ -55,7 +56,7 @@ def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
                 "PG505",
                 f"the training split is stored class by class and {kind}, so that a batch holds few classes",
                 locate(("shuffle",)),
-                help=("`shuffle: global` costs no memory here",),
+                help=(write("global", "value", "{} costs no memory here", shown="shuffle: global"),),
             )
         ]
     return []

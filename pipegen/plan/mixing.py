@@ -1,10 +1,11 @@
-"""What a step that mixes examples needs around it: images of one size, labels that can be weighed, nothing left behind."""
+"""Checks what a step that mixes examples needs around it: images of one size, labels that can be weighed, nothing left behind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.plan import stages as s
@@ -79,7 +80,7 @@ def plan_mixing(
 
 
 def late(mixed: StepRef, ref: StepRef) -> OpError:
-    """What is wrong with a step that works on single examples and comes after the mixing."""
+    """Reports a step that works on single examples and comes after the mixing."""
     message = f"`{ref.step.op}` works on one image at a time, and `{mixed.step.op}` before it has stacked and mixed them"
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
@@ -96,7 +97,7 @@ def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: Fea
     encoding = encoding_of(spec.output, name, x)
     if encoding not in _SOFT:
         message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
-        plan.errors.append(OpError("PG223", message, help=f"write `output: {{encode: {{{name}: one_hot}}}}`"))
+        plan.errors.append(OpError("PG223", message, help=write(f"output: {{encode: {{{name}: one_hot}}}}", "spec")))
         return
     wrong = encoding == "multi_hot" and not (x.several_labels or is_encoded(x))
     if wrong or (encoding == "binary" and x.classes not in (None, 2)):
@@ -113,5 +114,5 @@ def _canvas(x: FeatureType) -> tuple[int | None, int | None]:
 
 
 def _fixes_shape(ref: StepRef, x: FeatureType) -> bool:
-    """Whether a later step works on single images, which it cannot any more."""
+    """Returns whether a later step works on single images, which it cannot any more."""
     return ref.step.traits(x).family is Family.ELEMENT

@@ -1,13 +1,15 @@
-"""What the model receives: checks `output` against the features that arrive, and says which stages produce it."""
+"""Checks `output` against the features that arrive, and says which stages produce what the model receives."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
+from pipegen.ops.families.mixing import MixingTransform
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
 from pipegen.spec.models import UNENCODED
@@ -89,7 +91,9 @@ def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: se
         return
     if plan.output.y is None:
         message = f"`sample_weight: {name}` weighs the loss on targets, and the output has no `y`"
-        plan.findings.append(make("PG203", message, locate(("output", "sample_weight")), help=("for an autoencoder write `y: image`",)))
+        plan.findings.append(
+            make("PG203", message, locate(("output", "sample_weight")), help=(write("y: image", "entry", "for an autoencoder write {}"),))
+        )
         plan.failed = True
         return
     kind, shape = type_[name].kind, type_[name].shape
@@ -123,7 +127,7 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
                 "PG219",
                 f"`dtype: uint8` needs pixel values in 0..255, and `{name}` has {shown}",
                 locate(("output", "dtype")),
-                help=("leave `rescale` and `normalize` out, or use `dtype: float32`",),
+                help=("leave `rescale` and `normalize` out", write("float32", "value", "or use {}", shown="dtype: float32")),
             )
         )
         plan.failed = True
@@ -146,7 +150,7 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
     encoding = encoding_of(plan.output, name, x)
     problem: tuple[str, str] | None = None
     if encoding == "multi_hot":
-        problem = f"`multi_hot` is for several labels, and `{name}` has one class for each pixel", "use `one_hot`"
+        problem = f"`multi_hot` is for several labels, and `{name}` has one class for each pixel", write("one_hot", "value", "use {}")
     elif encoding == "binary" and x.classes is None:
         help_ = f"give `{name}` its `values`, such as `{{0: 0, 255: 1}}`"
         problem = f"`binary` needs two classes, and how many `{name}` has is not said", help_
@@ -174,16 +178,18 @@ def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) 
     steps = list(enumerate(spec.transforms))
     half = [(*step_path(i, t), "shorter_side") for i, t in steps if runs_on(t, split) and getattr(t, "shorter_side", None) is not None]
     if half:
-        help_ = "the other side still varies: add `- center_crop: {size: 224}` after it, or give `resize` a `size`"
+        said = "the other side still varies: add {} after it, or give `resize` a `size`"
+        help_: str = write("- center_crop: {size: 224}", "after", said)
         return make("PG201", message, locate(half[-1], "fixes one side only"), help=help_)
     idle = [(*step_path(i, t), "when") for i, t in steps if not runs_on(t, split) and t.when and getattr(t, "size", None) is not None]
     if idle:
         labels = (locate(path, "this does not run there") for path in idle)
         help_ = "remove its `when`, or add a step that fixes the size on the other splits"
         return make("PG201", message, locate(("transforms",), key=True), *labels, help=help_)
-    return make(
-        "PG201", message, locate(("transforms",), key=True), help="add `- resize: {size: 224}`, or another step that fixes the size"
-    )
+    mixed = next((t.op for _, t in steps if isinstance(t, MixingTransform)), None)
+    where = f" before `{mixed}`" if mixed is not None else ""
+    help_ = write("- resize: {size: 224}", "transforms", f"add {{}}{where}, or another step that fixes the size")
+    return make("PG201", message, locate(("transforms",), key=True), help=help_)
 
 
 def meant_feature(name: str, known: Iterable[str]) -> str:
@@ -204,11 +210,11 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
     where = locate(("output", "encode", name))
     if x.several_labels and encoding != "multi_hot":
         message = f"an example can have several labels in `{name}`, which `{encoding}` cannot say"
-        plan.findings.append(make("PG218", message, where, help=("use `multi_hot`, or leave it out",)))
+        plan.findings.append(make("PG218", message, where, help=(write("multi_hot", "value", "use {}, or leave it out"),)))
         plan.failed = True
         return
     if encoding == "multi_hot" and not x.several_labels and not is_encoded(x):
-        help_ = "use `one_hot`; where a column holds several labels, give the feature the `separator` between them"
+        help_ = write("one_hot", "value", "use {}; where a column holds several labels, give the feature the `separator` between them")
         message = f"`multi_hot` is for several labels, and `{name}` has one for each example"
         plan.findings.append(make("PG218", message, where, help=(help_,)))
         plan.failed = True
@@ -224,12 +230,12 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
 
 
 def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
-    """How a label is to be encoded; unless it is said, several labels are `multi_hot`."""
+    """Returns the encoding of a label; by default several labels are `multi_hot`."""
     return output.encode.get(name, "multi_hot" if x.several_labels else UNENCODED)
 
 
 def is_encoded(x: FeatureType) -> bool:
-    """Whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
+    """Returns whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
     return x.kind == "label" and x.dtype == "float32"
 
 

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
 from pipegen.ops.families.policies import Selection
-from pipegen.ops.registry import sources, transforms
+from pipegen.ops.registry import goes_bare, sources, transforms
+from pipegen.spec.flow import flow
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
+from pipegen.spec.scalars import resolve
+from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check, valid
 from pipegen.spec.words import one_of, show
 
@@ -35,7 +40,10 @@ _Op = TypeVar("_Op")
 def build_steps(value: Any, place: Place) -> list[Transform | None]:
     """The steps of a spec; `None` stands for a wrong one."""
     if not isinstance(value, list):
-        help_ = ("write each step on a line of its own, as `- resize: {size: 224}`", "for no steps, leave `transforms` out")
+        help_ = (
+            write("- resize: {size: 224}", "value", "each step has a line of its own, such as {}"),
+            "for no steps, leave `transforms` out",
+        )
         place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_))
         return []
     return [build_step(item, place.at(i)) for i, item in enumerate(value)]
@@ -53,7 +61,7 @@ def build_step(value: Any, place: Place) -> Transform | None:
         if name in STEPS:
             place.add(_not_yet(f"the step `{name}`", here))
         else:
-            place.add(_unknown("step", name, transforms(), place))
+            place.add(_unknown("step", name, given, transforms(), place))
         return None
     if issubclass(cls, Selection) and not _inner_steps(cls, given.get("steps"), here.at("steps")):
         return None
@@ -86,7 +94,7 @@ def build_source(value: Any, place: Place) -> Source | None:
         if name in SOURCES:
             place.add(_not_yet(f"the source `{name}`", here, SOURCES[name]))
         else:
-            place.add(_unknown("source", name, sources(), place))
+            place.add(_unknown("source", name, given, sources(), place))
         return None
     if hasattr(cls, "from_yaml"):
         return _nested(cls, given, here)
@@ -143,12 +151,12 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
         return None
 
 
-def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Place) -> tuple[str, dict[str, Any]] | None:
-    """The word and its arguments."""
+def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Place) -> tuple[str, Any] | None:
+    """The word and its arguments: a map, or of an unknown word what else was given."""
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
-        help_ = (f"write `{example.partition(':')[0]}`, or `{example}` with arguments",)
+        help_ = (write(example, "step" if what == "step" else "source", "such as {}"),)
         place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
         return None
     if len(value) > 1:
@@ -158,21 +166,28 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
     if isinstance(given, dict):
         return name, given
     if name not in _classes(what):
-        return name, {}
+        return name, given
     if given is None:
         place.add(_hanging(name, what, place))
     else:
         message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
-        place.add(make("PG112", message, place.at(name).label(), help=_as_map(name, given, arguments(_classes(what)[name]), example)))
+        place.add(make("PG112", message, place.at(name).label(), help=_as_map(name, given, what)))
     return None
 
 
-def _as_map(name: str, given: Any, known: list[str], example: str) -> str:
-    """How bare arguments were probably meant."""
+def _as_map(name: str, given: Any, what: str) -> str:
+    """Says how bare arguments were probably meant."""
+    cls = _classes(what)[name]
     glued = re.fullmatch(r"(\w+):(\S.*)", given) if isinstance(given, str) else None
-    if glued is not None and glued[1] in known:
-        return f"put a space after the colon: `{glued[1]}: {glued[2]}`"
-    return f"write `{name}: {{{known[0]}: {given}}}`" if known and isinstance(given, (int, float, str)) else f"such as `{example}`"
+    if glued is not None and glued[1] in arguments(cls):
+        value = resolve(glued[2])
+        return write(f"{name}: {flow({glued[1]: value})}", "step" if what == "step" else "source", "put a space after the colon: {}")
+    meant = bare_arguments(name, given)
+    if meant is not None:
+        return meant
+    if what == "step":
+        return write(cls.examples[0].yaml, "step", "such as {}")
+    return f"its arguments are {one_of(arguments(cls), 'and')}"
 
 
 def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str], place: Place) -> Diagnostic:
@@ -185,7 +200,7 @@ def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str
     elif what == "step":
         help_ = ("each step begins with a dash of its own: `- name: {arguments}`",)
     else:
-        help_ = (f"such as `{example}`", "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`")
+        help_ = (write(example, "source", "such as {}"), "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`")
     second = place.at(names[1])
     return make("PG112", message, second.label(key=True), help=help_)
 
@@ -194,26 +209,37 @@ def _hanging(name: str, what: str, place: Place) -> Diagnostic:
     """`- random_flip:` with nothing after the colon."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
-    if span is not None and what == "step" and place.locate.char_after(span) == ":":
-        fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),))
-    help_ = (f"without arguments, write `{name}`", f"with arguments, indent them below, or write `{name}: {{…}}`")
+    bare = what == "step" and goes_bare(transforms()[name])
+    if span is not None and bare and place.locate.char_after(span) == ":":
+        fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
+    deeper = "indent the arguments below it, or put them in braces"
+    help_: tuple[str, ...] = (write(name, "step", "without arguments, write {}"), deeper) if bare else (deeper,)
+    if what == "step" and not bare:
+        help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
     return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
 
-def _unknown(what: str, name: str, known: Iterable[str], place: Place) -> Diagnostic:
+def _unknown(what: str, name: str, given: Any, known: Iterable[str], place: Place) -> Diagnostic:
     near = closest(name, known)
     listed = "`pipegen ops` lists every step" if what == "step" else f"sources are {one_of(known, 'and')}"
     fix = None
-    help_ = [f"did you mean `{near}`?"] if near else [listed]
+    advice = (instead_of_step if what == "step" else instead_of_source)(name, given)
+    if advice and near not in meanings(name) and plain(near or "") != plain(name):
+        near = None
+    help_: list[str] = [f"did you mean `{near}`?"] if near else [listed] if not advice else []
     span = place.locate.span(place.at(name).path, key=True)
-    if near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
-        help_.append(f"for example `{shown[0].yaml}`")
+    if advice:
+        help_ += advice
+        fix = step_fix(advice[0], place, name) if len(advice) == 1 else None
+    elif near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
+        help_.append(write(shown[0].yaml, "step", "for example {}"))
     elif near and span is not None and place.path not in place.locate.params:
-        fix = Fix(f"write `{near}`", (Edit(span, near),)) if is_slip(name, near) else None
+        # Never safe: a step of a similar name does something else, as `cutmix` does for `aug_mix`.
+        fix = Fix(f"write `{near}`", (Edit(span, near),), Applicability.SUGGESTION) if is_slip(name, near) else None
     if name.startswith("$"):
         help_ = [f"a param stands for a value; it cannot name a {what}"]
     elif what == "source" and not near and ("/" in name or "." in name):
-        help_.append(f"for a folder of images, write `image_folder: {{path: {name}}}`")
+        help_.append(write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}"))
     return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 

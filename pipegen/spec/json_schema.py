@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from pipegen.ops.base import Model, Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.policies import STEP_SCHEMA
-from pipegen.ops.registry import sources, transforms
+from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.models import Param, PipelineSpec
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _SCALARS = frozenset({"integer", "number", "boolean", "string"})
 _REFERENCE = {"$ref": "#/$defs/ParamReference"}
+EXTENDS = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
+"""What the key `extends` means; it is no field of the model, since the loader follows it."""
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
@@ -103,7 +105,7 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
-    """Whether a value is a scalar that a param's name would not pass as."""
+    """Returns whether a value is a scalar that a param's name would not pass as."""
     if "enum" in schema or "const" in schema:
         return True
     return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
@@ -121,8 +123,7 @@ def _param_reference() -> dict[str, Any]:
 
 
 def _extends() -> dict[str, Any]:
-    text = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
-    return {"description": text, "type": "string", "minLength": 1}
+    return {"description": EXTENDS, "type": "string", "minLength": 1}
 
 
 def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
@@ -138,12 +139,18 @@ def _summary(cls: type[Model]) -> str:
 
 
 def _bare(classes: dict[str, type[Any]]) -> list[str]:
-    """The ops that can go without arguments."""
-    return [op for op, cls in classes.items() if not any(f.is_required() for f in cls.model_fields.values())]
+    """Lists the ops that can go without arguments."""
+    return [op for op, cls in classes.items() if goes_bare(cls)]
+
+
+def _reference(cls: type[Any], name: str) -> dict[str, Any]:
+    """Refers to the model of an op, less the empty map where one argument at least is needed."""
+    least = {} if goes_bare(cls) else {"minProperties": 1}
+    return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
 
 
 def _step(names: dict[str, str]) -> dict[str, Any]:
-    properties = {op: {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"} for op, cls in transforms().items()}
+    properties = {op: _reference(cls, names[op]) for op, cls in transforms().items()}
     return _choice(_bare(dict(transforms())), properties)
 
 
@@ -154,5 +161,5 @@ def _source(names: dict[str, str]) -> dict[str, Any]:
             each = {"propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}}
             properties[op] = {"description": _summary(cls), "type": "object", **each, "minProperties": 1}
         else:
-            properties[op] = {"description": _summary(cls), "$ref": f"#/$defs/{names[op]}"}
+            properties[op] = _reference(cls, names[op])
     return _choice(_bare(dict(sources())), properties)

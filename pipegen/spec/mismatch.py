@@ -7,21 +7,26 @@ import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label
+from pipegen.diagnostics.foreign import meanings
+from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
+from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
-from pipegen.spec.traps import bool_trap, number_trap, quoted_number
+from pipegen.spec.translate import anywhere, entry_fix, instead_of_key, wrong_value
+from pipegen.spec.traps import bool_trap, has_one_reading, number_trap, quoted_number
 from pipegen.spec.words import one_of, show
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from pipegen.diagnostics.advice import Advice
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.source_map import KeyPath
     from pipegen.spec.validate import Place
@@ -46,30 +51,42 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
     if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
         return _unquoted(value, name, expected, place)
     code = "PG105" if _same_kind(annotation, value) else "PG104"
-    help_: list[str] = []
-    fix = None
-    word = json.dumps(value) if isinstance(value, bool) else value
-    if isinstance(word, str) and (near := closest(word, words_of(annotation))):
-        help_, fix = [f"did you mean `{near}`?"], replacement(place, near) if is_slip(word, near) else None
-    elif isinstance(value, str) and (form := with_arguments(annotation, value)):
-        help_ = [f"`{value}` takes arguments: `{form}`"]
-    elif value is None:
-        help_ = ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
-    elif shape(annotation).kind == "literal" and len(words_of(annotation)) == 1 and not isinstance(value, (dict, list)):
-        help_ = [f"write `{words_of(annotation)[0]}`"]
-    elif place.path[:2] == ("splits", "parts") and isinstance(value, float):
-        help_ = ["a fraction is below 1, and a whole number counts examples"]
-    elif isinstance(value, float) and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
-        help_, fix = [f"write `{int(value)}`"], replacement(place, str(int(value)))
-    elif (form := _as_first(annotation, value)) is not None:
-        help_ = [f"write `{place.path[-1]}: {form}`"]
-    elif isinstance(value, dict):
-        help_ = _meant_by_map(annotation, value)
+    help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
+    sized = place.path[:2] == ("splits", "parts")
+    if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
+        help_, fix = [write(str(int(value)), "value")], replacement(place, str(int(value)), Applicability.SAFE)
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
 
 
+def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str], Fix | None] | None:
+    """Says which word of a choice a word was probably meant to be."""
+    word = json.dumps(value) if isinstance(value, bool) else value
+    if isinstance(word, str) and (near := closest(word, words_of(annotation))):
+        fix = replacement(place, near, certain(is_certain(word, near, words_of(annotation)))) if is_slip(word, near) else None
+        return [write(near, "value", "did you mean {}?")], fix
+    if isinstance(value, str) and (form := with_arguments(annotation, value)):
+        return [f"`{value}` takes arguments: `{form}`"], None
+    return None
+
+
+def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
+    """Says what a value of another type was probably meant to be."""
+    key = str(place.path[-1]) if place.path else ""
+    if value is None:
+        return ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
+    if shape(annotation).kind == "literal" and len(words_of(annotation)) == 1 and not isinstance(value, (dict, list)):
+        return [write(words_of(annotation)[0], "value")]
+    if place.path[:2] == ("splits", "parts") and isinstance(value, float):
+        return ["a fraction is below 1, and a whole number counts examples"]
+    if (form := _as_first(annotation, value)) is not None:
+        return [write(form, "value", shown=f"{key}: {form}")]
+    if place.path and (lines := wrong_value(place.path, value)) is not None:
+        return [lines]
+    return _meant_by_map(annotation, value) if isinstance(value, dict) else []
+
+
 def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
-    """What a map was probably meant to be, where none is due: a param, or a schedule of another name."""
+    """Guesses what a map was meant to be, where none is due: a param, or a schedule of another name."""
     if list(value) == ["a map"]:
         return ["a param is written `$name`"]
     schedules = schedules_of(annotation)
@@ -95,33 +112,48 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     said = field_docs(model).get(key)
     help_ = [f"`{key}`: {_sentence(said)}" if said else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
-        help_.append(f"for example `{model.examples[0].yaml}`")
+        help_.append(write(model.examples[0].yaml, "step", "for example {}"))
     return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
 
 
-def unknown(model: type[BaseModel], key: str, place: Place, given: set[str]) -> tuple[Diagnostic, str | None]:
-    """The finding for a key that a model has not, and the key that was probably meant."""
+def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], given: set[str]) -> tuple[Diagnostic, str | None]:
+    """Makes the finding for a key that a model has not, and names the key that was probably meant.
+
+    Args:
+        model: The model.
+        key: The key.
+        place: The map that it stands in.
+        values: The whole map.
+        given: Keys that it was certainly not meant to be.
+    """
     known = arguments(model)
-    free = [k for k in known if k not in given]
-    near = closest(key, free)
+    near = closest(key, [k for k in known if k not in given])
+    advice = instead_of_key(model, key, values) or anywhere(key, values.get(key), top=False)
+    if advice is not None and near not in meanings(key):
+        near = None
     what = "argument" if issubclass(model, (Transform, Source)) else "key"
     listed = f"{name_of(place.path)} takes {one_of(known, 'and')}"
-    return unknown_key(key, near, f"{name_of(place.path)} has no {what} `{key}`", listed, place), near
+    return unknown_key(key, near, known, f"{name_of(place.path)} has no {what} `{key}`", listed, place, advice), near
 
 
-def unknown_key(key: str, near: str | None, message: str, listed: str, place: Place) -> Diagnostic:
-    """The finding for a key that is not known here; `place` is the map that it stands in."""
+def unknown_key(
+    key: str, near: str | None, known: list[str], message: str, listed: str, place: Place, advice: Advice | None = None
+) -> Diagnostic:
+    """Makes the finding for a key that is not among the `known` ones; `place` is the map that it stands in."""
     here = place.at(key)
-    help_ = [f"did you mean `{near}`?"] if near else []
+    help_: list[str] = [f"did you mean `{near}`?"] if near else []
+    help_ += [advice] if advice is not None else []
     if key.isdigit():
         help_.append("a decimal number has a point: `1.5`")
     elif ":" in key and near is None:
         help_.append(f"put a space after the colon: `{key.replace(':', ': ', 1)}`")
     fix = None
-    if near is not None and is_slip(key, near) and (span := here.locate.spans.keys.get(here.path)) is not None:
-        fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),))
+    if advice is not None:
+        fix = entry_fix(advice, place, key)
+    elif near is not None and (is_slip(key, near) or near in meanings(key)) and (span := here.locate.spans.keys.get(here.path)) is not None:
+        fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),), certain(is_certain(key, near, known)))
         return make("PG102", message, here.label(key=True), help=tuple(help_), fix=fix)
-    return make("PG102", message, here.label(key=True), help=(*help_, listed), fix=fix)
+    return make("PG102", message, here.label(key=True), help=(*help_, *([listed] if advice is None else [])), fix=fix)
 
 
 def bad_key(place: Place, keys: Any = str) -> Diagnostic:
@@ -139,18 +171,21 @@ def too_many(splits: dict[str, Any], place: Place) -> Diagnostic | None:
     return make("PG105", f"{name_of(place.path)} names {len(splits):,} splits, and {_MOST_SPLITS} is the most", place.label(key=True))
 
 
-def rejected(message: str, place: Place, help_: str | None = None) -> Diagnostic:
+def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = None) -> Diagnostic:
     """The finding for a value that a rule of its own rejects."""
     name = name_of(place.path)
+    told = (help_,) if isinstance(help_, str) else help_ or ()
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
     if message.startswith("give "):
         step = place.path[:3] if place.path[:1] == ("transforms",) else place.path
+        if last in transforms():
+            told = (*told, write(transforms()[last].examples[0].yaml, "step", "for example {}"))
         text = f"{name_of(step)}: {message}"
     elif message.startswith(f"`{last}` "):
         text = name + message.removeprefix(f"`{last}`")
     else:
         text = message if message.startswith("`") else f"{name}: {message}"
-    return make("PG105", text, *labels(place), help=(*([help_] if help_ else []), *provenance(place)))
+    return make("PG105", text, *labels(place), help=(*told, *provenance(place)))
 
 
 def arguments(model: type[BaseModel]) -> list[str]:
@@ -167,21 +202,26 @@ def labels(place: Place) -> tuple[Label, ...]:
 
 
 def provenance(place: Place) -> tuple[str, ...]:
-    """Which param gave the value, for the help."""
+    """Names the param that gave the value, for the help."""
     names = place.locate.params.get(place.path)
     return (f"the value is from {one_of([f'${n}' for n in names], 'and')} ({place.locate.origin(place.path)})",) if names else ()
 
 
-def replacement(place: Place, text: str) -> Fix | None:
+def certain(known: bool) -> Applicability:
+    """Returns the applicability of a guess: safe where it can only be that."""
+    return Applicability.SAFE if known else Applicability.SUGGESTION
+
+
+def replacement(place: Place, text: str, applicability: Applicability) -> Fix | None:
     """Writes `text` in place of the value, where it stands in a file and is no param's."""
     span = place.locate.span(place.path)
     if place.locate.source(place.path) is None or span is None or place.path in place.locate.params:
         return None
-    return Fix(f"write `{text}`", (Edit(span, text),))
+    return Fix(f"write `{text}`", (Edit(span, text),), applicability)
 
 
 def is_slip(word: str, near: str) -> bool:
-    """Whether a word is so near to the right one that it can be replaced unseen; a name from elsewhere is not."""
+    """Returns whether a word is so near to the right one that putting that in its place is worth offering; a name from elsewhere is not."""
     return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
@@ -194,8 +234,9 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
     truth = bool_trap(value)
     if truth is not None and accepts(annotation, "bool"):
         word = json.dumps(truth)
-        help_ = (f"write `{word}`; in YAML 1.2 `{value}` is text", *provenance(place))
-        return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=replacement(place, word))
+        help_ = (write(word, "value", f"write {{}}; in YAML 1.2 `{value}` is text"), *provenance(place))
+        fix = replacement(place, word, Applicability.SAFE)  # where only true or false can stand, `yes` is true
+        return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     if not accepts(annotation, "int", "float"):
         return None
     trap = number_trap(value)
@@ -204,13 +245,13 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
         if isinstance(number, float) and number.is_integer() and _valid(annotation, int(number)):
             number = int(number)
         if _valid(annotation, number):
-            help_ = (f"write `{number}`: {why}", *provenance(place))
-            fix = replacement(place, str(number))
+            help_ = (write(str(number), "value", f"write {{}}: {why}"), *provenance(place))
+            fix = replacement(place, str(number), certain(has_one_reading(value)))
             return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     bare = quoted_number(value)
     if bare is not None and _valid(annotation, bare):
         help_ = ("remove the quotes", *provenance(place))
-        fix = replacement(place, value.strip())
+        fix = replacement(place, value.strip(), Applicability.SAFE)
         return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=fix)
     return None
 
@@ -219,12 +260,13 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
     source = place.locate.source(place.path)
     text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
     given = "true or false" if isinstance(value, bool) else "a number"
-    help_ = (f"write {text}", *provenance(place))
-    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=help_, fix=replacement(place, text))
+    help_ = (write(text, "value"), *provenance(place))
+    fix = replacement(place, text, Applicability.SAFE)
+    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=help_, fix=fix)
 
 
 def _same_kind(annotation: Any, value: Any) -> bool:
-    """Whether a value has a type that is accepted, so that only the value itself is wrong."""
+    """Returns whether a value has a type that is accepted, so that only the value itself is wrong."""
     if isinstance(value, bool):
         return accepts(annotation, "bool")
     if isinstance(value, str):

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
+from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.choices import build_source, build_steps
 from pipegen.spec.draft import draft
 from pipegen.spec.expect import field_type
 from pipegen.spec.mapping import endless
-from pipegen.spec.mismatch import name_of, replacement, too_many, unknown_key
+from pipegen.spec.mismatch import certain, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
+from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import collisions, every_id
-from pipegen.spec.traps import number_trap
+from pipegen.spec.translate import anywhere, instead_of_key
+from pipegen.spec.traps import has_one_reading, number_trap
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
@@ -51,8 +55,8 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     values |= _sections(raw, place, reserved)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
-    elif not tree.partial and not any(closest(key, ["source"]) for key in raw if key not in PipelineSpec.model_fields):
-        help_ = ("a folder of images is `source: {image_folder: {path: photos/}}`",)
+    elif not tree.partial and not _meant(raw, "source"):
+        help_ = (write("source: {image_folder: {path: photos/}}", "spec", "a folder of images is {}"),)
         out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
     steps = build_steps(raw["transforms"], place.at("transforms")) if "transforms" in raw else []
     if None not in steps:
@@ -69,11 +73,20 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
         if (key,) in reserved:
             continue
         if key not in PipelineSpec.model_fields:
-            near = closest(key, [k for k in known if k not in raw])
+            near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
-            place.at(key).add(unknown_key(key, near, f"there is no section `{key}`", listed, place))
+            names_section = any(name in PipelineSpec.model_fields for row in rows(key, "key") for name in row.names)
+            advice = instead_of_key(PipelineSpec, key, raw) if names_section else None
+            if advice is None and not (names_section and isinstance(value, (dict, list))):
+                advice = anywhere(key, value, top=True)
+            if advice is not None and near not in meanings(key):
+                near = None
+            place.at(key).add(unknown_key(key, near, known, f"there is no section `{key}`", listed, place, advice))
         elif key not in _BY_HAND:
             kept = _without(value, (key,), reserved) if isinstance(value, dict) else value
+            if key == "splits" and isinstance(kept, dict) and (bare := bare_sizes(kept, place.at(key))) is not None:
+                place.out.add(bare[0])
+                kept = {name: inner for name, inner in kept.items() if name not in bare[1]}
             values[key] = check(field_type(PipelineSpec, key), kept, place.at(key))
     return values
 
@@ -81,13 +94,13 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
 def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     at = place.at("pipegen")
     if "pipegen" not in raw:
-        if not place.partial:
-            help_ = (f"the first line of a spec is `pipegen: {VERSION}`",)
+        if not place.partial and not _meant(raw, "pipegen"):
+            help_ = (write(f"pipegen: {VERSION}", "spec", "the first line of a spec is {}"),)
             message = "the spec does not say which version of the language it is in"
             place.out.add(make("PG101", message, _first_key(place), help=help_, fix=_first_line(place, file)))
     elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
         value = raw["pipegen"]
-        help_ = (f"this version of pipegen reads `pipegen: {VERSION}`",)
+        help_ = (write(str(VERSION), "value", "this version of pipegen reads {}", shown=f"pipegen: {VERSION}"),)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         message = f"`pipegen` is the version of the language, got {show(value)}"
         if number:
@@ -95,8 +108,13 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
         at.add(make("PG111" if number else "PG104", message, at.label(), help=help_))
 
 
+def _meant(raw: dict[str, Any], section: str) -> bool:
+    """Tells whether an unknown key was probably meant to be a section; that it is missing goes without saying then."""
+    return any(closest(key, [section]) for key in raw if key not in PipelineSpec.model_fields)
+
+
 def _first_key(place: Place) -> Label:
-    """Where to say that a section is missing: no one place is wrong, so the first key."""
+    """Returns the place for saying that a section is missing: no one place is wrong, so the first key."""
     first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
     return place.locate.label(first, key=True)
 
@@ -108,7 +126,7 @@ def _first_line(place: Place, file: str | None) -> Fix | None:
     if first is None or first.column != 1:
         return None
     at = Span(first.file, first.line, 1, first.line, 1)
-    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),))
+    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
 
 
 def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
@@ -152,7 +170,9 @@ def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
         if label in told:
             continue
         span = here.locate.spans.keys.get(path)
-        fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),)) if span is not None and span.line == span.end_line else None
+        fix = None
+        if span is not None and span.line == span.end_line:
+            fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),), Applicability.SAFE)
         where = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
         here.add(make("PG104", f"keys are text, and `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
 
@@ -194,12 +214,14 @@ def _parts(splits: Splits | None, place: Place) -> None:
         trap = number_trap(size)
         expected = "a fraction above 0 and below 1 or a whole number of examples"
         if trap is not None and trap[0] > 0:
-            help_ = (f"write `{trap[0]}`: {trap[1]}",)
+            help_ = (write(str(trap[0]), "value", f"write {{}}: {trap[1]}"),)
+            # Of a whole, 80% can only be 0.8.
+            fix = replacement(here, str(trap[0]), certain(has_one_reading(size) or size.rstrip().endswith("%")))
             message = f"{name_of(here.path)} is {expected}, and `{size}` is text"
-            here.add(make("PG008", message, here.label(), help=help_, fix=replacement(here, str(trap[0]))))
+            here.add(make("PG008", message, here.label(), help=help_, fix=fix))
         else:
-            help_ = ("text names a value in the data, with `method: folder` or `method: {column: NAME}`",)
-            here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=help_))
+            meant = ("text names a value in the data, with `method: folder` or `method: {column: NAME}`",)
+            here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=meant))
 
 
 def _stem(file: str | None) -> str | None:

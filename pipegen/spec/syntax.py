@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 
 if TYPE_CHECKING:
     from yaml.error import Mark, MarkedYAMLError
@@ -126,8 +126,10 @@ def _glued(p: _Place) -> Diagnostic | None:
         if glued is not None:
             at = Span(p.file, number + 1, glued.end(), number + 1, glued.end() + 1)
             after = Span(p.file, number + 1, glued.end() + 1, number + 1, glued.end() + 1)
-            fix = Fix("put a space after the colon", (Edit(after, " "),))
-            return make("PG002", "a space is missing after the colon", Label(at), help=("write `key: value`",), fix=fix)
+            fix = Fix("put a space after the colon", (Edit(after, " "),), Applicability.SAFE)  # without it this is no YAML at all
+            return make(
+                "PG002", "a space is missing after the colon", Label(at), help=("a key and its value are written `key: value`",), fix=fix
+            )
     return None
 
 
@@ -141,7 +143,7 @@ def _colon(p: _Place) -> Diagnostic | None:
     above = p.line(mark.line - 1)
     if mark.line and above.strip() and not p.line(mark.line).startswith(above[: len(above) - len(above.lstrip())] + " "):
         at = Span(p.file, mark.line, len(above) - len(above.lstrip()) + 1, mark.line, len(above.rstrip()) + 1)
-        return make("PG002", "a key without a colon", Label(at), help=("write `key: value`",))
+        return make("PG002", "a key without a colon", Label(at), help=("a key and its value are written `key: value`",))
     help_ = ("keys of one map start in the same column", "a key either has a value on its line or indented lines below, not both")
     return make("PG002", "this line is indented deeper than the one above allows", p.here(), help=help_)
 
@@ -181,7 +183,7 @@ def _indentation(p: _Place) -> Diagnostic | None:
 def _keyless(p: _Place) -> Diagnostic | None:
     if "could not find expected ':'" not in p.problem:
         return None
-    return make("PG002", "a key without a colon", p.opened(), help=("write `key: value`",))
+    return make("PG002", "a key without a colon", p.opened(), help=("a key and its value are written `key: value`",))
 
 
 def _nothing(p: _Place) -> Diagnostic | None:

@@ -1,4 +1,4 @@
-"""What looks like a number or a yes in YAML and is text: `1/255`, `4:3`, `1_000`, `50%`, `yes`."""
+"""Finds what looks like a number or a yes in YAML and is text: `1/255`, `4:3`, `1_000`, `50%`, `yes`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ _RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
 _PERCENT = re.compile(r"([-+]?\d+(?:\.\d+)?) *%")
 _YES = frozenset({"yes", "on", "y", "true"})
 _NO = frozenset({"no", "off", "n", "false"})
+
+
+def has_one_reading(text: str) -> bool:
+    """Tells whether a text that `number_trap` reads can mean that number alone.
+
+    `1/255` and `1_000` can. `50%` may be of something else than 1, `1,000` may be one or a thousand, `0,5` a pair, and `4:3` a time.
+    """
+    return bool(_FRACTION.fullmatch(text.strip()) or _UNDERSCORES.fullmatch(text.strip()))
 
 
 def number_trap(text: str) -> tuple[int | float, str] | None:
@@ -41,7 +49,7 @@ def quoted_number(text: str) -> int | float | None:
 
 
 def bool_trap(text: str) -> bool | None:
-    """Whether a word means true or false to people."""
+    """Returns the boolean that a word means to people; `None` if it means none."""
     word = text.strip().lower()
     return True if word in _YES else False if word in _NO else None
 

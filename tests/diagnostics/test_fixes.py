@@ -7,13 +7,13 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.diagnostics.diagnostic import Edit, Fix, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.lines import Offsets, split_lines
 
 
 def fix(*edits: tuple[int, int, int, int, str], file: str = "f") -> Fix:
-    return Fix("t", tuple(Edit(Span(file, a, b, c, d), text) for a, b, c, d, text in edits))
+    return Fix("t", tuple(Edit(Span(file, a, b, c, d), text) for a, b, c, d, text in edits), Applicability.SAFE)
 
 
 def test_a_replacement_an_insertion_and_a_deletion() -> None:
@@ -47,7 +47,7 @@ def test_a_fix_goes_in_whole_or_not_at_all() -> None:
 def test_what_does_not_fit_the_text_is_left_out() -> None:
     for place in [(9, 1, 9, 2), (0, 1, 1, 2), (1, 0, 1, 2), (1, 1, 1, 9), (1, 3, 1, 2), (2, 1, 1, 1)]:
         assert apply_fixes("abc\nd", [fix((*place, "X"))], "f") == ("abc\nd", 0)
-    assert apply_fixes("abc", [fix((1, 1, 1, 2, "X"), file="other"), Fix("none", ())], "f") == ("abc", 0)
+    assert apply_fixes("abc", [fix((1, 1, 1, 2, "X"), file="other"), Fix("none", (), Applicability.SAFE)], "f") == ("abc", 0)
 
 
 def test_lines_are_those_of_the_yaml_reader() -> None:

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.diagnostics.machine import render_github, render_json
 from pipegen.diagnostics.paths import file_uri, relative_path
 
@@ -19,7 +19,7 @@ FOUND = [
         "unknown key",
         Label(SPAN, "did you mean `probability`?", "transforms[0].random_flip.prob"),
         help="allowed: axis",
-        fix=Fix("rename", (Edit(SPAN, "probability"),)),
+        fix=Fix("rename", (Edit(SPAN, "probability"),), Applicability.SAFE),
     ),
     make("PG509", "no validation", Label(None, path="splits")),
 ]
@@ -37,7 +37,7 @@ def test_json_document() -> None:
                 "message": "unknown key",
                 "labels": [{"span": span, "path": "transforms[0].random_flip.prob", "text": "did you mean `probability`?"}],
                 "help": ["allowed: axis"],
-                "fix": {"title": "rename", "edits": [{"span": span, "replacement": "probability"}]},
+                "fix": {"title": "rename", "applicability": "safe", "edits": [{"span": span, "replacement": "probability"}]},
             },
             {
                 "code": "PG509",
@@ -49,21 +49,31 @@ def test_json_document() -> None:
                 "fix": None,
             },
         ],
-        "summary": {"errors": 1, "warnings": 0, "infos": 1},
+        "summary": {"errors": 1, "warnings": 0, "infos": 1, "safe_fixes": 1, "suggestions": 0},
     }
 
 
 def test_json_of_nothing() -> None:
-    assert json.loads(render_json([])) == {"version": 1, "diagnostics": [], "summary": {"errors": 0, "warnings": 0, "infos": 0}}
+    nothing = {"errors": 0, "warnings": 0, "infos": 0, "safe_fixes": 0, "suggestions": 0}
+    assert json.loads(render_json([])) == {"version": 1, "diagnostics": [], "summary": nothing}
 
 
 def test_github_annotations() -> None:
     assert render_github(FOUND) == (
         "::error file=a.yaml,line=3,col=5,endLine=3,endColumn=9,title=PG102 unknown-key::"
-        "unknown key%0Adid you mean `probability`?%0Ahelp: allowed: axis\n"
+        "unknown key%0Adid you mean `probability`?%0Ahelp: allowed: axis%0Afix: rename (`pipegen validate --fix`)\n"
         "::notice title=PG509 no-validation::splits: no validation\n"
     )
     assert render_github([]) == ""
+
+
+def test_a_suggestion_is_called_one() -> None:
+    fix = Fix("write `cutmix`", (Edit(SPAN, "cutmix"),), Applicability.SUGGESTION)
+    d = make("PG103", "there is no step `aug_mix`", Label(SPAN), fix=fix)
+    assert "%0Asuggestion: write `cutmix` (`pipegen validate --unsafe-fixes`)\n" in render_github([d])
+    document = json.loads(render_json([d]))
+    assert document["diagnostics"][0]["fix"]["applicability"] == "suggestion"
+    assert (document["summary"]["safe_fixes"], document["summary"]["suggestions"]) == (0, 1)
 
 
 def test_github_escapes() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipegen.diagnostics.catalog import CODES, make
-from pipegen.diagnostics.diagnostic import Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.diagnostics.sarif import render_sarif
 
 SPAN = Span("a b.yaml", 3, 5, 3, 9)
@@ -73,7 +73,7 @@ def test_a_finding_with_everything() -> None:
         Label(Span("base.yaml", 1, 1, 2, 4), "from here"),
         Label(None),
         help="do this",
-        fix=Fix("rename", (Edit(SPAN, "x"),)),
+        fix=Fix("rename", (Edit(SPAN, "x"),), Applicability.SAFE),
     )
     document = log(d)
     check(document)
@@ -109,6 +109,7 @@ def test_a_finding_with_everything() -> None:
                         "replacements": [{"deletedRegion": region, "insertedContent": {"text": "x"}}],
                     }
                 ],
+                "properties": {"applicability": "safe", "option": "--fix"},
             }
         ],
     }
@@ -126,4 +127,4 @@ def test_a_finding_without_a_file() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.builds(Span, st.sampled_from(["a.yaml", "<stdin>", "x\\y é.yaml", "/abs/a.yaml"]), *[st.integers(-2, 5)] * 4))
 def test_odd_spans_stay_within_the_schema(span: Span) -> None:
-    check(log(make("PG105", "m", Label(span, "t"), Label(span), fix=Fix("f", (Edit(span, "r"),)))))
+    check(log(make("PG105", "m", Label(span, "t"), Label(span), fix=Fix("f", (Edit(span, "r"),), Applicability.SUGGESTION))))

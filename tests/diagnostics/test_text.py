@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Edit, Fix, Label, Severity, Span
-from pipegen.diagnostics.snippet import clean, display_width
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Severity, Span
+from pipegen.diagnostics.snippet import display_width
 from pipegen.diagnostics.text import render_text, summary
+from pipegen.terminal import one_line
 
 SPEC = """\
 pipegen: 1
@@ -40,7 +41,7 @@ def body(rendered: str) -> str:
 
 
 def test_one_label() -> None:
-    fix = Fix("rename `prob` to `probability`", (Edit(Span("f.yaml", 6, 19, 6, 23), "probability"),))
+    fix = Fix("rename `prob` to `probability`", (Edit(Span("f.yaml", 6, 19, 6, 23), "probability"),), Applicability.SAFE)
     place = at(6, 19, 23, "did you mean `probability`?")
     d = make("PG102", "unknown key `prob` for step `random_flip`", place, help="allowed: axis, probability", fix=fix)
     assert (
@@ -56,7 +57,7 @@ error[PG102]: unknown key `prob` for step `random_flip`
   = fix: rename `prob` to `probability` (`pipegen validate --fix` applies it)
   = more: pipegen rule PG102
 
-1 error
+1 error; 1 fixable with `pipegen validate --fix`
 """
     )
 
@@ -276,6 +277,15 @@ def test_summary_counts_by_severity() -> None:
     found = [make("PG102", "a"), make("PG102", "b"), make("PG503", "c"), make("PG509", "d"), make("PG512", "e")]
     assert summary(found) == "2 errors, 1 warning, 2 infos"
     assert render_text(found).endswith("\n\n2 errors, 1 warning, 2 infos\n")
+
+
+def test_summary_counts_what_can_be_mended() -> None:
+    edit = Edit(Span("f.yaml", 6, 19, 6, 23), "probability")
+    safe, guess = (make("PG102", f"m{a}", fix=Fix("t", (edit,), a)) for a in (Applicability.SAFE, Applicability.SUGGESTION))
+    assert summary([safe, make("PG102", "none")]) == "2 errors; 1 fixable with `pipegen validate --fix`"
+    assert summary([safe, guess]) == "2 errors; 1 fixable with `pipegen validate --fix`, 1 more with `--unsafe-fixes`"
+    assert summary([guess]) == "1 error; 1 fixable with `pipegen validate --unsafe-fixes`"
+    assert "= suggestion: t (`pipegen validate --unsafe-fixes` applies it)" in render_text([guess])
     assert render_text([]) == ""
 
 
@@ -297,7 +307,7 @@ def test_colours_only_add_escapes() -> None:
     ("text", "expected"), [("a\nb", "a b"), ("a\tb", "a b"), ("\x1b[31m", "␛[31m"), ("\u202eabc", "�abc"), ("\ud800", "�"), ("x\x7f", "x␡")]
 )
 def test_nothing_can_move_the_cursor(text: str, expected: str) -> None:
-    assert clean(text) == expected
+    assert one_line(text) == expected
 
 
 @pytest.mark.parametrize(("char", "width"), [("a", 1), ("é", 1), ("名", 2), ("😀", 2), ("\u0301", 0), ("\u200d", 0), ("ﾊ", 1)])

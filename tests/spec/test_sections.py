@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from spec_helpers import HEAD, codes, fixed, marked, only, read
 
+from pipegen.diagnostics.diagnostic import Applicability
 from pipegen.spec.load import load
 
 FULL = """\
@@ -179,7 +180,8 @@ def test_unknown_keys_are_marked_and_mended(body: str, key: str, near: str) -> N
 def test_a_name_from_elsewhere_is_suggested_but_not_put_in() -> None:
     finding = only(read("augmentations: []"))
     assert "did you mean `transforms`?" in finding.help
-    assert finding.fix is None
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.SUGGESTION
 
 
 def test_unknown_keys_list_what_there_is() -> None:

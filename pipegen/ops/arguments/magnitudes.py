@@ -1,10 +1,11 @@
-"""How strong a random step is: a number or a range, what it means, and what is wrong with it."""
+"""Defines how strong a random step is: a number or a range, what it means, and what is wrong with it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-from pipegen.errors import OpError
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
 from pipegen.ops.arguments.schedules import Number as Number
 from pipegen.ops.arguments.schedules import Range as Range
@@ -57,7 +58,7 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
 
 
 def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
-    """What a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
+    """Returns what a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
     if has_type(field, Level):
         return value.at(epoch, level_range)[0]
     return value.at(epoch, factor_range if factor else symmetric_range)
@@ -80,7 +81,7 @@ def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | 
 
 
 def has_type(field: FieldInfo, wanted: Any) -> bool:
-    """Whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
+    """Returns whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
@@ -120,7 +121,8 @@ def check_magnitude(value: Magnitude, name: str, low: float | None = None, high:
             check_magnitude(each, name, low, high)
         return
     if not isinstance(value, tuple) and value < 0:
-        raise ValueError(f"a single number is a magnitude, which cannot be negative; for a range, write `{name}: [{value:g}, {-value:g}]`")
+        help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
+        raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
     if isinstance(value, tuple):
         check_range(value, name, low, high)
     else:
@@ -146,9 +148,8 @@ def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bo
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:
-        raise ValueError(
-            f"a single number m means [1 - m, 1 + m] and cannot be negative; for a range, write `{name}: [{most:g}, {least:g}]`"
-        )
+        help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
+        raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
     if least < low or (exclusive and least == low):
         bound = f"above {low:g}" if exclusive else f"at least {low:g}"
         if isinstance(value, tuple):
@@ -159,10 +160,13 @@ def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bo
 
 
 def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str = "degrees") -> tuple[OpError, ...]:
-    """What is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
+    """Reports what is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
-        help_ = f"for radians write `{field}: {largest * 57.29577951308232:.3g}`, for a fraction of a turn `{field}: {largest * 360:.3g}`"
+        help_ = (
+            write(f"{field}: {largest * 57.29577951308232:.3g}", "arguments", "for radians write {}"),
+            write(f"{field}: {largest * 360:.3g}", "arguments", "for a fraction of a turn write {}"),
+        )
         return (OpError("PG503", f"`{op}` turns by less than 1 degree; is {largest:g} in radians?", field=field, help=help_),)
     if largest > most:
         return (OpError("PG510", f"`{op}` reaches {largest:g} degrees", field=field, help=why),)
@@ -170,7 +174,7 @@ def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str =
 
 
 def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
-    """What is odd about a range of distances: reaching a whole side."""
+    """Reports what is odd about a range of distances: reaching a whole side."""
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
         return ()
@@ -179,7 +183,7 @@ def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
 
 
 def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float) -> tuple[OpError, ...]:
-    """What is odd about a range of factors: reaching `low` or less, or beyond `high`."""
+    """Reports what is odd about a range of factors: reaching `low` or less, or beyond `high`."""
     least, most = factor_range(factor)
     if low is not None and least <= low:
         what = "0, where nothing of the image is left" if least == 0 else f"{least:g}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import Family, Traits, Transform, require_image
 from pipegen.types import BYTE_RANGE
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from pipegen.types import FeatureType
+
+
+_EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
 
 
 class CurveTransform(Transform):
@@ -31,7 +35,7 @@ class CurveTransform(Transform):
     """The share of examples that the step changes."""
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        """What becomes of each of the values 0 to 255.
+        """Returns the look-up table: what becomes of each of the values 0 to 255.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
@@ -50,7 +54,8 @@ class CurveTransform(Transform):
         """uint8 of any value."""
         require_image(self, x)
         if x.dtype not in ("uint8", "float32"):
-            help_ = "put `rescale: {to: [0, 255]}` before it; it rounds to 256 values" if x.dtype == "uint16" else None
+            said = "put {} before it; it rounds to 256 values"
+            help_ = write("rescale: {to: [0, 255]}", "before", said) if x.dtype == "uint16" else None
             raise OpError("PG221", f"`{self.op}` works on uint8, or on float32 from 0 to 255, and gets {x.dtype}", help=help_)
         if x.dtype == "float32":
             self._check_range(x)
@@ -60,13 +65,14 @@ class CurveTransform(Transform):
         whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
         if whole:
             return
-        given, help_ = f"values in {x.interval}", "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
+        given, help_ = f"values in {x.interval}", _EARLIER
         if x.interval is None:
-            given, help_ = "values of an unknown range", "if they are from 0 to 255, write `cast: {dtype: uint8}` before it"
+            given = "values of an unknown range"
+            help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
         raise OpError("PG221", f"`{self.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
 
     def keeps_type(self, x: FeatureType) -> bool:
-        """Whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
+        """Returns whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
         return x.dtype == "uint8" and x.interval == BYTE_RANGE
 
 
@@ -83,8 +89,15 @@ class OccasionalCurve(CurveTransform):
 
 
 def threshold_lints(op: str, highest: float) -> tuple[OpError, ...]:
-    """What is odd about a threshold: that it never leaves 0 to 1, as if values did not reach 255."""
+    """Reports what is odd about a threshold: that it never leaves 0 to 1, as if values did not reach 255."""
     if not 0 < highest <= 1:
         return ()
     message = f"the `threshold` of `{op}` reaches {highest:g}, but values are from 0 to 255"
-    return (OpError("PG510", message, field="threshold", help=f"for a share of the range write `threshold: {255 * highest:g}`"),)
+    return (
+        OpError(
+            "PG510",
+            message,
+            field="threshold",
+            help=write(f"threshold: {255 * highest:g}", "arguments", "for a share of the range write {}"),
+        ),
+    )

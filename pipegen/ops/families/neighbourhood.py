@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.base import PICTURES, ConstantFill, Fill, Interpolation, Transform, require_image
@@ -43,7 +44,7 @@ class NeighbourhoodTransform(Transform):
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What the draws say, computed in float64 and rounded once. `probability` has no part in it.
+        """Returns what the draws say, computed in float64 and rounded once. `probability` has no part in it.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
@@ -109,14 +110,14 @@ class NeighbourhoodTransform(Transform):
         return Traits(Family.NEIGHBOURHOOD, random=self.random, starts_kernel=self.starts_kernel, weight=self.weight())
 
     def weight(self) -> float:
-        """How many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
+        """Returns how many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
         return 1.0
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type: images of uint8 and of floats stay what they are."""
         require_image(self, x)
         if x.dtype != "uint8" and x.dtype not in FLOATING:
-            help_ = "put `cast: {dtype: float32}` before it"
+            help_ = write("cast: {dtype: float32}", "before", "put {} before it")
             raise OpError("PG208", f"`{self.op}` works on uint8 and on floats, and gets {x.dtype}", help=help_)
         return x
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.fitted import StepPart, require_values
@@ -98,7 +99,7 @@ def require_whitenable(step: Transform, x: FeatureType) -> None:
     """
     require_values(step, x)
     if not x.is_static:
-        help_ = f"add `- resize: {{size: {_side(x.channels)}}}` or smaller before it"
+        help_ = write(f"resize: {{size: {_side(x.channels)}}}", "before", "add {} or smaller before it")
         raise OpError("PG231", f"`{step.op}` needs images of one size, and gets {_shown(x)}", help=help_)
     values = math.prod(d or 0 for d in x.shape)
     if values <= LARGEST:

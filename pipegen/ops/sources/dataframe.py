@@ -36,5 +36,5 @@ class DataFrame(TableSource):
         """
         if data is None:
             message = "the table comes from `pipegen.build(data=)`, and none was given"
-            raise OpError("PG418", message, help="write `pipegen.build(spec, data=df)`")
+            raise OpError("PG418", message, help="pass it: `pipegen.build(spec, data=df)`")
         return self.listing(from_memory(data, str(base)), base, progress)

@@ -6,6 +6,7 @@ import os
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.sources.reports import quoted
@@ -41,7 +42,9 @@ def read_files(features: Mapping[str, ArrayFeature], path: str | None, base: str
         key = feature.key or name
         if key not in members:
             near = closest(key, members)
-            help_ = f"is `{near}` meant? write `key: {near}`" if near else f"it holds {quoted(list(members))}; `key` says which is meant"
+            help_ = f"it holds {quoted(list(members))}; `key` says which is meant"
+            if near:
+                help_ = write(f"key: {near}", "arguments", f"is `{near}` meant? write {{}}")
             field = f"features.{name}" + (".key" if feature.key else "")
             raise OpError("PG418", f"{file!r} has no array {key!r}", field=field, help=help_)
         found[name] = _member(file, members[key])

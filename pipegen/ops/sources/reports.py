@@ -1,4 +1,4 @@
-"""What is said about a folder of images: why nothing was found, which classes are empty, what was passed over."""
+"""Reports on a folder of images: why nothing was found, which classes are empty, what was skipped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 import os
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.sources.base import Note
 
@@ -34,10 +35,11 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
         raise OpError("PG401", f"{root!r} is a file and not a folder", field=field, help="give the folder; unpack an archive first")
     if os.path.islink(root):
         raise OpError("PG401", f"{root!r} is a link that leads nowhere: {os.readlink(root)!r}", field=field)
-    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=_nearest(root))
+    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=nearest_folder(root))
 
 
-def _nearest(path: str) -> str:
+def nearest_folder(path: str) -> str:
+    """How far a path that leads nowhere leads, and what may be meant."""
     parent, missing = os.path.split(path)
     while parent and not os.path.isdir(parent):
         upper, name = os.path.split(parent)
@@ -96,7 +98,7 @@ def nothing_found(
     if loose and classes is None:
         below = f"and no image in its {count(len(folders), 'sub-folder')}" if folders else "and no sub-folders"
         message = f"{count(loose, 'image')} directly in {folder!r} {below}"
-        return OpError("PG402", message, field="path", help="for images without classes, write `labels: none`")
+        return OpError("PG402", message, field="path", help=write("labels: none", "arguments", "for images without classes, write {}"))
     if tally.unmatched:
         message = f"none of the {count(tally.unmatched, 'file')} below {folder!r} matches `pattern: {pattern}` and is an image"
         return OpError("PG402", message, field="pattern", help=_GLOB)
@@ -156,7 +158,8 @@ def class_notes(
     if not listed and len(filled) > 1 and {name.casefold() for name in filled} <= _SPLITS:
         message = f"every class has the name of a split ({quoted(filled)}), so the classes are probably one level deeper"
         parts = ", ".join(f"{split}: {name}" for split, name in {_meant(name): name for name in filled}.items())
-        yield Note("PG415", message, f"to take these folders as splits, write `splits: {{method: folder, parts: {{{parts}}}}}`", "path")
+        lines = f"splits: {{method: folder, parts: {{{parts}}}}}"
+        yield Note("PG415", message, write(lines, "sections", "to take these folders as splits, write {}"), "path")
     for name in (name for name, tree in zip(names, trees, strict=True) if tree is None):
         close = close_names(name, [f for f in folders if f not in names])
         note = f"is {close[0]!r} meant?" if close else f"the folder holds {quoted(folders)}"
@@ -167,7 +170,7 @@ def class_notes(
         tops = {name.split("/")[0] for name in names}
         unlisted = [folder for folder in folders if folder not in tops]
         if unlisted:
-            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and left out: {quoted(unlisted)}", field="classes")
+            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and ignored: {quoted(unlisted)}", field="classes")
 
 
 _VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})
@@ -184,7 +187,7 @@ def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:
     """Images that lie directly in a folder whose sub-folders are what counts."""
     if loose:
         folder = f"{scan.root}/{within}" if within else scan.root
-        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} left out, for want of a class"
+        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} ignored, for want of a class"
         yield Note("PG411", message, "move such images into a class folder", "path")
 
 
@@ -193,12 +196,12 @@ def _is(n: int) -> str:
 
 
 def tally_notes(tally: Tally) -> Iterator[Note]:
-    """What was passed over, a note for each reason to act and one for the rest."""
+    """Reports what was skipped, a note for each reason to act and one for the rest."""
     for kind, files in sorted(tally.unsupported.items()):
         message = f"{kind} cannot be decoded, and {count(len(files), 'file')} of that format {_is(len(files))} here: {quoted(files)}"
         yield Note("PG414", message, "convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`", "path")
     if tally.broken:
-        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} left out: {quoted(tally.broken)}"
+        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} ignored: {quoted(tally.broken)}"
         yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning")
     passed = []
     if tally.hidden:
@@ -210,4 +213,4 @@ def tally_notes(tally: Tally) -> Iterator[Note]:
     if tally.loops:
         passed.append(f"{count(len(tally.loops), 'link')} back to what is listed already ({quoted(tally.loops)})")
     if passed:
-        yield Note("PG411", f"passed over: {', '.join(passed)}", field="path")
+        yield Note("PG411", f"ignored: {', '.join(passed)}", field="path")

@@ -53,7 +53,7 @@ class Rows:
         return found.hexdigest()
 
     def mismatch(self, other: Rows) -> str | None:
-        """What of another split's rows differs from these, in words; a model takes one shape and one dtype."""
+        """Says what of another split's rows differs from these; a model takes one shape and one dtype."""
         for name, x in self.type.items():
             y = other.type[name]
             if (x.dtype, x.shape) != (y.dtype, y.shape):
@@ -95,14 +95,14 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
         OpError: `PG418`.
     """
     wanted = {feature.key or name: name for name, feature in features.items()}
-    write = "data={" + ", ".join(f'"{key}": …' for key in wanted) + "}"
+    given = "data={" + ", ".join(f'"{key}": …' for key in wanted) + "}"
     if data is None:
         raise OpError(
-            "PG418", "the arrays come from `pipegen.build(data=)`, and none were given", help=f"write `pipegen.build(spec, {write})`"
+            "PG418", "the arrays come from `pipegen.build(data=)`, and none were given", help=f"pass them: `pipegen.build(spec, {given})`"
         )
     if not isinstance(data, Mapping):
         message = f"`data` is a map from names to arrays, got {type(data).__name__}"
-        raise OpError("PG418", message, help=f"write `{write}`")
+        raise OpError("PG418", message, help=f"pass `{given}`")
     missing = [key for key in wanted if key not in data]
     if missing:
         near = closest(missing[0], [str(k) for k in data if k not in wanted])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
@@ -38,6 +39,6 @@ class Cast(PointwiseTransform):
                 "PG208",
                 f"`cast` to uint8 keeps whole numbers from 0 to 255, but the values are in {x.interval}",
                 field="dtype",
-                help="put `rescale: {to: [0, 255]}` before it",
+                help=write("rescale: {to: [0, 255]}", "before", "put {} before it"),
             )
         return super().infer(x)

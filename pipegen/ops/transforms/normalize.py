@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.presets import Preset, constants, needs_three_channels
@@ -105,7 +106,8 @@ class Normalize(PointwiseTransform):
     def _check_units(self, given: Interval) -> None:
         mean, std = max(_tuple(self.mean, 0.0)), max(_tuple(self.std, 1.0))
         if given.low == 0 and given.high > 2 and 0 < mean <= 1 and std < 1:
-            help_ = "`mean` and `std` are in the units of the values: put `rescale: {to: [0, 1]}` before, or multiply both by 255"
+            said = "`mean` and `std` are in the units of the values: put {} before, or multiply both by 255"
+            help_: str = write("rescale: {to: [0, 1]}", "before", said)
             raise OpError("PG213", f"`mean` and `std` are those of values in 0..1, but the values are in {given}", field="mean", help=help_)
         if given.low == 0 and given.high <= 1 and mean > 2:
             help_ = "`mean` and `std` are in the units of the values: leave out the `rescale` before, or divide both by 255"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
@@ -58,7 +59,7 @@ class RandomChannelShift(ColourTransform):
             return (OpError("PG510", message, field="delta", help="`delta` is in the units of the incoming values"),)
         if largest < TINY * x.interval.width:
             message = f"the `delta` of `{self.op}` is at most {largest:g}, which nobody sees in values in {x.interval}"
-            help_ = f"for a fraction of the range write `delta: {largest * x.interval.width:.3g}`"
+            help_ = write(f"delta: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
             return (OpError("PG510", message, field="delta", help=help_),)
         return ()
 

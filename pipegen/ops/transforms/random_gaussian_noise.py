@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
@@ -64,7 +65,8 @@ class RandomGaussianNoise(NeighbourhoodTransform):
         largest = symmetric_range(self.std)[1]
         if x.dtype == "uint8" and 0 < largest <= 0.5:
             message = f"`{self.op}` with `std` {largest:g} hardly changes a byte"
-            help_ = f"`std` is in the units of the values; for a fraction of their range write `std: {largest * 255:.3g}`"
+            said = "`std` is in the units of the values; for a fraction of their range write {}"
+            help_: str = write(f"std: {largest * 255:.3g}", "arguments", said)
         elif x.interval is not None and largest >= x.interval.width / 2:
             message = f"the `std` of `{self.op}` reaches {largest:g}, and the values are in {x.interval}"
             help_ = "`std` is in the units of the values"
@@ -113,6 +115,7 @@ def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor
     import tensorflow as tf
 
     from pipegen.ops.lowering.filters import rounded_shift
+    from pipegen.ops.lowering.floats import working
 
     values = tf.reshape(images, tf.shape(places))
     noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))
@@ -120,7 +123,8 @@ def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor
         bits = _BITS + _STD_BITS
         total = tf.bitwise.left_shift(tf.cast(values, tf.int32), bits) + tf.cast(noise, tf.int32) * whole[:, None]
         return (tf.cast(tf.clip_by_value(rounded_shift(total, bits), 0, 255), images.dtype),)
-    return (tf.cast(tf.cast(values, tf.float32) + tf.cast(noise, tf.float32) * real[:, None], images.dtype),)
+    dtype = working(images)
+    return (tf.cast(tf.cast(values, dtype) + tf.cast(noise, dtype) * tf.cast(real, dtype)[:, None], images.dtype),)
 
 
 @cache

@@ -1,0 +1,69 @@
+"""The lint about splits whose names mean something to their author and nothing to the language."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.foreign import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.data.places import Locate
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
+
+_KNOWN = frozenset({"train", "validation", "test", "predict"})
+
+
+def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Finds splits such as `val` and `training`, which nothing takes for `validation` and `train`.
+
+    A name is the user's own where the split that it could be is there as well.
+    """
+    names = spec.split_names()
+    taken: set[str] = set()
+    for name in names:
+        right = next((row.lines for row in rows(name, "split")), name.casefold())
+        if name in _KNOWN or right not in _KNOWN or right in names:
+            continue
+        places = _places(spec, name)
+        message = f"a split is named `{name}`, which nothing takes for `{right}`: {_WHY[right]}"
+        said = f'name it {{}}, here and wherever `{name}` is used; or read it as `pipe["{name}"]`'
+        help_ = write(right, "key", said)
+        labels = [locate(place, key=True) for place in places]
+        fix = _renamed(name, right, labels) if right not in taken else None
+        taken.add(right)
+        yield make("PG523", message, labels[0], help=help_, fix=fix)
+
+
+_WHY = {
+    "train": "only `train` is shuffled and augmented",
+    "validation": "`pipe.validation` is the split `validation`",
+    "test": "`pipe.test` is the split `test`",
+    "predict": "`predict` is the split without labels",
+}
+
+
+def _places(spec: PipelineSpec, name: str) -> list[KeyPath]:
+    """Returns where a spec names a split, its definition first."""
+    found: list[KeyPath] = [("splits", "parts", name) if spec.source.split_names() is None else ("source", spec.source.op, name)]
+    if isinstance(spec.batch.remainder, dict) and name in spec.batch.remainder:
+        found.append(("batch", "remainder", name))
+    for i, step in enumerate(spec.transforms):
+        if isinstance(step.when, list):
+            found += [("transforms", i, step.op, "when", j) for j, used in enumerate(step.when) if used == name]
+    return found
+
+
+def _renamed(name: str, right: str, places: list[Label]) -> Fix | None:
+    """Returns the edit of every place that names the split; none where one stands in no file, or as something else than the bare name."""
+    spans: list[Span] = [label.span for label in places if label.span is not None]
+    if len(spans) < len(places) or any(s.line != s.end_line or s.end_column - s.column != len(name) for s in spans):
+        return None
+    # Code that asks for `pipe["val"]` does not follow.
+    return Fix(f"rename the split `{name}` to `{right}`", tuple(Edit(span, right) for span in spans), Applicability.SUGGESTION)

@@ -1,0 +1,66 @@
+"""Sizes of splits that stand in `splits` itself, without the `parts` around them: `splits: {train: 0.8, val: 0.2}`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.spec.flow import flow
+from pipegen.spec.models import Splits
+from pipegen.spec.translate import split_named
+from pipegen.spec.traps import number_trap
+
+if TYPE_CHECKING:
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.validate import Place
+
+_NAMES = frozenset({"train", "validation", "test", "predict"})
+
+
+def bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
+    """Returns the finding about splits that stand beside `parts`, and their keys; `None` where there are none.
+
+    Args:
+        value: The section.
+        place: Its place.
+    """
+    found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
+    if not found or "parts" in value:
+        return None
+    named = {key: key if key in _NAMES else split_named(key) or key for key in found}
+    parts = _sizes({named[key]: size for key, size in found.items()})
+    kept = {key: inner for key, inner in value.items() if key not in found}
+    if any(isinstance(size, str) for size in parts.values()):
+        kept["method"] = "folder"
+    lines = flow({"parts": parts, **kept})
+    first, *others = (place.at(key).label(key=True) for key in found)
+    help_ = write(f"splits: {lines}", "sections")
+    message = f"`splits` has no key `{next(iter(found))}`: splits and their sizes stand in `parts`"
+    kept_names = list(named) == list(named.values()) and list(parts.values()) == list(found.values())
+    return make("PG102", message, first, *others, help=help_, fix=_fix(lines, place, kept_names=kept_names)), set(found)
+
+
+def _is_size(key: str, size: Any) -> bool:
+    if isinstance(size, bool) or not isinstance(size, (int, float, str)):
+        return False
+    return key in _NAMES or split_named(key) is not None or (isinstance(size, float) and 0 < size < 1)
+
+
+def _sizes(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns sizes as `parts` takes them: texts such as `80%` as numbers, per cents of a whole as fractions, folders as names."""
+    numbers = {name: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for name, size in given.items()}
+    if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
+        return {name: size / 100 for name, size in numbers.items()}
+    return {name: size.strip("/") if isinstance(size, str) else size for name, size in numbers.items()}
+
+
+def _fix(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
+    """Returns the edit of the whole section where it stands in one line; safe where it only puts `parts` around what is there."""
+    span = place.locate.spans.values.get(place.path)
+    written = any(known[:1] == place.path for known in place.locate.params)
+    if span is None or written or place.locate.source(place.path) is None:
+        return None
+    how = Applicability.SAFE if kept_names else Applicability.SUGGESTION
+    return Fix(f"write `splits: {lines}`", (Edit(span, lines),), how)
