@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from pipegen.compilation import Spec, collect_data, load, plans_with_data
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.fitting import fit
 from pipegen.functions import Allowed, with_functions
+from pipegen.log import log
 from pipegen.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
 
-log = logging.getLogger("pipegen")
-
 
 def build(
     spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
     *,
     params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
     allow_code: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Pipeline:
-    """Compile a spec into a running pipeline.
+    """Compiles a spec into a running pipeline.
 
     Args:
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
         params: Values for declared params: `{"size": 192}`.
+        overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`.
         runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
         data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
         allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
@@ -49,7 +49,7 @@ def build(
     Raises:
         SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
     """
-    loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, runtime=runtime)
+    loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, overrides=overrides, runtime=runtime)
     loaded = with_functions(loaded, Allowed.of(allow_code))
     again = partial(build, data=data, allow_code=tuple(allow_code))
     return _built(loaded, collect_data(loaded, progress, data), again, progress)

@@ -10,20 +10,28 @@ PipegenError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipegen.terminal import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
 
+T = TypeVar("T")
+
 
 class PipegenError(Exception):
-    """The base of everything that pipegen raises on purpose."""
+    """Is the base of everything that pipegen raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, with nothing in it that a terminal would obey."""
+        return visible(super().__str__())
 
 
 class SpecError(PipegenError):
-    """A spec, or the data it points at, is wrong.
+    """Tells that a spec, or the data it points at, is wrong.
 
     Attributes:
         diagnostics: Every finding of the run, errors first by position in the file.
@@ -38,7 +46,7 @@ class SpecError(PipegenError):
         return type(self), (self.diagnostics,)
 
     def __repr__(self) -> str:
-        return f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})"
+        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})")
 
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text
@@ -46,20 +54,20 @@ class SpecError(PipegenError):
         return "\n" + render_text(self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and Jupyter print instead of frames."""
+        """Gives IPython and Jupyter what they print instead of frames."""
         return str(self).splitlines()
 
 
 class DataError(PipegenError):
-    """A record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
+    """Tells that a record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
 
 
 class ModelMismatchError(PipegenError):
-    """A model does not fit what the pipeline gives; every mismatch is listed."""
+    """Tells that a model does not fit what the pipeline gives, and lists every mismatch."""
 
 
 class StateError(PipegenError):
-    """A saved state does not fit this pipeline; the message says in words what differs."""
+    """Tells that a saved state does not fit this pipeline; the message says in words what differs."""
 
 
 class InternalError(PipegenError):
@@ -67,7 +75,7 @@ class InternalError(PipegenError):
 
 
 class PartError(ValueError):
-    """What the validator of a model raises when one part of a larger value is wrong.
+    """Tells, from the validator of a model, that one part of a larger value is wrong.
 
     Attributes:
         path: The key path of that part below the value that is validated.
@@ -81,7 +89,7 @@ class PartError(ValueError):
 
 
 class OpError(Exception):
-    """What an op raises when its input type or its arguments cannot work; the plan builder turns it into a finding.
+    """Tells that an op's input type or its arguments cannot work; the plan builder turns it into a finding.
 
     Attributes:
         code: The diagnostic code, such as `PG213`.
@@ -101,3 +109,45 @@ class OpError(Exception):
     def lines(self) -> tuple[str, ...]:
         """Returns the help as lines."""
         return (self.help,) if isinstance(self.help, str) else self.help or ()
+
+    @property
+    def every(self) -> tuple[OpError, ...]:
+        """Each error on its own; one, but for `OpErrors`."""
+        return (self,)
+
+
+class OpErrors(OpError):
+    """Several independent errors, so that one run shows them all; as an error of its own it is the first.
+
+    Attributes:
+        cells: The columns of the table that could be read all the same, by name or number; `None` without one.
+    """
+
+    def __init__(self, errors: Iterable[OpError], cells: Callable[[str | int, str], tuple[str, ...]] | None = None) -> None:
+        self._every = tuple(single for error in errors for single in error.every)
+        first = self._every[0]
+        super().__init__(first.code, first.message, field=first.field, help=first.help)
+        self.cells = cells
+
+    @property
+    def every(self) -> tuple[OpError, ...]:
+        return self._every
+
+
+class Attempts:
+    """Collects the errors of calls that do not depend on each other.
+
+    Attributes:
+        errors: Those so far.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[OpError] = []
+
+    def of(self, call: Callable[..., T], *args: Any) -> T | None:
+        """Gives what a call returns, or `None` where it raises an `OpError`, which is kept."""
+        try:
+            return call(*args)
+        except OpError as error:
+            self.errors += error.every
+            return None

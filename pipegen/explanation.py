@@ -1,19 +1,26 @@
-"""What `explain` says: the plan of each split with the types on its edges, and what each pass did and why."""
+"""Explains a compiled spec: the plan of each split with the types on its edges, its cost, and what each pass did and why."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.notebook import Explanation
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting import learning_steps
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
+from pipegen.terminal import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pipegen.passes import Compiled
     from pipegen.spec.models import PipelineSpec
+
+DEAREST = 5
+"""How many stages a short explanation shows with their cost."""
 
 
 def explain_text(
@@ -21,17 +28,23 @@ def explain_text(
     compiled: dict[str, Compiled],
     *,
     before: bool = False,
+    passes: bool = True,
+    dearest: int | None = None,
     counts: dict[str, str] | None = None,
     given: dict[str, Circumstances] | None = None,
-) -> str:
-    """The explanation as text.
+    more: str = "",
+) -> Explanation:
+    """Returns the explanation as text.
 
     Args:
         spec: The spec.
         compiled: The compiled plan of each split to explain.
         before: Also show the plan as built, before any pass.
+        passes: Also show what each pass did, and why.
+        dearest: How many stages to show with their cost; `None` shows every stage, and the memory of every node.
         counts: A few words on the size of each split, where the data is known.
         given: What is known of each split's data and of the machine; without it no cost is predicted.
+        more: A last line, which says what else there is.
     """
     parts = []
     for split, done in compiled.items():
@@ -43,10 +56,26 @@ def explain_text(
         parts.append(_stand_ins(spec, split))
         parts.append(_learned(spec, split))
         parts.append(_called(spec, split))
-        parts.append("passes\n" + _passes(done) + "\n")
+        if passes:
+            parts.append("passes\n" + _passes(done) + "\n")
         if given is not None:
-            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split])))
-    return "\n".join(p for p in parts if p).rstrip() + "\n"
+            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
+    return Explanation(visible("\n".join(p for p in [*parts, more] if p).rstrip() + "\n"))
+
+
+def more_to_show(splits: Iterable[str], chosen: Iterable[str], passes: bool, how: tuple[str, str, str]) -> str:
+    """Returns a line that says what a short explanation leaves out, and how to get it.
+
+    Args:
+        splits: Every split.
+        chosen: Those that were explained.
+        passes: Whether the passes were shown.
+        how: How to ask for another split, for the passes, and for everything.
+    """
+    other = [split for split in splits if split not in set(chosen)]
+    parts = [f"split{'s' if other[1:] else ''} {', '.join(other)} ({how[0]})"] if other else []
+    parts += [] if passes else [f"what each pass did ({how[1]})"]
+    return f"also: {', '.join([*parts, f'everything ({how[2]})'])}\n"
 
 
 def _indent(text: str) -> str:
@@ -93,7 +122,7 @@ def _passes(done: Compiled) -> str:
 
 
 def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None) -> Circumstances:
-    """What the cost of a split depends on.
+    """Returns what the cost of a split depends on.
 
     Args:
         spec: The spec.

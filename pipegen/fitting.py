@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
 from pipegen.compilation import Spec, optimise, plans_with_data
+from pipegen.log import log
 from pipegen.ops.arguments.fitted import Fitted, Statistics
 from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.recipe import step_path
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
-log = logging.getLogger("pipegen")
-
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What one step takes from one feature.
+    """Holds what one step takes from one feature.
 
     Attributes:
         step: Which of the spec's steps.
@@ -51,7 +49,7 @@ class Learned:
 
     @property
     def origin(self) -> str:
-        """Where the numbers come from, in words."""
+        """Says where the numbers come from."""
         kept = f", kept in {self.file}" if self.file is not None else ""
         if self.passing:
             kept = ", and not kept: a Python function without a `version` comes before"
@@ -102,7 +100,7 @@ def _learn(
     progress: Callable[[int], None] | None,
     again: bool,
 ) -> Learned:
-    """What one step takes from one feature; the steps before it have their numbers."""
+    """Measures what one step takes from one feature; the steps before it have their numbers."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
@@ -148,6 +146,6 @@ def _measure(
 
 
 def place_of(spec: Spec, learned: Learned) -> str:
-    """Where a step that has learned stands: `file:line:column`, or the path in words."""
+    """Returns the place of a step that has learned: `file:line:column`, or the path in words."""
     label = spec.loaded.locate.label(step_path(learned.step, spec.model.transforms[learned.step]), key=True)
     return str(label.span) if label.span is not None else label.path

@@ -136,7 +136,7 @@ def _imported(step: CustomTransform) -> ModuleType:
 
 
 def _near_modules(missing: str) -> tuple[str, ...]:
-    """What to do about a module that is not there. What lies above it is, and was imported on the way."""
+    """Says what to do about a missing module. What lies above it is there, and was imported on the way."""
     above, _, name = missing.rpartition(".")
     path = getattr(importlib.import_module(above), "__path__", None) if above else None
     if above and path is None:
@@ -147,7 +147,7 @@ def _near_modules(missing: str) -> tuple[str, ...]:
 
 
 def _check_call(step: CustomTransform, function: Callable[..., Any]) -> None:
-    """Whether a function can be called with what the step gives it; one that does not say what it takes is given the benefit."""
+    """Checks that a function can be called with what the step gives it; one that does not say what it takes is given the benefit."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, optimise
 from pipegen.errors import ModelMismatchError
-from pipegen.explanation import circumstances, explain_text
+from pipegen.explanation import DEAREST, circumstances, explain_text, more_to_show
+from pipegen.log import log
 from pipegen.state import make_state, position_from
+from pipegen.terminal import visible
+from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import os
@@ -28,14 +30,14 @@ if TYPE_CHECKING:
     from pipegen.backend.export import Exported
     from pipegen.backend.predictions import Predictions
     from pipegen.data.manifest import Manifest
+    from pipegen.notebook import Explanation
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
 
-log = logging.getLogger("pipegen")
 
-
+@untraced
 class Pipeline:
-    """A compiled spec on its data. Made by `pipegen.build`."""
+    """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline]) -> None:
         from pipegen.backend.engine import Engine
@@ -98,7 +100,7 @@ class Pipeline:
 
     @property
     def train(self) -> PipelineDataset:
-        """The training split. A pass counts as an epoch when its last batch has been handed over.
+        """Returns the training split. A pass over it counts as an epoch when its last batch has been handed over.
 
         The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
         `fit` the `callback` there, which says which epoch it is.
@@ -107,12 +109,12 @@ class Pipeline:
 
     @property
     def validation(self) -> PipelineDataset:
-        """The validation split: complete and in source order."""
+        """Returns the validation split: complete and in source order."""
         return self["validation"]
 
     @property
     def test(self) -> PipelineDataset:
-        """The test split: complete and in source order."""
+        """Returns the test split: complete and in source order."""
         return self["test"]
 
     def __getitem__(self, split: str) -> PipelineDataset:
@@ -131,13 +133,13 @@ class Pipeline:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits, in the order that the spec names them."""
+        """Returns the names of the splits, in the order that the spec names them."""
         return tuple(self._plans)
 
     def dataset(
         self, split: str, *, epoch: int = 0, step: int = 0, shard: tuple[int, int] | None = None, device: str | None = None
     ) -> PipelineDataset:
-        """One epoch of a split from one step on; holds no state, so that strategies, services and evaluation can use it.
+        """Returns one epoch of a split from one step on. It holds no state, so that strategies, services and evaluation can use it.
 
         Args:
             split: The split.
@@ -147,7 +149,7 @@ class Pipeline:
             device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
 
         Raises:
-            ValueError: For an epoch, a step, a share or a device that there is not.
+            ValueError: For an unknown epoch, step, share or device.
         """
         self._require(split)
         if not 0 <= step <= self.steps(split) or epoch < 0:
@@ -155,7 +157,7 @@ class Pipeline:
         return self._engine.fixed(split, epoch, step, shard, device)
 
     def numpy(self, split: str) -> NumpyBatches:
-        """A split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
+        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
         from pipegen.backend.arrays import NumpyBatches
         from pipegen.backend.engine import hide_accelerators
 
@@ -165,7 +167,7 @@ class Pipeline:
         return NumpyBatches(self[split])
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
-        """The next `n` examples of a split as NumPy arrays; moves nothing."""
+        """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
         from pipegen.backend.peek import peek
 
         self._require(split)
@@ -182,7 +184,7 @@ class Pipeline:
         cell: int = 144,
         progress: Callable[[int], None] | None = None,
     ) -> Image.Image:
-        """A contact sheet: originals beside several augmented draws, with class names.
+        """Draws a contact sheet: originals beside several augmented draws, with class names.
 
         Args:
             split: The split.
@@ -211,12 +213,13 @@ class Pipeline:
         overwrite: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write augmented examples as image files, and a table of what was drawn for each; see `backend.export`.
+        """Writes augmented examples as image files, and a table of what was drawn for each.
 
         Args:
             folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
             split: The split.
-            examples: How many, in the order of the first epoch; `None` for all of each epoch.
+            examples: How many, in the order of the first epoch; `None` for each epoch as training sees it: a last batch that
+                `remainder: drop` leaves out is not written, and `left_out` of the result counts it.
             draws: Versions of each, from as many epochs.
             epoch: The first of them.
             form: `png` or `jpeg`.
@@ -232,7 +235,7 @@ class Pipeline:
         return export(self._engine, self._plans[split], wanted, progress)
 
     def predict_on(self, wanted: Any) -> Predictions:
-        """This spec's evaluation steps on unlabelled data.
+        """Runs this spec's evaluation steps on unlabelled data.
 
         Args:
             wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
@@ -254,12 +257,12 @@ class Pipeline:
     # What is known about the data
 
     def files(self, split: str) -> tuple[str, ...]:
-        """The files of a split in source order, which is the order of `predict` off the training split; the numbers of rows as text."""
+        """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
         self._require(split)
         return self._manifest.files(split)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
-        """The class index of each example of a split, int64, or `None` without labels."""
+        """Returns the class index of each example of a split, int64, or `None` without labels."""
         import numpy as np
 
         self._require(split)
@@ -268,27 +271,27 @@ class Pipeline:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The classes in the order of their indices."""
+        """Returns the classes in the order of their indices."""
         return self._manifest.class_names
 
     def num_examples(self, split: str) -> int:
-        """How many examples a split has."""
+        """Counts the examples of a split."""
         self._require(split)
         return self._manifest.num_examples(split)
 
     def steps(self, split: str) -> int:
-        """Batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is not known."""
+        """Counts the batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is unknown."""
         self._require(split)
         return self._engine.executor(split).steps
 
     @property
     def class_weights(self) -> dict[int, float] | None:
-        """Balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
+        """Returns balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
         return self._manifest.class_weights("train") if "train" in self._plans else None
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of a training batch; without a training split, of the first split's."""
+        """Returns the shapes and dtypes of a training batch; without a training split, of the first split's."""
         return self[self._main.split].element_spec
 
     @property
@@ -304,7 +307,7 @@ class Pipeline:
     # Resuming
 
     def state(self) -> dict[str, Any]:
-        """Where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
+        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
         self._require("train")
         epoch, step = self._engine.train_progress().position()
         return self._state_at(epoch, step)
@@ -313,20 +316,22 @@ class Pipeline:
         return make_state(self.spec.model, self.spec_hash, self._manifest.dealt, epoch, step)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Let the training split go on where a state was taken.
+        """Lets the training split go on where a state was taken.
 
         Raises:
             StateError: When the spec or the data differs; it says in words what does.
         """
         self._require("train")
-        epoch, step = position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
-        self._seek(epoch, step)
+        self._seek(*self._position_of(state))
+
+    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        return position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
 
     def _seek(self, epoch: int, step: int) -> None:
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
-        """A Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
+        """Makes a Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
 
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s; without it nothing is saved.
@@ -337,7 +342,7 @@ class Pipeline:
         return ResumeCallback(self, directory, save_freq)
 
     def trim(self, split: str, predictions: Any) -> Any:
-        """Remove the rows that `remainder: pad` added: one row for each file remains.
+        """Removes the rows that `remainder: pad` added: one row for each file remains.
 
         Args:
             split: The split that was predicted on.
@@ -351,32 +356,60 @@ class Pipeline:
 
     # Talking about itself
 
-    def check(self, model: keras.Model) -> None:
-        """Compare the batches with what a Keras model takes: inputs, units, loss.
+    def check(self, model: keras.Model) -> str:
+        """Compares the batches with what a Keras model takes and ends in: inputs, units, activation, loss.
+
+        Returns:
+            One line that says what fits. A model that is not compiled is a warning, since its loss cannot be looked at.
 
         Raises:
             ModelMismatchError: Listing everything that does not fit.
             TypeError: For anything but a Keras model.
         """
-        from pipegen.backend.model_check import mismatches
+        from pipegen.backend.model_check import is_compiled, mismatches, summary
 
         if not hasattr(model, "predict_on_batch"):
             raise TypeError(f"check takes a Keras model, got {model!r}")
-        found = mismatches(model, self.element_spec, self._main.emit.output, self._main.read)
+        about = model, self.element_spec, self._main.emit.output, self._main.read
+        found = mismatches(*about)
         if found:
             raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
+        line = visible(summary(*about))
+        if not is_compiled(model):
+            log.warning("%s", line)
+        return line
 
-    def explain(self, split: str | None = None, *, before: bool = False) -> str:
-        """The compiled plan of one split, or of all, with the types on its edges, what each pass did, and what it should cost."""
+    def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
+        """Shows the compiled plan of a split, with the types on its edges, and its dearest stages.
+
+        Args:
+            split: The split; by default the training split, with `all` every split.
+            passes: Also show what each pass did, and why.
+            all: Show every split, every pass, and the cost of every stage.
+            before: Also show the plan as written, before any pass.
+
+        Returns:
+            A text, which notebooks show as it reads.
+        """
         from pipegen.backend.budget import available_cores
 
-        chosen = [split] if split is not None else list(self._plans)
+        if split is not None:
+            self._require(split)
+        chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
         counts = {s: f"{self.num_examples(s):,} examples, {self.steps(s):,} steps" for s in chosen}
         cores, sizes = available_cores(), self._manifest.mean_bytes
         given = {s: circumstances(self.spec.model, cores, examples=self.num_examples(s), file_bytes=sizes(s)) for s in chosen}
-        return explain_text(self.spec.model, {s: self._compiled[s] for s in chosen}, before=before, counts=counts, given=given)
+        passes, dearest = passes or all, None if all else DEAREST
+        more = "" if all else more_to_show(self._plans, chosen, passes, ("explain(NAME)", "explain(passes=True)", "explain(all=True)"))
+        compiled = {s: self._compiled[s] for s in chosen}
+        return explain_text(self.spec.model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more)
+
+    def _repr_html_(self) -> str:
+        from pipegen.backend.summary import summary_html
+
+        return summary_html(self, self._main)
 
     def __repr__(self) -> str:
         from pipegen.backend.summary import summary
 
-        return summary(self, self._main)
+        return visible(summary(self, self._main))

@@ -1,7 +1,14 @@
-"""What is shown to a person at a terminal, and to nobody else."""
+"""All that reaches a terminal: what it would obey, and not show, is made visible here and nowhere else.
+
+Names of files, texts of specs and messages of other libraries may hold control characters, which move the cursor or rewrite a window's
+title, or marks that turn the order of a line around. `visible` is for text of several lines, `one_line` for a part of a line,
+`json_text` for JSON; the program writes by `say` and `note` alone, and what pipegen logs (`log.py`) or raises passes here, too.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
@@ -9,9 +16,68 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+ODD = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Control characters of both blocks, marks of direction, invisible characters, and halves of surrogate pairs, as in names of files that
+are no UTF-8."""
+_ODD_IN_LINES = re.compile(ODD.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+_BREAKS = re.compile("\\s*[\r\n]+\\s*|\t")
+_BOLD, _PLAIN = "\ufdd0", "\ufdd1"
+"""Stand for the escape sequences of `bold` until the text is written; they are no characters of any script."""
+
+
+def one_line(text: str) -> str:
+    """Gives a text on one line with everything in it visible."""
+    return ODD.sub(_shown, _BREAKS.sub(" ", text))
+
+
+def visible(text: str) -> str:
+    """Gives a text with everything in it visible; its lines and tabs stay."""
+    return _ODD_IN_LINES.sub(_shown, text.replace("\r\n", "\n"))
+
+
+def sign_for(char: str) -> str:
+    """Gives what stands for a character that a terminal would obey."""
+    point = ord(char)
+    return chr(0x2400 + point) if point < 0x20 else "\u2421" if point == 0x7F else "\ufffd"
+
+
+def _shown(match: re.Match[str]) -> str:
+    return sign_for(match[0])
+
+
+def json_text(value: object) -> str:
+    """Gives a value as indented JSON that a terminal can show, with what it would obey as escapes."""
+    import json
+
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return _ODD_IN_LINES.sub(lambda m: json.dumps(m[0])[1:-1], text)
+
+
+def say(text: str = "") -> None:
+    """Writes lines to standard output."""
+    styled = visible(text).replace(_BOLD, "\x1b[1m").replace(_PLAIN, "\x1b[0m")
+    sys.stdout.write((styled if wants_colour(sys.stdout) else visible(text).replace(_BOLD, "").replace(_PLAIN, "")) + "\n")
+
+
+def note(text: str) -> None:
+    """Writes lines beside the output, to standard error."""
+    sys.stderr.write(visible(text) + "\n")
+
+
+def bold(text: str) -> str:
+    """Gives a text that `say` writes in bold where standard output shows it."""
+    return f"{_BOLD}{text}{_PLAIN}" if wants_colour(sys.stdout) else text
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Tells whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at a stream."""
+    """Returns whether a person looks at a stream."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):

@@ -52,7 +52,7 @@ class Interval:
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def contains(self, other: Interval, slack: float = 0.0) -> bool:
-        """Whether `other` lies inside, allowing `slack` at each end."""
+        """Returns whether `other` lies inside, allowing `slack` at each end."""
         return self.low - slack <= other.low and other.high <= self.high + slack
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class FeatureType:
         shape: Sizes in elements; an image is `(height, width, channels)`, or `(channels, height, width)` after a
             channels-first output.
         interval: The values that can occur, or `None` when nothing is known.
-        of: The image that the feature lives on, for masks, boxes and keypoints.
+        of: The image that the feature is aligned with, for masks, boxes and keypoints.
         classes: The number of classes of a label, when known.
         uniform: Whether every example has the same shape, even where that is not known before the data is there.
         ignore: For a mask: the class index of what lies outside a constant fill.
@@ -115,7 +115,7 @@ class FeatureType:
 
     @property
     def is_static(self) -> bool:
-        """Whether every example has the same shape, so that they can be stacked."""
+        """Returns whether every example has the same shape, so that they can be stacked."""
         return self.uniform or all(d is not None for d in self.shape)
 
     @property
@@ -127,27 +127,27 @@ class FeatureType:
 
     @property
     def indexed(self) -> bool:
-        """Whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
+        """Returns whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
         return self.kind in ("label", "tensor", "weight")
 
     @property
     def pictured(self) -> bool:
-        """Whether it has pixels, or will have them once it is decoded."""
+        """Returns whether it has pixels, or will have them once it is decoded."""
         return self.kind in ("encoded", "image", "mask")
 
     @property
     def decoded_kind(self) -> Kind:
-        """What it is, or will be once it is decoded."""
+        """Returns what it is, or will be once it is decoded."""
         return self.becomes if self.kind == "encoded" else self.kind
 
     @property
     def holds_classes(self) -> bool:
-        """Whether it holds class indices, of an example or of each pixel, or will once it is decoded."""
+        """Returns whether it holds class indices, of an example or of each pixel, or will once it is decoded."""
         return self.decoded_kind in ("label", "mask")
 
     @property
     def several_labels(self) -> bool:
-        """Whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
+        """Returns whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
         return self.kind == "label" and self.dtype == "uint8"
 
     def with_(self, **changes: object) -> FeatureType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from pipes import RESIZE, SIZE, batches, pipeline, sections, shared, stream
 from typing import TYPE_CHECKING, Any
 
@@ -210,11 +211,11 @@ def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) 
 # check
 
 
-def model(shape: tuple[int, ...] = (SIZE, SIZE, 3), units: int = 3, loss: Any = None, **own: Any) -> Any:
+def model(shape: tuple[int, ...] = (SIZE, SIZE, 3), units: int = 3, loss: Any = None, ending: str | None = "softmax", **own: Any) -> Any:
     import keras
 
     inputs = keras.Input(shape, name=own.pop("name", "image"), **own)
-    made = keras.Model(inputs, keras.layers.Dense(units)(keras.layers.Flatten()(inputs)))
+    made = keras.Model(inputs, keras.layers.Dense(units, ending)(keras.layers.Flatten()(inputs)))
     if loss is not None:
         made.compile("sgd", loss)
     return made
@@ -229,14 +230,128 @@ def test_a_model_that_fits_passes(pipe: Any) -> None:
     anywhere = keras.Input((None, None, 3))
     pipe.check(keras.Model(anywhere, kl.Dense(3)(kl.GlobalAveragePooling2D()(anywhere))))
     pipe.check(model(loss="sparse_categorical_crossentropy"))
-    pipe.check(model(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)))
+    pipe.check(model(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), ending=None))
+    line = pipe.check(model(loss="sparse_categorical_crossentropy"))
+    assert line == "the model fits: 24×24×3 float32 -> label 3, loss sparse_categorical_crossentropy"
+
+
+def test_a_model_that_is_not_compiled_is_a_warning(pipe: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "pipegen"):
+        line = pipe.check(model())
+    assert "not compiled" in line
+    assert "sparse_categorical_crossentropy fits" in line
+    assert [r.getMessage() for r in caplog.records] == [line]
+
+
+def ending(last: str) -> Any:
+    """A model that ends in one of many ways."""
+    import keras
+    import keras.layers as kl
+
+    inputs = keras.Input((SIZE, SIZE, 3))
+    flat = kl.Flatten()(inputs)
+    inner = keras.Sequential([keras.Input((SIZE * SIZE * 3,)), kl.Dense(3, "softmax")])
+    ends: dict[str, Any] = {
+        "logits": lambda: kl.Dense(3)(flat),
+        "relu": lambda: kl.Dense(3, "relu")(flat),
+        "softmax": lambda: kl.Dense(3, "softmax")(flat),
+        "sigmoid": lambda: kl.Dense(3, "sigmoid")(flat),
+        "a layer of softmax": lambda: kl.Softmax()(kl.Dense(3)(flat)),
+        "an activation": lambda: kl.Activation("softmax", dtype="float32")(kl.Dense(3)(flat)),
+        "an activation that does nothing": lambda: kl.Activation("linear")(kl.Dense(3, "softmax")(flat)),
+        "an operation": lambda: keras.ops.softmax(kl.Dense(3)(flat)),
+        "an inner model": lambda: inner(flat),
+        "logits, reshaped": lambda: kl.Reshape((3,))(kl.Dense(3)(flat)),
+        "a normalisation": lambda: kl.BatchNormalization()(kl.Dense(3)(flat)),
+    }
+    return keras.Model(inputs, ends[last]())
+
+
+@pytest.mark.parametrize(("last", "logits", "words"), [
+    ("logits", False, "no activation, so in logits"),
+    ("logits", True, None),
+    ("logits, reshaped", False, "from_logits=True"),
+    ("relu", False, "gives no probabilities"),
+    ("softmax", True, "leave out one of the two"),
+    ("softmax", False, None),
+    ("sigmoid", True, "leave out one of the two"),
+    ("a layer of softmax", False, None),
+    ("a layer of softmax", True, "leave out one of the two"),
+    ("an activation", True, "leave out one of the two"),
+    ("an activation that does nothing", True, "leave out one of the two"),
+    ("an operation", True, "leave out one of the two"),
+    ("an operation", False, None),
+    ("an inner model", True, "leave out one of the two"),
+    ("an inner model", False, None),
+    ("a normalisation", False, None),
+    ("a normalisation", True, None),
+])  # fmt: skip
+def test_logits_and_probabilities(pipe: Any, last: str, logits: bool, words: str | None) -> None:
+    import keras
+
+    made = ending(last)
+    for loss in ([] if logits else ["sparse_categorical_crossentropy"]) + [keras.losses.SparseCategoricalCrossentropy(from_logits=logits)]:
+        made.compile(loss=loss)
+        if words is None:
+            pipe.check(made)
+            continue
+        with pytest.raises(ModelMismatchError) as caught:
+            pipe.check(made)
+        assert words in str(caught.value)
+        assert str(caught.value).count("\n  - ") == 1
+
+
+def test_one_unit_of_softmax(photo_folder: Path) -> None:
+    two = pipeline(photo_folder, transforms=[RESIZE], source={"image_folder": {"path": str(photo_folder), "classes": ["rose", "tulip"]}})
+    with pytest.raises(ModelMismatchError, match="always 1"):
+        two.check(model(units=1, loss="sparse_categorical_crossentropy"))
+
+
+def test_several_targets() -> None:
+    """Without the data of a table: what the pipeline gives is made up here."""
+    from types import SimpleNamespace
+
+    import keras
+    import keras.layers as kl
+
+    from pipegen.backend.model_check import mismatches
+    from pipegen.types import ElementType, FeatureType
+
+    label = FeatureType("label", "int64", (), classes=3)
+    record = ElementType((("a", label), ("b", label)))
+    inputs = keras.Input((8,), name="x")
+    heads = {"p": kl.Dense(3, "softmax", name="p")(inputs), "q": kl.Dense(4, name="q")(inputs)}
+    import tensorflow as tf
+
+    spec = (tf.TensorSpec((None, 8)), None)
+
+    def told(outputs: Any, y: Any, loss: Any) -> list[str]:
+        made = keras.Model(inputs, outputs)
+        made.compile(loss=loss)
+        output = SimpleNamespace(y=y, encode={}, channels="last")
+        return mismatches(made, spec, output, record)  # type: ignore[arg-type]
+
+    sparse = "sparse_categorical_crossentropy"
+    (one,) = told(heads["p"], ("a", "b"), sparse)
+    assert "one output" in one
+    assert "2 targets, `a` and `b`" in one
+    for found in (
+        told([heads["p"], heads["q"]], ("a", "b"), [sparse, sparse]),
+        told(heads, {"p": "a", "q": "b"}, {"p": sparse, "q": sparse}),
+        told([heads["p"], heads["q"]], {"p": "a", "q": "b"}, [sparse, sparse]),
+    ):
+        units, logits = found
+        assert "4 units, and there are 3 classes" in units
+        assert "logits" in logits
+        assert all("`b`" in m or "`q`" in m for m in found)
+    assert any("`r`" in m for m in told(heads, {"p": "a", "r": "b"}, {"p": sparse}))
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ({"shape": (32, 24, 3)}, "takes 32×24×3, and the pipeline gives 24×24×3"),
     ({"shape": (3, 24, 24)}, "takes 3×24×24"),
     ({"units": 5}, "ends in 5 units, and there are 3 classes"),
-    ({"loss": "categorical_crossentropy"}, "`categorical_crossentropy` does not fit `encode: int`; sparse_categorical_crossentropy does"),
+    ({"loss": "categorical_crossentropy"}, "`categorical_crossentropy` does not fit `encode: {label: int}`; sparse"),
     ({"units": 3, "loss": "binary_crossentropy"}, "binary"),
     ({"dtype": "int32"}, "takes int32, and the pipeline gives float32"),
 ])  # fmt: skip
@@ -267,11 +382,60 @@ def test_a_loss_class_from_keras_is_understood(photo_folder: Path) -> None:
 
 def test_explain_counts_examples_and_steps(pipe: Any) -> None:
     text = pipe.explain()
-    assert "split train: 32 examples, 4 steps" in text
-    assert "split validation: 11 examples, 2 steps" in text
-    assert "fuse_decode_crop" in text
-    assert pipe.explain("validation") in text
+    assert text.startswith("split train: 32 examples, 4 steps\n")
+    assert text == pipe.explain("train")
+    assert "split validation: " not in text
+    assert "fuse_decode_crop" not in text
+    assert text.endswith("explain(NAME)), what each pass did (explain(passes=True)), everything (explain(all=True))\n")
+    assert "fuse_decode_crop" in pipe.explain(passes=True)
+    everything = pipe.explain(all=True)
+    for title in ("split train: 32 examples, 4 steps", "split validation: 11 examples, 2 steps", "fuse_decode_crop", "expected cost, in"):
+        assert title in everything
     assert "as written" in pipe.explain("train", before=True)
+    with pytest.raises(KeyError, match="train, validation"):
+        pipe.explain("val")
+
+
+class _Page(HTMLParser):
+    """The texts of a piece of HTML, and what is wrong with it: tags that do not match, and anything that fetches or runs."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(html)
+        self.wrong += self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.wrong += [tag] * (tag in ("script", "link", "img", "iframe", "b1"))
+        self.wrong += [name for name, value in attrs if name != "style" or "url(" in (value or "")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_notebooks_show_pipelines_specs_datasets_and_plans(photo_folder: Path) -> None:
+    name = "<b1>&\"'"
+    made = pipegen.build(sections(photo_folder, name=name, output={"x": {"<b1>": "image"}, "y": {"kind": "label"}}))
+    shown = {"pipe": made, "spec": made.spec, "train": made.train, "plan": made.explain(), "repeat": made.train.repeat()}
+    pages = {key: _Page(value._repr_html_()) for key, value in shown.items() if hasattr(value, "_repr_html_")}
+    assert set(pages) >= {"pipe", "spec", "train", "plan"}
+    for key, page in pages.items():
+        assert not page.wrong, key
+    for text in (f"Pipeline {name}", made.spec_hash[:12], "train", "32", "4 of 8", "x: <b1>", "y: kind", "loss"):
+        assert text in pages["pipe"].texts
+    assert any(text.startswith("- resize: {size: 24") or "resize" in text for text in pages["spec"].texts)
+    assert f"Spec {name}" in pages["spec"].texts
+    assert "float32 8×24×24×3" in pages["train"].texts
+    assert "".join(pages["plan"].texts) == str(made.explain())
+    assert repr(made.explain()) == str(made.explain()), "line by line, and not as a quoted string"
+    assert len(made._repr_html_()) < 5000
 
 
 @pytest.mark.parametrize("shard", [(5, 4), (-1, 4), (0, 3), (1, 3), (0, 0)])
@@ -302,9 +466,9 @@ def test_the_caches_of_all_splits_share_the_ram_budget(photo_folder: Path) -> No
         pipegen.build(sections(photo_folder), runtime={"cache": "memory", "ram_budget": 70_000})
     assert pipegen.build(sections(photo_folder), runtime={"cache": "memory", "ram_budget": 75_000}).splits == ("train", "validation")
     auto = pipegen.build(sections(photo_folder), runtime={"cache": "auto", "ram_budget": 112_000})
-    text = auto.explain()
+    text = auto.explain(all=True)
     assert text.count("\ncache ") == 2
-    assert pipegen.build(sections(photo_folder), runtime={"ram_budget": 60_000}).explain().count("\ncache ") == 1
+    assert pipegen.build(sections(photo_folder), runtime={"ram_budget": 60_000}).explain(all=True).count("\ncache ") == 1
 
 
 def test_splits_that_there_are_not_are_told_with_those_that_there_are(photo_folder: Path, pipe: Any) -> None:
@@ -361,7 +525,7 @@ def test_more_that_does_not_fit(photo_folder: Path, pipe: Any) -> None:
         pipe.check(model)
     single = keras.Model(inputs, heads[0])
     single.compile(loss=["categorical_crossentropy"])
-    with pytest.raises(ModelMismatchError, match="does not fit `encode: int`"):
+    with pytest.raises(ModelMismatchError, match=r"does not fit `encode: \{label: int\}`"):
         pipe.check(single)
 
 

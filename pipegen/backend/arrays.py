@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.derived import DerivedDataset
+from pipegen.backend.once import InTurn
 from pipegen.backend.owned_arrays import owned_arrays
+from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets import PipelineDataset
 
 
+@untraced
 class NumpyBatches(DerivedDataset):
-    """A split as NumPy arrays: iterable any number of times, each pass of `len(self)` batches.
+    """Gives a split as NumPy arrays: iterable any number of times, each pass of `len(self)` batches.
 
     A pass over the training split is an epoch, under the same rule as `.train`. It is a dataset by type, since Keras' `fit`
     takes no other iterable that knows its length and starts anew.
@@ -29,5 +32,17 @@ class NumpyBatches(DerivedDataset):
         return self._pipegen_batches._pipegen_source()
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self._pipegen_batches:
-            yield owned_arrays(batch)
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return _Arrays(iter(self._pipegen_batches))
+
+
+class _Arrays(InTurn):
+    """Hands over the batches of an iterator as arrays."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        super().__init__()
+        self._batches = batches
+
+    def _take(self) -> Any:
+        return owned_arrays(next(self._batches))

@@ -20,14 +20,14 @@ INDEX = ("@epoch", "@slot", "@record", "@draws")
 
 
 def finishes(stage: s.Stage) -> bool:
-    """Whether a stage at the end only brings an image into the form that a model takes."""
+    """Returns whether a stage at the end only brings an image into the form that a model takes."""
     if isinstance(stage, s.Neighbourhood):
         return isinstance(stage.ref.step, StepPart)
     return isinstance(stage, (s.Pointwise, s.ChannelsFirst, s.EncodeLabel))
 
 
 def varies(split: str, plan: Plan) -> bool:
-    """Whether the examples of a split differ from epoch to epoch: only training goes on to the next."""
+    """Returns whether the examples of a split differ from epoch to epoch: only training goes on to the next."""
     return split == "train" and bool(plan.index.draws)
 
 

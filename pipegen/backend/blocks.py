@@ -24,7 +24,7 @@ _EXAMPLES = 8
 
 
 def block_size(batch: int, given: Any) -> int | None:
-    """How many examples to work on at a time, or None for all of them at once.
+    """Returns how many examples to work on at a time, or None for all of them at once.
 
     Args:
         batch: Examples in a batch, which a block divides.
@@ -36,7 +36,7 @@ def block_size(batch: int, given: Any) -> int | None:
 
 
 def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
-    """What a function gives, computed once before anything reads it: XLA fuses nothing across a branch.
+    """Computes what a function gives once, before anything reads it: XLA fuses nothing across a branch.
 
     Args:
         going: Boolean scalar that is true, which XLA does not know.
@@ -51,7 +51,7 @@ def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
 
 
 def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor | None] | None, given: Any) -> Any:
-    """What a function gives for a batch, computed one block after another.
+    """Computes what a function gives for a batch, one block after another.
 
     Args:
         function: Takes nested tensors `(size, ...)`, and gives some.

@@ -1,4 +1,4 @@
-"""How many threads and how much memory this process may use, containers included."""
+"""Finds how many threads and how much memory this process may use, containers included."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MemoryCache:
-    """What every record of a split looks like at one edge.
+    """Keeps what every record of a split looks like at one edge.
 
     Args:
         entry: The type of the edge; labels are not kept, since they are at hand.

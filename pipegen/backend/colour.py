@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import tensorflow as tf
 
+from pipegen.ops.lowering.floats import as_float32
+
 if TYPE_CHECKING:
     from pipegen.ops.base import Arithmetic
     from pipegen.types import Interval
@@ -22,7 +24,7 @@ def identity(n: tf.Tensor, channels: int) -> ColourMatrix:
 
 
 def apply_colour(
-    image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool, mixes_channels: bool = True
+    image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool, mixes_channels: bool = True, exact: bool = False
 ) -> tf.Tensor:
     """Apply float32 matrices to `(n, height, width, in)` and clip once.
 
@@ -32,19 +34,21 @@ def apply_colour(
         clip: What the result is clipped to.
         uses_mean: Whether `m` can be other than zero.
         mixes_channels: Whether `A` can be more than its diagonal; if not, a value is read for one output value alone.
+        exact: Whether every bit counts; see `ops/lowering/floats.py`.
 
     Returns:
         float32 `(n, height, width, out)`.
     """
-    a, b, m = matrix
-    offset = b + m * mean_luma(image)[:, None] if uses_mean else b
-    x = tf.cast(image, tf.float32)
+    dtype = tf.float64 if exact else tf.float32
+    a, b, m = (tf.cast(part, dtype) for part in matrix)
+    offset = b + m * tf.cast(mean_luma(image), dtype)[:, None] if uses_mean else b
+    x = tf.cast(image, dtype)
     y = _mixed(x, a, offset) if mixes_channels else x * tf.linalg.diag_part(a)[:, None, None] + offset[:, None, None]
-    return y if clip is None else tf.clip_by_value(y, clip.low, clip.high)
+    return as_float32(y if clip is None else tf.clip_by_value(y, clip.low, clip.high))
 
 
 def _mixed(x: tf.Tensor, a: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
-    """`A x + offset` of float32 `(n, height, width, in)`."""
+    """`A x + offset` of floats `(n, height, width, in)`."""
     sources = [x[..., c] for c in range(x.shape[-1])]
     channels = []
     for o in range(a.shape[-2]):
@@ -59,29 +63,32 @@ def mean_luma(image: tf.Tensor) -> tf.Tensor:
     """The mean luma (0.299 R + 0.587 G + 0.114 B) of each image, float32 `(n,)`.
 
     Bytes are summed as integers, exactly, and line on line: a sum over whole lines costs XLA a fifth of one over pixels.
-    Floats are summed in float64, so that the order of the sum does not show.
+    Floats are summed in float64, so that the order of the sum does not show. With weights in 1/1000, all but the division is exact;
+    that is a product with the reciprocal, as which XLA would compute it where it knows the size.
     """
-    count = tf.cast(tf.shape(image)[1] * tf.shape(image)[2], tf.float64)
+    pixels = tf.cast(tf.shape(image)[1] * tf.shape(image)[2], tf.float64)
     if image.dtype.is_integer:
         height, width, channels = (tf.shape(image)[a] if image.shape[a] is None else image.shape[a] for a in (1, 2, 3))
         columns = tf.reduce_sum(tf.cast(tf.reshape(image, [-1, height, width * channels]), tf.int32), 1)
         sums = tf.reduce_sum(tf.cast(tf.reshape(columns, [-1, width, channels]), tf.float64), 1)
     else:
         sums = tf.reduce_sum(tf.cast(image, tf.float64), [1, 2])
-    weights = [1.0] if image.shape[-1] == 1 else [0.299, 0.587, 0.114]
-    return tf.cast(tf.reduce_sum(sums * tf.constant(weights, tf.float64), -1) / count, tf.float32)
+    weights = [1000.0] if image.shape[-1] == 1 else [299.0, 587.0, 114.0]
+    return tf.cast(tf.reduce_sum(sums * tf.constant(weights, tf.float64), -1) * (1.0 / (1000.0 * pixels)), tf.float32)
 
 
-def pointwise(image: tf.Tensor, arithmetic: Arithmetic) -> tf.Tensor:
-    """Element-wise arithmetic on the last axis, computed in float32."""
+def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) -> tf.Tensor:
+    """Element-wise arithmetic on the last axis, computed in float32, or as `apply_colour` does where every bit counts."""
     dtype = tf.as_dtype(arithmetic.dtype)
     x = tf.gather(image, list(arithmetic.order), axis=-1) if arithmetic.order else image
     plain = all(v == 1 for v in arithmetic.scale) and all(v == 0 for v in arithmetic.offset)
     if plain and (dtype == x.dtype or (dtype.is_floating and x.dtype.is_integer)):
         return tf.cast(x, dtype)
-    x = tf.cast(x, tf.float32)
+    working = tf.float64 if exact else tf.float32
+    x = tf.cast(x, working)
     if not plain:
-        x = x * tf.constant(arithmetic.scale, tf.float32) + tf.constant(arithmetic.offset, tf.float32)
+        scale, offset = (tf.cast(tf.constant(part, tf.float32), working) for part in (arithmetic.scale, arithmetic.offset))
+        x = as_float32(x * scale + offset)
     if dtype.is_integer:
         x = tf.clip_by_value(tf.round(x), float(dtype.min), float(dtype.max))
     return tf.cast(x, dtype)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def curve_params(stage: s.Curve, draws: tf.Tensor) -> Params:
-    """What the draws say of a chain of tables, outside XLA.
+    """Returns what the draws say of a chain of tables, outside XLA.
 
     Neighbours that need no histogram are one table. A step that needs it leaves its draws, and behind them whether it
     acts, where that is drawn.
@@ -55,7 +55,7 @@ def curve_table(stage: s.Curve, image: tf.Tensor, params: Params) -> Params:
 
 
 def _waits(ref: StepRef) -> bool:
-    """Whether the step's table has to wait for the image."""
+    """Returns whether the step's table has to wait for the image."""
     return bool(ref.step.needs_histogram)  # type: ignore[attr-defined]
 
 
@@ -82,7 +82,7 @@ def through(counts: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
 
 
 def histogram(image: tf.Tensor) -> tf.Tensor:
-    """How many pixels have each value: int32 `(n, channels, 256)` for images `(n, height, width, channels)`.
+    """Counts the pixels of each value: int32 `(n, channels, 256)` for images `(n, height, width, channels)`.
 
     One image after another, so that the places of its pixels stay in the processor's cache: in XLA that takes a quarter
     of what one scatter over the batch does. Counts are whole numbers, so the order of the sum does not show.

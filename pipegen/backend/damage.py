@@ -69,7 +69,7 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
 
 
 def _more_of(executor: Executor, said: str, where: Where) -> str:
-    """What is wrong with the record that a guard has named, where it is wrong in the first epoch too: the guard says no more than that
+    """Says what is wrong with the record that a guard has named, where it is wrong in the first epoch too: the guard says no more than that
     it could not be read or decoded, and a user's function may have failed."""
     job = executor.job
     told = (f"cannot read or decode {path}{job.place}; {job.advice}" for path in job.records.paths)
@@ -91,7 +91,7 @@ def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int
 
 
 def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> str | None:
-    """What is wrong with one record, in a line, or `None`."""
+    """Says what is wrong with one record, in a line, or `None`."""
     path = executor.job.records.path
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
@@ -130,7 +130,7 @@ def place_of_decode(plan: Plan, where: Where) -> str:
 
 
 def advice(split: str, *, skips: bool) -> str:
-    """What a user can do about a damaged record of a split."""
+    """Says what a user can do about a damaged record of a split."""
     if split == "train" and not skips:
         return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record in its place"
     return "list it in a file and set `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.derived import NO_LENGTH, DerivedDataset, Explains, Translate
 from pipegen.backend.iterators import CountingIterator, Passes, PassIterator
+from pipegen.backend.once import Once
 from pipegen.backend.options import make_options
 from pipegen.backend.progress import Progress
 from pipegen.backend.walk import plain_map
+from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.execute import Executor
@@ -21,6 +23,7 @@ Finish = Callable[[tf.data.Dataset], tf.data.Dataset]
 """From the steps of a pass to what is handed over."""
 
 
+@untraced
 class PipelineDataset(Explains):
     """A `tf.data.Dataset` of known length whose errors name the damaged file.
 
@@ -53,38 +56,32 @@ class PipelineDataset(Explains):
         translate: Translate,
         commit: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._pipegen_finish = finish
-        self._pipegen_make = batches
-        self._pipegen_numbered = batches(False)
+        self._pipegen_numbered = numbered = batches(False)
         self._pipegen_steps = steps
         self._pipegen_end = end
         self._pipegen_first = first
         self._pipegen_translate = translate
         self._pipegen_commit = commit
-        self._pipegen_marked = self._pipegen_numbered if marked is None else marked(self._pipegen_numbered)
+        self._pipegen_marked = numbered if marked is None else marked(numbered)
         self._pipegen_passes = None if marked is None else Passes(self._pipegen_marked)
-        self._pipegen_guarded: tf.data.Dataset | None = None
-        self._pipegen_derived: tf.data.Dataset | None = None
+        # Without a reference to this object, which could go only by a search for cycles then.
+        self._pipegen_unnumbered = Once(lambda: finish(numbered))
+        self._pipegen_guarded = guarded = Once(lambda: finish(batches(True)))
+        self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
         super().__init__(self._pipegen_numbered._variant_tensor)
 
-    @cached_property
+    @property
     def _pipegen_plain(self) -> tf.data.Dataset:
         """The batches of a pass."""
-        return self._pipegen_finish(self._pipegen_numbered)
+        return self._pipegen_unnumbered()
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        if self._pipegen_guarded is None:
-            self._pipegen_guarded = self._pipegen_finish(self._pipegen_make(True))
-        return self._pipegen_guarded
+        return self._pipegen_guarded()
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """What derived datasets are built on."""
-        if self._pipegen_derived is None:
-            guarded = self._pipegen_source()
-            counted = guarded.apply(tf.data.experimental.assert_cardinality(self._pipegen_steps))
-            self._pipegen_derived = counted.with_options(guarded.options())
-        return self._pipegen_derived._variant_tensor
+        return self._pipegen_counted()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_marked]
@@ -110,14 +107,20 @@ class PipelineDataset(Explains):
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
         """As `tf.data.Dataset.repeat`; runs on through the epochs."""
-        if self._pipegen_commit is not None:
+        if self._pipegen_commit is not None or not tf.executing_eagerly():
             return super().repeat(*args, **options)
         return RepeatedDataset(self, *args, **options)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
 
+    def _repr_html_(self) -> str:
+        from pipegen.backend.summary import batches_html
 
+        return batches_html(f"{self._pipegen_steps:,} batches", self.element_spec)
+
+
+@untraced
 class RepeatedDataset(Explains):
     """One of ours again and again; like its source it is guarded only where something else is built on it."""
 
@@ -125,7 +128,7 @@ class RepeatedDataset(Explains):
         self._pipegen_of = source
         self._pipegen_translate = source._pipegen_translate
         self._pipegen_again = source._pipegen_plain.repeat(*args, **options)
-        self._pipegen_guarded = cache(lambda: source._pipegen_source().repeat(*args, **options))
+        self._pipegen_guarded = Once(lambda: source._pipegen_source().repeat(*args, **options))
         super().__init__(self._pipegen_again._variant_tensor)
 
     def _pipegen_source(self) -> tf.data.Dataset:
@@ -134,7 +137,7 @@ class RepeatedDataset(Explains):
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """What derived datasets are built on."""
-        return self._pipegen_guarded()._variant_tensor
+        return self._pipegen_source()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_again]
@@ -167,10 +170,6 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
     def deliver(ds: tf.data.Dataset) -> tf.data.Dataset:
         return plain_map(ds, lambda epoch, step, batch: progress.deliver(epoch, step, batch)[2]).with_options(options)
 
-    def first() -> tuple[int, int]:
-        epoch, step = (int(v) for v in progress.start.numpy())
-        return epoch, step
-
     def commit(epoch: int, step: int) -> None:
         last = step == progress.steps - 1
         if last:
@@ -184,7 +183,7 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
         (lambda ds: plain_map(ds, progress.deliver).with_options(options)) if device is None else None,
         steps=executor.steps,
         end=executor.steps,
-        first=first,
+        first=progress.next_pass,
         translate=translate,
         commit=commit if device is not None else None,
     )
@@ -207,6 +206,11 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translat
         first=lambda: (epoch, step),
         translate=translate,
     )
+
+
+def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:
+    """The batches as a dataset of known length."""
+    return ds.apply(tf.data.experimental.assert_cardinality(steps)).with_options(ds.options())
 
 
 def _alone(ds: tf.data.Dataset) -> tf.data.Dataset:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.once import InTurn
+from pipegen.untraced import untraced
+
 if TYPE_CHECKING:
     from pipegen.backend.datasets import RepeatedDataset
 
@@ -16,8 +19,9 @@ Translate = Callable[[Exception, tuple[int, int] | None], Exception]
 NO_LENGTH = "this dataset has no length: it is repeated, or has no known end"
 
 
+@untraced
 class Explains(tf.data.Dataset):
-    """What `fit` itself derives explains its errors as well: it repeats on request, maps and prefetches for `class_weight`.
+    """Explains the errors of what `fit` itself derives: it repeats on request, maps and prefetches for `class_weight`.
 
     Behind other transformations the error is TensorFlow's, and holds ours.
     """
@@ -25,7 +29,7 @@ class Explains(tf.data.Dataset):
     _pipegen_translate: Translate
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        """What to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
+        """Returns what to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
         raise NotImplementedError
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
@@ -51,6 +55,7 @@ class Explains(tf.data.Dataset):
         return DerivedDataset(self._pipegen_source().skip(*args, **options), self._pipegen_translate, length)
 
 
+@untraced
 class DerivedDataset(Explains):
     """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
 
@@ -87,10 +92,11 @@ class DerivedDataset(Explains):
         return _DerivedIterator(self)
 
 
-class _DerivedIterator(Iterator[Any]):
+class _DerivedIterator(InTurn):
     """Hands over elements, and puts a failure in our words."""
 
     def __init__(self, dataset: DerivedDataset) -> None:
+        super().__init__()
         self._translate = dataset._pipegen_translate
         self._inner = iter(dataset._pipegen_inner)
 
@@ -99,13 +105,8 @@ class _DerivedIterator(Iterator[Any]):
         """The shapes and dtypes of an element."""
         return self._inner.element_spec
 
-    def __iter__(self) -> _DerivedIterator:
-        return self
-
-    def __next__(self) -> Any:
+    def _take(self) -> Any:
         try:
             return next(self._inner)
         except tf.errors.OpError as error:
             raise self._translate(error, None) from None
-
-    get_next = __next__

@@ -7,7 +7,6 @@ of the system's page cache. A memory map would do the same and end the process w
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +15,13 @@ import tensorflow as tf
 from pipegen.backend.cache import write_row
 from pipegen.backend.variables import variable
 from pipegen.cache.store import file_stamp
+from pipegen.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.backend.lower import Features
     from pipegen.cache.store import Store
-
-log = logging.getLogger("pipegen")
 
 _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
 """What to do with a record: compute and write it; nothing; leave it to the batch, since nothing more can be written."""
@@ -104,7 +102,7 @@ class DiskCache:
         return values
 
     def _look(self, record: np.int64) -> tuple[np.int64, np.int64]:
-        """What to do with a record, and the stamp of its file, taken before the file is read."""
+        """Returns what to do with a record, and the stamp of its file, taken before the file is read."""
         row, path = self._rows[int(record)], self._paths[int(record)]
         stamp = np.int64(sum(file_stamp(column[int(record)]) for column in self._files) % (1 << 63))
         state = self.store.state(row, int(stamp))

@@ -1,4 +1,4 @@
-"""What the draws of a batch came to, in the words of the spec: for each example the numbers of its random steps."""
+"""Turns the draws of a batch into the words of the spec: for each example the numbers of its random steps."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _decided_by(use: StepRef) -> Iterator[StepRef]:
 
 
 def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
-    """Where a step stands in the plan: the node, the stage, and the type that enters it; once for each image that it moves."""
+    """Returns where a step stands in the plan: the node, the stage, and the type that enters it; once for each image that it moves."""
     found = []
     before = plain.nodes[0].out
     shown = "image" if any(t.decoded_kind == "image" for _, t in plain.read.items()) else "mask"

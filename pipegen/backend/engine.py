@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,7 @@ from pipegen.plan.nodes import Prefetch
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
 
@@ -60,6 +62,7 @@ class Engine:
         self._datasets: dict[str, PipelineDataset] = {}
         self._stores: dict[str, Store] = {}
         self._requested: dict[str, RequestedBatches] = {}
+        self._lock = threading.RLock()
         self.shard = resolve_shard(spec.runtime)
         problem = self._odd_shard(self.shard)
         if problem is not None:
@@ -69,11 +72,18 @@ class Engine:
     def executor(self, split: str, shard: tuple[int, int] | None = None) -> Executor:
         """The executor of one split on one host, made on first use."""
         key = (split, shard or self.shard)
-        if key not in self._executors:
-            self._check_last_batch(split, key[1])
-            plan = self._plans(split)
-            self._executors[key] = Executor(self.job(split, plan, self._quarantine(plan), key[1]))
-        return self._executors[key]
+        with self._once():
+            if key not in self._executors:
+                self._check_last_batch(split, key[1])
+                plan = self._plans(split)
+                self._executors[key] = Executor(self.job(split, plan, self._quarantine(plan), key[1]))
+            return self._executors[key]
+
+    @contextmanager
+    def _once(self) -> Iterator[None]:
+        """Whatever is kept is made by one thread, and eagerly: what is made for the graph of one function is out of scope in the next."""
+        with self._lock, tf.init_scope():
+            yield
 
     def job(self, split: str, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Job:
         """A plan on the records of a split."""
@@ -91,12 +101,13 @@ class Engine:
         """
         folder = cache_folder(self.spec)
         about = describe_cache(self.spec, plan, self.manifest)
-        if about.key not in self._stores:
-            try:
-                self._stores[about.key] = open_store(folder, about)
-            except OSError as error:
-                raise SpecError([unusable(folder, error, self._locate)]) from None
-        return self._stores[about.key]
+        with self._lock:
+            if about.key not in self._stores:
+                try:
+                    self._stores[about.key] = open_store(folder, about)
+                except OSError as error:
+                    raise SpecError([unusable(folder, error, self._locate)]) from None
+            return self._stores[about.key]
 
     def _odd_shard(self, shard: tuple[int, int]) -> str | None:
         index, count = shard
@@ -125,40 +136,44 @@ class Engine:
             raise SpecError([make("PG412", message, self._locate(("batch",)), help=help_)])
 
     def train_progress(self) -> Progress:
-        """Where the training split stands."""
-        if self.progress is None:
-            self.progress = Progress(self.executor("train").steps)
-        return self.progress
+        """Returns where the training split stands."""
+        with self._once():
+            if self.progress is None:
+                self.progress = Progress(self.executor("train").steps)
+            return self.progress
 
     def dataset(self, split: str) -> PipelineDataset:
         """The dataset of a split, the same object each time."""
-        if split not in self._datasets:
-            executor = self.executor(split)
-            device = self._device(executor.plan)
-            if split == "train":
-                self._datasets[split] = training_dataset(executor, self.train_progress(), self._translate(executor), device)
-            else:
-                self._datasets[split] = fixed_dataset(executor, 0, 0, self._translate(executor), device)
-        return self._datasets[split]
+        with self._once():
+            if split not in self._datasets:
+                executor = self.executor(split)
+                device = self._device(executor.plan)
+                if split == "train":
+                    self._datasets[split] = training_dataset(executor, self.train_progress(), self._translate(executor), device)
+                else:
+                    self._datasets[split] = fixed_dataset(executor, 0, 0, self._translate(executor), device)
+            return self._datasets[split]
 
     def fixed(self, split: str, epoch: int, step: int, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
         """One epoch of a split from one step on, without a variable.
 
         Raises:
-            ValueError: For a share or a device that there is not.
+            ValueError: For an unknown share or device.
         """
         problem = self._odd_shard(shard) if shard is not None else None
         if problem is not None:
             raise ValueError(problem)
-        executor = self.executor(split, shard)
-        return fixed_dataset(executor, epoch, step, self._translate(executor), resolve_device(device) if device else None)
+        with self._once():
+            executor = self.executor(split, shard)
+            return fixed_dataset(executor, epoch, step, self._translate(executor), resolve_device(device) if device else None)
 
     def requested(self, split: str) -> RequestedBatches:
         """Single batches of a split, whichever are asked for; the same object each time."""
-        if split not in self._requested:
-            executor = self.executor(split)
-            self._requested[split] = RequestedBatches(executor, self._translate(executor))
-        return self._requested[split]
+        with self._once():
+            if split not in self._requested:
+                executor = self.executor(split)
+                self._requested[split] = RequestedBatches(executor, self._translate(executor))
+            return self._requested[split]
 
     def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
         """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
@@ -181,7 +196,7 @@ class Engine:
         return str(label.span) if label.span is not None else label.path
 
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
-        """What to say of one record that could not be decoded on its own."""
+        """Returns what to say of one record that could not be decoded on its own."""
         executor = self.executor(split)
         found = damage.find_problem(executor, record, epoch, self.where)
         if found is None:  # the window that an epoch draws may lie before the damage

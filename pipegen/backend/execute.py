@@ -89,7 +89,7 @@ class Executor:
 
     @cached_property
     def reuse(self) -> Reuse:
-        """How many batches are in use at a time: those that kernels make, those that wait, and those handed over."""
+        """Returns how many batches are in use at a time: those that kernels make, those that wait, and those handed over."""
         prefetched = sum(n.batches for n in self.plan.nodes if isinstance(n, Prefetch))
         return Reuse(threads(self.job.spec.runtime) + prefetched + _HANDED_OVER, self.order.batch)
 

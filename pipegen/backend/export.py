@@ -43,7 +43,7 @@ _NAME_LENGTH = 60
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported, and how.
+    """Says what to export, and how.
 
     Attributes:
         folder: Where to; it is made.
@@ -68,17 +68,19 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported.
+    """Holds what was exported.
 
     Attributes:
         folder: Where it is.
         table: The file with a line for each example.
         files: The names of the images, in the order of the table; masks beside them are not counted.
         epochs: How many epochs the versions are from: one, where nothing is drawn.
-        missing: Examples that an epoch does not have: damaged ones, whose place another one takes, and those of a last batch that is
-            left out.
+        missing: Chosen examples that an epoch does not have: damaged ones, whose place another one takes, and those of a last batch that
+            is left out of it.
         scaled: The images whose values are no levels from 0 to 255, with the values that became black and white: those that can
             occur, or where nothing is known of them, those of the last image; the table has them for each.
+        left_out: How many of the examples asked for no epoch of training has, so that each epoch here is as much shorter, too.
+        why: The setting of the spec that leaves them out; empty where it leaves none.
     """
 
     folder: Path
@@ -87,6 +89,8 @@ class Exported:
     epochs: int = 1
     missing: int = 0
     scaled: dict[str, tuple[float, float]] = field(default_factory=dict)
+    left_out: int = 0
+    why: str = ""
 
 
 def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
@@ -119,7 +123,8 @@ def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int]
                 files.append(line["file_name"])
             if progress is not None:
                 progress(len(files))
-    return Exported(wanted.folder, table, tuple(files), len(source.slots), source.missing, source.scaled)
+    left_out, why = source.left_out()
+    return Exported(wanted.folder, table, tuple(files), len(source.slots), source.missing, source.scaled, left_out, why)
 
 
 class _Source:
@@ -147,7 +152,7 @@ class _Source:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether all of each epoch is wanted."""
+        """Returns whether all of each epoch is wanted."""
         return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
 
     @property
@@ -155,6 +160,14 @@ class _Source:
         order = self.order
         cut = order.remainder == "drop" or order.epoch_steps is not None
         return order.steps * order.batch if cut else order.num_examples
+
+    def left_out(self) -> tuple[int, str]:
+        """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
+        order = self.order
+        asked = order.num_examples if self.wanted.examples is None else min(self.wanted.examples, order.num_examples)
+        beyond = max(asked - self._slots_of_an_epoch, 0)
+        why = "epoch.steps" if order.epoch_steps is not None else "batch.remainder"
+        return beyond, why if beyond else ""
 
     @cached_property
     def slots(self) -> dict[int, set[int]]:
@@ -238,7 +251,7 @@ class _Source:
         return found
 
     def _beside(self, record: int) -> dict[str, Any]:
-        """What the data says of a record beside its pictures: classes by name, numbers."""
+        """Returns what the data says of a record beside its pictures: classes by name, numbers."""
         manifest, found = self.engine.manifest, {}
         columns, labels = self._held
         for name, t in self.record.items():

@@ -26,7 +26,7 @@ Gather = Callable[[Iterable[Array]], N]
 def measure(
     spec: PipelineSpec, plan: Plan, manifest: Manifest, where: damage.Where, gather: Gather[N], progress: Callable[[int], None]
 ) -> N:
-    """What is learned from the training split.
+    """Measures what is learned from the training split.
 
     Args:
         spec: The spec that measures.

@@ -1,4 +1,4 @@
-"""What happens to a record that cannot be read or decoded.
+"""Handles a record that cannot be read or decoded.
 
 A failing op inside a map cannot be caught, but an inner dataset of one element can ignore errors; that costs about
 50 µs an example, so only `skip`, and datasets that were derived from ours, pay for it.

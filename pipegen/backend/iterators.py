@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.once import InTurn
+
 if TYPE_CHECKING:
     from pipegen.backend.datasets import PipelineDataset
 
@@ -67,32 +69,42 @@ class Passes:
             self._idle.append(iterator)
 
 
-class _Ours(Iterator[Any]):
+class _Ours(InTurn):
     """What both kinds of iterators have in common."""
 
-    _dataset: PipelineDataset
+    def __init__(self, dataset: PipelineDataset) -> None:
+        super().__init__()
+        self._dataset = dataset
 
     @property
     def element_spec(self) -> Any:
         """The shapes and dtypes of a batch."""
         return self._dataset.element_spec
 
-    def get_next(self) -> Any:
-        """The next batch; as `next(iterator)`."""
-        return next(self)
+    def _take_uncounted(self, batches: Iterator[Any]) -> Any:
+        try:
+            return next(batches)
+        except tf.errors.OpError as error:
+            raise self._dataset._pipegen_translate(error, None) from None
 
 
 class PassIterator(_Ours):
     """One pass, whose batches say themselves which step they are."""
 
     def __init__(self, dataset: PipelineDataset, passes: Passes) -> None:
-        self._dataset = dataset
+        super().__init__(dataset)
         self._passes = passes
         self._inner: BareIterator | None = passes.lend()
         self._at: tuple[int, int] | None = None
         """The epoch and the step that come next; not known before the first batch."""
+        self._in_graphs: Iterator[Any] | None = None
+        """TensorFlow's own iterator, once a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
 
-    def __next__(self) -> Any:
+    def _take(self) -> Any:
+        if not tf.executing_eagerly():
+            self._move_into_graphs()
+        if self._in_graphs is not None:
+            return self._take_uncounted(self._in_graphs)
         if self._inner is None:
             raise StopIteration
         try:
@@ -112,6 +124,21 @@ class PassIterator(_Ours):
             self._inner = None
         return batch
 
+    def _move_into_graphs(self) -> None:
+        """Goes over to an iterator that ends by itself.
+
+        Raises:
+            RuntimeError: If batches were taken before.
+        """
+        if self._in_graphs is not None:
+            return
+        if self._at is not None or self._inner is None:
+            raise RuntimeError("this iterator has begun outside of `tf.function`, and cannot go on inside; take another one, by `iter`")
+        with tf.init_scope():
+            self._in_graphs = iter(self._dataset._pipegen_plain)
+        self._passes.give_back(self._inner)
+        self._inner = None
+
     def _after(self, epoch: int, step: int) -> tuple[int, int] | None:
         """What comes after a step of the pass; `None` where it was the last."""
         return (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
@@ -121,11 +148,19 @@ class CountingIterator(_Ours):
     """The batches of one pass or of several as they come: their steps are counted here."""
 
     def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
-        self._dataset = dataset
+        super().__init__(dataset)
         self._at: tuple[int, int] | None = None
         self._inner = iter(batches)
+        self._counts = True
+        """Until a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
 
-    def __next__(self) -> Any:
+    def _take(self) -> Any:
+        if not tf.executing_eagerly():
+            self._counts = False
+            if self._dataset._pipegen_commit is not None:
+                raise RuntimeError("with `prefetch: {device: …}`, batches are taken outside of `tf.function`, and handed to it")
+        if not self._counts:
+            return self._take_uncounted(self._inner)
         if self._at is None:  # read when the first batch of a pass is asked for, as the graph does
             self._at = self._dataset._pipegen_first()
         epoch, step = self._at

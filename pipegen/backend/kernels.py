@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +14,13 @@ from pipegen.backend.blocks import block_size, finished, in_blocks
 from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, prepare, rounds
 from pipegen.backend.lower import run as run_stage
 from pipegen.backend.reuse import Places, Reuse, is_large
+from pipegen.log import log
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
     from pipegen.backend.lower import Features
     from pipegen.plan.nodes import Kernel
     from pipegen.types import ElementType
-
-log = logging.getLogger("pipegen")
 
 KernelFunction = Callable[["Features"], "Features"]
 
@@ -114,7 +112,7 @@ class _Chain:
         return tuple(prepare(stage, images[stage.feature], draws) if rounds(stage) else () for stage in self.stages)
 
     def phases(self) -> list[Callable[..., Any]]:
-        """What comes before the body, one function after another: the phases of the stages that are the first on their feature."""
+        """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""
         own = [phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
 
         def phase(number: int, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:

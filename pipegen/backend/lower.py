@@ -1,4 +1,4 @@
-"""What each stage means in TensorFlow.
+"""Lowers each stage to TensorFlow.
 
 A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64, and where it `rounds`
 them XLA may compile that; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run.
@@ -109,13 +109,13 @@ def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
 
 
 def rounds(stage: s.Stage) -> bool:
-    """Whether a stage rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the last
+    """Returns whether a stage rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the last
     bit of a float64 is the same afterwards. A table is not among these, since it may round what lies just between two numbers."""
     return isinstance(stage, (s.Warp, s.Colour))
 
 
 def phases(stage: s.Stage) -> tuple[Phase, ...]:
-    """What a stage does before `run`, one function after another: what the next one reads more than once, such as parameters
+    """Returns what a stage does before `run`, one function after another: what the next one reads more than once, such as parameters
     of one value a pixel. Each is pure and is compiled apart."""
     if isinstance(stage, s.Neighbourhood):
         return neighbourhood_phases(stage)
@@ -139,10 +139,11 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     """A batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     match stage:
         case s.Warp():
-            return mirror(value, params[0]) if stage.mirrors else read(value, params, fill=_fill(stage), constant=_constant(stage))
+            return mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
         case s.Colour():
             a, b, m = params
-            return c.apply_colour(value, (a, b, m), stage.clip, uses_mean=stage.uses_mean, mixes_channels=stage.mixes_channels)
+            how = {"uses_mean": stage.uses_mean, "mixes_channels": stage.mixes_channels, "exact": stage.exact}
+            return c.apply_colour(value, (a, b, m), stage.clip, **how)
         case s.Curve():
             return look_up(value, params[0])
         case s.Neighbourhood():
@@ -150,7 +151,7 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
         case s.Mix():
             return mix(stage, value, params)
         case s.Pointwise():
-            return c.pointwise(value, stage.arithmetic)
+            return c.pointwise(value, stage.arithmetic, exact=stage.exact)
         case s.ChannelsFirst():
             return tf.transpose(value, [0, 3, 1, 2])
         case s.EncodeLabel():
@@ -181,6 +182,10 @@ def _locate(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> P
         interpolation=stage.interpolation,
         narrow=fits_int32((image.shape[1], image.shape[2]), stage.size),
     )
+
+
+def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.Tensor:
+    return read(image, located, fill=_fill(stage), constant=_constant(stage), exact=stage.exact)
 
 
 def _project(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
@@ -228,7 +233,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             features[f"@matrix/{name}"] = matrix if stage.opens else multiply(features[f"@matrix/{name}"], matrix)
         case s.Resample():
             fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
-            features[name] = read(features[name], _locate(features[name], fixed, stage), fill=_fill(stage), constant=_constant(stage))
+            features[name] = _read(features[name], _locate(features[name], fixed, stage), stage)
         case s.ComposeColour():
             matrix = colour_matrix(stage.ref, draws, stage.channels)
             key = f"@colour/{name}"
@@ -238,7 +243,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
         case s.ApplyColour():
             key = f"@colour/{name}"
             a, b, m = (tf.cast(features.pop(f"{key}/{part}"), tf.float32) for part in "abm")
-            features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean)
+            features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean, exact=stage.exact)
         case _:
             value = features[name]
             features[name] = run(stage, value, expand(stage, value, parameters(stage, features)))
@@ -268,12 +273,12 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
 
 
 def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
-    """Whether it helps a stage to look at several examples before it works on each."""
+    """Returns whether it helps a stage to look at several examples before it works on each."""
     return isinstance(stage, (s.Decode, s.DecodeWindow))
 
 
 def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> list[Found]:
-    """What a decoder finds out of several examples at once: of each, what `apply_element` is told."""
+    """Returns what a decoder finds out of several examples at once: of each, what `apply_element` is told."""
     contents = [features[stage.feature] for features in examples]
     decoder: Any = stage.decode.step if isinstance(stage, s.DecodeWindow) else stage.ref.step
     window = None

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from pipegen.backend.uses import own_draws
 from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.lowering.floats import as_float32
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def mixes(kernel: Kernel) -> bool:
-    """Whether a kernel mixes examples."""
+    """Returns whether a kernel mixes examples."""
     return any(isinstance(stage, s.Mix) for stage in kernel.stages)
 
 
 def limit(order: Order) -> int:
-    """How many slots of an epoch form groups; what `pad` adds behind them mixes with nothing."""
+    """Returns how many slots of an epoch form groups; what `pad` adds behind them mixes with nothing."""
     return order.num_examples if order.epoch_steps is None else order.epoch_steps * order.batch
 
 
@@ -150,4 +151,8 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     """The mixed feature: a pure function."""
     partner, how = params
     others = tf.gather(value, partner)
-    return mix_labels(value, others, how) if stage.label else stage.ref.step.mix(value, others, how)  # type: ignore[attr-defined]
+    if stage.label:
+        return mix_labels(value, others, how)
+    if stage.exact:
+        value, others = tf.cast(value, tf.float64), tf.cast(others, tf.float64)
+    return as_float32(stage.ref.step.mix(value, others, how))  # type: ignore[attr-defined]

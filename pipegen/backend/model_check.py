@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.backend.model_loss import FITS, ending_of, loss_problems, name_of
 from pipegen.plan.outputs import encoding_of
 
 if TYPE_CHECKING:
@@ -11,18 +13,6 @@ if TYPE_CHECKING:
 
     from pipegen.spec.models import Output
     from pipegen.types import ElementType
-
-_SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
-_ONE_HOT = ("categorical_crossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy", "categorical_focal_crossentropy")
-_BINARY = ("binary_crossentropy", "BinaryCrossentropy", "BinaryFocalCrossentropy", "binary_focal_crossentropy")
-_FITS = {
-    "int": "sparse_categorical_crossentropy",
-    "one_hot": "categorical_crossentropy",
-    "binary": "binary_crossentropy",
-    "multi_hot": "binary_crossentropy",
-    "tensor": "mean_squared_error",
-}
-"""The loss for each encoding of a label or a mask, and for numbers."""
 
 
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
@@ -35,7 +25,98 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
         record: The type of a stored record, whose features the targets are.
     """
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    return [*_inputs(model, x), *_units(model, output, record), *_loss(model, output, record)]
+    targets, found = _targets(model, output)
+    return [*_inputs(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
+
+
+def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
+    """What fits, in one line; of a model that is not compiled also the loss that would."""
+    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
+    specs = x.items() if isinstance(x, dict) else ((None, s) for s in (x if isinstance(x, tuple) else (x,)))
+    given = ", ".join(f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}" for name, spec in specs)
+    targets, _ = _targets(model, output)
+    shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
+    losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
+    line = f"the model fits: {given}" + (f" -> {shown}" if shown else "") + (f", loss {losses}" if losses else "")
+    if is_compiled(model):
+        return line
+    fits = fitting_loss(output, record)
+    return f"{line}; it is not compiled, so no loss was looked at" + (f" ({fits} fits the targets)" if fits else "")
+
+
+def is_compiled(model: keras.Model) -> bool:
+    """Whether a model has been compiled."""
+    return bool(getattr(model, "compiled", True))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A target of the pipeline and what of the model meets it.
+
+    Attributes:
+        feature: The feature.
+        said: How messages begin, where there are several.
+        shape: The shape of the model's output, the batch included; empty where it is not known.
+        loss: Its loss; `None` without one.
+        ending: The activation that the output ends in, where it is known.
+    """
+
+    feature: str
+    said: str
+    shape: tuple[int | None, ...]
+    loss: Any
+    ending: str | None
+
+
+def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[str]]:
+    """The targets that have an output, and what is wrong with the others."""
+    if output.y is None:
+        return [], []
+    tensors = list(getattr(model, "outputs", None) or ())
+    loss = getattr(model, "loss", None)
+    if isinstance(output.y, str):
+        if len(tensors) > 1:
+            return [], [f"the model has {len(tensors)} outputs, and the pipeline gives one target, `{output.y}`"]
+        one = loss[0] if isinstance(loss, (list, tuple)) and len(loss) == 1 else loss
+        return [_target(model, output.y, "", tensors[0] if tensors else None, None if isinstance(one, (list, tuple, dict)) else one)], []
+    names: list[str] = getattr(model, "output_names", None) or []
+    if isinstance(output.y, dict):
+        wrong = [
+            f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in output.y if names and n not in names
+        ]
+        wrong += [f"the model has an output `{n}` that `output: {{y: …}}` does not give" for n in names if names and n not in output.y]
+        tensor_of = dict(zip(names, tensors, strict=False))
+        by_name = loss if isinstance(loss, dict) else dict(zip(names, loss, strict=False)) if isinstance(loss, (list, tuple)) else {}
+        named = [n for n in output.y if not names or n in names]
+        return [_target(model, output.y[n], f"output `{n}`: ", tensor_of.get(n), by_name.get(n)) for n in named], wrong
+    features = list(output.y)
+    if tensors and len(tensors) != len(features):
+        has = "one output" if len(tensors) == 1 else f"{len(tensors)} outputs"
+        help_ = f"; `output: {{y: {features[0]}}}` gives one" if len(tensors) == 1 else ""
+        return [], [
+            f"the model has {has}, and the pipeline gives {len(features)} targets, {' and '.join(f'`{f}`' for f in features)}{help_}"
+        ]
+    losses = [loss.get(n) for n in names] if isinstance(loss, dict) else loss if isinstance(loss, (list, tuple)) else [loss] * len(features)
+    outputs = tensors or [None] * len(features)
+    return [_target(model, f, f"target `{f}`: ", t, one) for f, t, one in zip(features, outputs, losses, strict=False)], []
+
+
+def _target(model: keras.Model, feature: str, said: str, tensor: Any, loss: Any) -> _Target:
+    shape = getattr(tensor, "shape", None) if tensor is not None else getattr(model, "output_shape", None)
+    plain = isinstance(shape, tuple) and all(d is None or isinstance(d, int) for d in shape)
+    return _Target(
+        feature, said, tuple(shape) if plain and shape is not None else (), loss, ending_of(tensor) if tensor is not None else None
+    )
+
+
+def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
+    target = record.get(t.feature)
+    first = output.channels == "first" and target is not None and target.decoded_kind == "mask"
+    units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
+    found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
+    if t.loss is not None:
+        found += loss_problems(t.loss, output, t.feature, record, t.ending, units)
+    return [t.said + m for m in found]
 
 
 def _inputs(model: keras.Model, x: Any) -> list[str]:
@@ -46,7 +127,7 @@ def _inputs(model: keras.Model, x: Any) -> list[str]:
     if isinstance(x, dict):
         given = dict(x)
         missing, extra = sorted(set(names) - set(given)), sorted(set(given) - set(names))
-        found = [f"the model has an input `{n}` that `output: {{x: …}}` does not give" for n in missing]
+        found = [f"the model has an input `{n}` that the pipeline does not give; `output: {{x: {{{n}: FEATURE}}}}` does" for n in missing]
         found += [f"`output: {{x: …}}` gives `{n}`, and the model's inputs are {', '.join(names)}" for n in extra]
         pairs = [(n, given[n], t) for n, t in zip(names, inputs, strict=True) if n in given]
     else:
@@ -75,31 +156,6 @@ def _shape(shape: tuple[int | None, ...]) -> str:
     return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
 
 
-def _units(model: keras.Model, output: Output, record: ElementType) -> list[str]:
-    outputs = getattr(model, "outputs", None) or ()
-    if len(outputs) > 1 and isinstance(output.y, str):
-        return [f"the model has {len(outputs)} outputs, and the pipeline gives one target, `{output.y}`"]
-    if isinstance(output.y, dict):
-        given = sorted(output.y)
-        names: list[str] = getattr(model, "output_names", None) or given
-        shapes: Any = getattr(model, "output_shape", None)
-        found = [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in given if n not in names]
-        if isinstance(shapes, (list, tuple)) and len(shapes) == len(names) and all(isinstance(s, (list, tuple)) for s in shapes):
-            shapes = dict(zip(names, shapes, strict=True))
-        for name in given if isinstance(shapes, dict) else ():
-            units = shapes[name][-1] if name in shapes else None
-            if isinstance(units, int):
-                found += [f"output `{name}`: {m}" for m in _units_of(output, output.y[name], record, units)]
-        return found
-    shape = getattr(model, "output_shape", None)
-    if not isinstance(shape, tuple) or not shape or not isinstance(output.y, str):
-        return []
-    target = record.get(output.y)
-    first = output.channels == "first" and target is not None and target.decoded_kind == "mask"
-    units = shape[1] if first and len(shape) == 4 else shape[-1]
-    return _units_of(output, output.y, record, units) if isinstance(units, int) else []
-
-
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
     target = record.get(feature)
     if target is None or target.decoded_kind == "image":
@@ -109,38 +165,10 @@ def _units_of(output: Output, feature: str, record: ElementType, units: int) -> 
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
     encoding, classes = encoding_of(output, feature, target), target.classes
     if encoding == "binary":
-        return [] if units == 1 else [f"the model ends in {units} units, and `encode: binary` wants 1"]
+        return [] if units == 1 else [f"the model ends in {units} units, and `encode: {{{feature}: binary}}` wants 1"]
     if not classes or (encoding == "int" and units == 1 and classes == 2):
         return []
     return [] if units == classes else [f"the model ends in {units} units, and there are {classes} classes"]
-
-
-def _loss(model: keras.Model, output: Output, record: ElementType) -> list[str]:
-    loss = getattr(model, "loss", None)
-    if isinstance(loss, list) and len(loss) == 1:
-        loss = loss[0]
-    if isinstance(loss, dict) and isinstance(output.y, dict):
-        return [m for key, feature in output.y.items() if key in loss for m in _loss_of(loss[key], output, feature, record)]
-    if loss is None or isinstance(loss, (dict, list)) or not isinstance(output.y, str):
-        return []
-    return _loss_of(loss, output, output.y, record)
-
-
-def _loss_of(loss: Any, output: Output, feature: str, record: ElementType) -> list[str]:
-    target = record.get(feature)
-    name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
-    if target is None or target.decoded_kind == "image":
-        return []
-    if not target.holds_classes:
-        wrong = name in (*_SPARSE, *_ONE_HOT)
-        return [f"the loss `{name}` is for classes, and `{feature}` holds numbers; {_FITS['tensor']} fits them"] if wrong else []
-    encoding = encoding_of(output, feature, target)
-    unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
-    if name in unfit:
-        return [f"the loss `{name}` does not fit `encode: {encoding}`; {_FITS[encoding]} does"]
-    if encoding == "int" and name in _BINARY:
-        return [f"the loss `{name}` wants `output: {{encode: {{{feature}: binary}}}}`; with `int` use {_FITS['int']}"]
-    return []
 
 
 def fitting_loss(output: Output, record: ElementType) -> str | None:
@@ -149,8 +177,8 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     def fits(feature: str) -> str:
         target = record.get(feature)
         if target is None or not target.holds_classes:
-            return _FITS["tensor"]
-        return _FITS[encoding_of(output, feature, target)]
+            return FITS["tensor"]
+        return FITS[encoding_of(output, feature, target)]
 
     if output.y is None:
         return None

@@ -13,6 +13,7 @@ from pipegen.backend.uses import acts, own_draws, step_of
 from pipegen.backend.warp import read
 from pipegen.ops.base import ConstantFill
 from pipegen.ops.families.neighbourhood import DisplacementTransform
+from pipegen.ops.lowering.floats import as_float32
 
 if TYPE_CHECKING:
     from pipegen.plan import stages as s
@@ -33,7 +34,7 @@ def neighbourhood_phases(stage: s.Neighbourhood) -> tuple[Callable[[tf.Tensor, P
     own: list[Callable[..., Params]] = list(step.phases())
     if isinstance(step, DisplacementTransform):
         own.append(partial(_places, step))
-    return tuple(partial(_phase, phase, stage.ref.conditional) for phase in own)
+    return tuple(partial(_phase, phase, stage) for phase in own)
 
 
 def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
@@ -41,16 +42,24 @@ def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     if isinstance(step, DisplacementTransform):
-        done = read(image, own, fill=_fill(step), constant=step.fill.constant if isinstance(step.fill, ConstantFill) else 0.0)
+        constant = step.fill.constant if isinstance(step.fill, ConstantFill) else 0.0
+        done = read(image, own, fill=_fill(step), constant=constant, exact=stage.exact)
     else:
-        done = step.finish(image, *own)
+        done = step.finish(_entering(stage, image), *own)
     if stage.clip is not None:
         done = tf.clip_by_value(done, stage.clip.low, stage.clip.high)
+    done = as_float32(done)
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
-def _phase(phase: Callable[..., Params], conditional: bool, image: tf.Tensor, params: Params) -> Params:
-    return (*phase(image, *params[:-1]), params[-1]) if conditional else phase(image, *params)
+def _phase(phase: Callable[..., Params], stage: s.Neighbourhood, image: tf.Tensor, params: Params) -> Params:
+    image = _entering(stage, image)
+    return (*phase(image, *params[:-1]), params[-1]) if stage.ref.conditional else phase(image, *params)
+
+
+def _entering(stage: s.Neighbourhood, image: tf.Tensor) -> tf.Tensor:
+    """The image as the step takes it: float64 where every bit counts."""
+    return tf.cast(image, tf.float64) if stage.exact else image
 
 
 def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:

@@ -1,4 +1,4 @@
-"""Where each pixel of a warped image is read, in fixed point.
+"""Computes where each pixel of a warped image is read, in fixed point.
 
 Positions are 16.16 fixed-point integers, of which a fraction of 8 bits stays, so they are the same bits with and without
 XLA, at every batch size and on every TensorFlow; and they are faster than floats. In perspective a position is a quotient
@@ -18,6 +18,9 @@ _DEPTH_GRID = 44
 """Bits behind the point of the denominators in perspective, which are at most 1."""
 _FARTHEST = 1 << 22
 """How far from the image a position in perspective can be, in pixels."""
+
+_UNROLLED = 36
+"""Pixels in a row up to which LLVM unrolls a loop over them."""
 
 Size = tuple[int | tf.Tensor, int | tf.Tensor]
 
@@ -62,7 +65,7 @@ def fixed_homography(matrix: tf.Tensor, size: Size) -> tf.Tensor:
 
 
 def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, int | None]) -> bool:
-    """Whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
+    """Returns whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
     sides = [*canvas, *size]
     return all(s is not None and s <= 512 for s in sides)
 
@@ -75,7 +78,7 @@ between the middle two of each."""
 
 
 def margins(fill: str) -> tuple[int, int]:
-    """How many pixels of fill `bilinear` needs before and behind each side of an image, so that what it reads are neighbours."""
+    """Returns how many pixels of fill `bilinear` needs before and behind each side of an image, so that what it reads are neighbours."""
     return (1, 2) if fill == "constant" else (0, 1)
 
 
@@ -88,7 +91,7 @@ def locate(
     interpolation: str,
     narrow: bool,
 ) -> Located:
-    """Where each output pixel reads.
+    """Computes where each output pixel reads.
 
     It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,
     which costs twice as much as reading. In perspective it is `project` and then `around`, which are best compiled apart.
@@ -106,11 +109,14 @@ def locate(
         What `read` takes.
     """
     index = tf.int16 if narrow else tf.int32
+    # LLVM unrolls the loops over rows of about 32 pixels that are clipped into one block, on which it works for ten seconds. It does
+    # not where one loop counts all pixels, which takes longer to run on large images.
+    counted = isinstance(size[1], int) and size[1] <= _UNROLLED and fill in ("nearest", "constant")
 
     def positions(dtype: tf.DType) -> Located:
         m = tf.cast(fixed, dtype)
         eight = tf.constant(8, dtype)
-        x, y = (tf.bitwise.right_shift(_row(m, first, size), eight) for first in (0, 3))
+        x, y = (tf.bitwise.right_shift(_row(m, first, size, counted=counted), eight) for first in (0, 3))
         return around(x, y, canvas, fill, interpolation, index)
 
     if fixed.shape[-1] == 9:
@@ -123,8 +129,14 @@ def locate(
     return tf.cond(fits, lambda: positions(tf.int32), lambda: positions(tf.int64))
 
 
-def _row(m: tf.Tensor, first: int, size: Size) -> tf.Tensor:
-    """One row of the matrices at every output pixel, `(n, height, width)`."""
+def _row(m: tf.Tensor, first: int, size: Size, *, counted: bool = False) -> tf.Tensor:
+    """One row of the matrices at every output pixel, `(n, height, width)`; `counted` computes it in one loop over all pixels."""
+    height, width = size
+    if counted and isinstance(height, int) and isinstance(width, int):
+        pixel = tf.range(height * width)
+        x, y = tf.cast(pixel % width, m.dtype), tf.cast(pixel // width, m.dtype)
+        a, b, c = (m[:, i, None] for i in range(first, first + 3))
+        return tf.reshape(a * x + b * y + c, [-1, height, width])
     xs = tf.range(tf.cast(size[1], m.dtype))[None, None, :]
     ys = tf.range(tf.cast(size[0], m.dtype))[None, :, None]
     a, b, c = (m[:, i, None, None] for i in range(first, first + 3))
@@ -163,7 +175,7 @@ def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> t
 
 
 def around(x: tf.Tensor, y: tf.Tensor, canvas: Size, fill: str, interpolation: str, index: tf.DType) -> Located:
-    """What positions in 1/256 pixel read, with what rounds them to whole pixels added where that is to be; rows and columns as `index`."""
+    """Returns what positions in 1/256 pixel read, with what rounds them to whole pixels added if asked; rows and columns as `index`."""
     eight, mask = tf.constant(8, x.dtype), tf.constant(255, x.dtype)
     whole, between = zip(*((tf.bitwise.right_shift(p, eight), tf.bitwise.bitwise_and(p, mask)) for p in (y, x)), strict=True)
     if interpolation == "bilinear":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tensorflow as tf
 
 from pipegen.backend import damage
 from pipegen.backend.budget import ram_budget
@@ -36,7 +37,7 @@ Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Predictions:
-    """What `predict_on` gives.
+    """Holds what `predict_on` gives.
 
     Attributes:
         dataset: Batches of inputs, for `model.predict`.
@@ -66,13 +67,14 @@ def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: da
         SpecError: When there is nothing, or a file is missing.
         TypeError: When an array is no image of the kind that the plan decodes.
     """
-    records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted, plan)
-    executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
 
     def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
         return damage.explain_failure(executor, error, at, where)
 
-    return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
+    with tf.init_scope():  # also where a function is being traced, whose graph would own them else
+        records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted, plan)
+        executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
+        return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
 
 
 def _records(wanted: Wanted, plan: Plan) -> Records:
@@ -156,8 +158,6 @@ def _arrays(items: list[Any], like: FeatureType) -> Records:
 
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:
     """Losslessly, so that arrays take the same way as files."""
-    import tensorflow as tf
-
     channels = (1, 3, 4) if like.channels == 4 else (1, 3)
     if image.dtype != like.dtype or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in channels):
         counts = " or ".join(map(str, channels))

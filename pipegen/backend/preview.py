@@ -79,7 +79,7 @@ def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
 
 
 def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> np.ndarray[Any, Any]:
-    """One version of an image, the original without an epoch, with the masks that live on it: uint8 `(height, width, channels)`."""
+    """Returns one version of an image, the original without an epoch, with the masks aligned with it: uint8 `(height, width, channels)`."""
 
     def of(name: str) -> np.ndarray[Any, Any]:
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
@@ -116,7 +116,7 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
 
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
-    """What enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
+    """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
     records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
     at = tf.constant(records, tf.int64)
     draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))

@@ -106,7 +106,7 @@ def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterat
 
 
 def _problem(executor: Executor, record: int, where: Callable[[tuple[str | int, ...]], str]) -> str:
-    """What is wrong, less the advice on how to go on training."""
+    """Returns what is wrong, less the advice on how to go on training."""
     problem = find_problem(executor, record, 0, where)
     if problem is None:
         return f"cannot read {executor.job.records.paths[record]}"

@@ -31,7 +31,13 @@ class Progress:
 
     def position(self) -> tuple[int, int]:
         """The epoch and the step that come next."""
-        epoch, step = (int(v) for v in self.delivered.numpy())
+        # While one iterator ended the epoch, another one may have noted a batch of it.
+        epoch, step = max(tuple(int(v) for v in noted.numpy()) for noted in (self.delivered, self.start))
+        return epoch, step
+
+    def next_pass(self) -> tuple[int, int]:
+        """Returns the epoch and the step that the next iterator starts with."""
+        epoch, step = (int(v) for v in self.start.numpy())
         return epoch, step
 
     def head(self) -> tf.data.Dataset:

@@ -93,14 +93,14 @@ class RecordTensors:
     beside: Mapping[str, tf.Tensor] = field(default_factory=dict)
 
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """What is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
+        """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
         values = self.columns.get(feature, self.labels)
         if values is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
         return tf.gather(values, record)
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """What the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
+        """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
         return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
 
     def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
@@ -117,7 +117,7 @@ class RecordTensors:
         return [tf.io.read_file(path) for path in tf.unstack(tf.gather(stored, records), num=count)]
 
     def _stored(self, feature: str) -> tuple[tf.Tensor, bool]:
-        """What is stored of a feature of every record, and whether that is where its file is."""
+        """Returns what is stored of a feature of every record, and whether that is where its file is."""
         if feature in self.beside:
             return self.beside[feature], True
         return self.stored, not self.in_memory

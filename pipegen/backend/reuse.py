@@ -65,7 +65,9 @@ class Places:
         large = [outputs[i] for i in self._large]
         self._variables = [[untouched(spec.shape, spec.dtype, "pipegen_batch") for spec in large] for _ in range(depth)]
         # Two iterators may come to one place at a time, and each must read what it has written itself.
-        self._turns = on_this_host(lambda: [tf.CriticalSection() for _ in range(depth)])
+        # Sections of one name share one lock, and without names all have one. A lock keeps a thread for as long as the process lives, so
+        # functions share theirs.
+        self._turns = on_this_host(lambda: [tf.CriticalSection(shared_name=f"pipegen_turn_{place}") for place in range(depth)])
 
     def __call__(self, number: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
         """The results of the function.
@@ -88,7 +90,10 @@ class Places:
             large = iter([variable.read_value() for variable in variables])
             return [next(large if i in self._large else small) for i in range(len(self._outputs))]
 
-        results: list[tf.Tensor] = self._turns[place].execute(work)
+        # The turn is taken once the arguments are there: taken before, it would be held while another function, which needs the same
+        # turn, has yet to compute them. The copies belong to this branch; what is outside it would not be waited for.
+        with tf.control_dependencies([tf.identity(tensor) for tensor in tensors]):
+            results: list[tf.Tensor] = self._turns[place].execute(work)
         return results
 
     def _stored(self, variables: list[tf.Variable], *tensors: tf.Tensor) -> list[tf.Tensor]:

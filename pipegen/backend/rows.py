@@ -23,7 +23,7 @@ _readers: WeakKeyDictionary[Rows, dict[str, Reader]] = WeakKeyDictionary()
 
 
 def readers(rows: Rows, names: Sequence[str], ram_budget: int) -> dict[str, Reader]:
-    """What reads each array that is asked for, made once.
+    """Returns what reads each array that is asked for, made once.
 
     Args:
         rows: The arrays.

@@ -1,29 +1,82 @@
-"""A pipeline in a few lines."""
+"""A pipeline in a few lines, as text and as HTML."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.model_check import fitting_loss
+from pipegen.compilation import step_texts
 from pipegen.explanation import describe
+from pipegen.notebook import box, folded, preformatted, table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipegen.pipeline import Pipeline
     from pipegen.plan.nodes import Plan
 
+_MOST_CLASSES = 10
+
 
 def summary(pipe: Pipeline, main: Plan) -> str:
-    """Its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
+    """Returns its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
     model = pipe.spec.model
     lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
-    lines += [f"  {s}: {pipe.num_examples(s):,} examples, {pipe.steps(s):,} batches of {model.batch.size}" for s in pipe]
-    spec = pipe.element_spec
-    parts = spec if isinstance(spec, tuple) else (spec,)
-    lines += [f"  {name}: {describe(part)}" for name, part in zip(("x", "y", "sample_weight"), parts, strict=False)]
-    if pipe.class_names:
-        shown = ", ".join(pipe.class_names[:10]) + (" …" if len(pipe.class_names) > 10 else "")
-        lines.append(f"  {len(pipe.class_names)} classes: {shown}")
+    lines += [f"  {s}: {pipe.num_examples(s):,} examples, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
+    lines += [f"  {name}: {describe(part)}" for name, part in _parts(pipe.element_spec)]
+    lines += [f"  {classes}" for classes in _classes(pipe)]
     loss = fitting_loss(main.emit.output, main.read)
     if loss is not None:
         lines.append(f"  loss: {loss}")
     return "\n".join(lines)
+
+
+def summary_html(pipe: Pipeline, main: Plan) -> str:
+    """Returns the same as HTML for notebooks, and the steps below."""
+    model = pipe.spec.model
+    splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
+    facts = [row for name, part in _parts(pipe.element_spec) for row in _leaves(name, part)]
+    facts += [text.partition(": ")[::2] for text in _classes(pipe)]
+    loss = fitting_loss(main.emit.output, main.read)
+    if loss is not None:
+        facts.append(("loss", str(loss)))
+    steps = step_texts(model)
+    return box(
+        f"Pipeline {model.name or 'unnamed'}",
+        pipe.spec_hash[:12],
+        table(("split", "examples", "batches"), splits),
+        table((), facts),
+        folded(f"{len(steps)} step{'s' if len(steps) != 1 else ''}", preformatted("\n".join(steps))) if steps else "",
+    )
+
+
+def batches_html(title: str, spec: Any) -> str:
+    """Returns a dataset as HTML for notebooks: what its batches hold."""
+    return box(title, "", table((), [row for name, part in _parts(spec) for row in _leaves(name, part)]))
+
+
+def _batches(number: int) -> str:
+    return f"{number:,} {'batch' if number == 1 else 'batches'}"
+
+
+def _parts(spec: Any) -> list[tuple[str, Any]]:
+    parts = spec if isinstance(spec, tuple) else (spec,)
+    return list(zip(("x", "y", "sample_weight"), parts, strict=False))
+
+
+def _leaves(name: str, part: Any) -> Iterator[tuple[str, str]]:
+    """Yields a row for each tensor of a part, named as a model's inputs and outputs are."""
+    if isinstance(part, dict):
+        for key, inner in part.items():
+            yield from _leaves(f"{name}: {key}", inner)
+    elif isinstance(part, tuple):
+        for number, inner in enumerate(part):
+            yield from _leaves(f"{name}[{number}]", inner)
+    else:
+        yield name, describe(part)
+
+
+def _classes(pipe: Pipeline) -> Iterator[str]:
+    names = pipe.class_names
+    if names:
+        yield f"{len(names)} classes: {', '.join(names[:_MOST_CLASSES])}{' …' if len(names) > _MOST_CLASSES else ''}"

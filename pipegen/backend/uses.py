@@ -1,4 +1,4 @@
-"""What a use of a step comes to for each example: its own draws, its schedules, and whether it acts at all."""
+"""Evaluates a use of a step for each example: its own draws, its schedules, and whether it acts at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def step_of(ref: StepRef, draws: tf.Tensor) -> Transform:
 
 
 def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
-    """Whether a conditional step acts on each example: bool `(...)`."""
+    """Returns whether a conditional step acts on each example: bool `(...)`."""
     reasons = []
     if ref.gated:
         probability: float = ref.step.probability  # type: ignore[attr-defined]

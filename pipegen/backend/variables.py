@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def on_this_host(make: Callable[[], T]) -> T:
-    """What `make` gives, called eagerly, on the CPU, and outside any distribution strategy.
+    """Calls `make` eagerly, on the CPU, and outside any distribution strategy.
 
     Under the scope of a strategy a variable would become one for each replica, and inside a function a part of its graph.
     Both belong to the thread, so another thread makes it.

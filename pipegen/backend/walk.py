@@ -277,7 +277,7 @@ class Run:
         return plain_map(ds.batch(held), sort).unbatch()
 
     def _is_ours(self, features: Features) -> tf.Tensor:
-        """Whether an example is in this host's block of its global batch."""
+        """Returns whether an example is in this host's block of its global batch."""
         order = self.x.order
         step = features["@slot"] // order.batch
         low, high = order.block(step)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import tensorflow as tf
 
 from pipegen.backend.positions import Located, Size, locate, margins
+from pipegen.ops.lowering.floats import as_float32, nearest_float32
 
 _LINEAR_BITS = 8
 _CUBIC_BITS = 11
 """Bits behind the point of the cubic weights of integers: the largest sum, 1.25 · 1.25 · 255 in 2^-22, stays below 2^31."""
 
 
-def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0) -> tf.Tensor:
+def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0, exact: bool = False) -> tf.Tensor:
     """Read each output pixel from the input.
 
     `bicubic` is cubic convolution with a = -1/2, as `resize` has it (R. Keys, Cubic Convolution Interpolation for Digital Image
@@ -25,6 +26,7 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
         located: From `locate`.
         fill: What lies outside, as for `locate`.
         constant: The value of a constant fill.
+        exact: Whether every bit of floats counts; see `ops/lowering/floats.py`.
 
     Returns:
         `(n, *size, channels)` of the same dtype; integers round half to even.
@@ -35,15 +37,16 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
     *places, fy, fx = located
     cubic = len(places) == 8
     if image.dtype.is_integer:
-        exact = tf.int32 if image.dtype.size == 1 else tf.int64
-        down, across = ([tf.cast(w, exact) for w in _whole_weights(f, cubic=cubic)] for f in (fy, fx))
+        dtype = tf.int32 if image.dtype.size == 1 else tf.int64
+        down, across = (_whole_weights(f, cubic=cubic) for f in (fy, fx))
     else:
-        exact = tf.float32
+        dtype = tf.float64 if exact else tf.float32
         down, across = (_real_weights(f, cubic=cubic) for f in (fy, fx))
+    down, across = ([tf.cast(w, dtype) for w in part] for part in (down, across))
     pixels = _cubic_pixels(image, places, outside) if cubic else _linear_pixels(image, places[0], fill, constant)
-    total = _weighted([_weighted([tf.cast(p, exact) for p in row], across) for row in pixels], down)
+    total = _weighted([nearest_float32(_weighted([tf.cast(p, dtype) for p in row], across)) for row in pixels], down)
     if not image.dtype.is_integer:
-        return tf.cast(total, image.dtype)
+        return tf.cast(as_float32(total), image.dtype)
     whole = _rounded(total, 2 * (_CUBIC_BITS if cubic else _LINEAR_BITS))
     return tf.cast(tf.clip_by_value(whole, image.dtype.min, image.dtype.max) if cubic else whole, image.dtype)
 

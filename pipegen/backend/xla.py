@@ -3,14 +3,13 @@ once a batch."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import tensorflow as tf
 
-log = logging.getLogger("pipegen")
+from pipegen.log import log
 
 
 def compiled(function: Callable[..., Any], *dtypes: tf.DType, jit: bool = True) -> Callable[..., Any]:
@@ -29,7 +28,7 @@ def compiled(function: Callable[..., Any], *dtypes: tf.DType, jit: bool = True) 
 
 @cache
 def available() -> bool:
-    """Whether XLA can compile at all on this machine; asked once."""
+    """Returns whether XLA can compile at all on this machine; asked once."""
     try:
         compiled(lambda x: x + tf.constant(1, tf.uint32), tf.uint32)(tf.zeros([2], tf.uint32))
     except (tf.errors.OpError, ValueError, TypeError) as error:

@@ -36,7 +36,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What checking a cache's checksums gave.
+    """Holds what checking a cache's checksums gave.
 
     Attributes:
         checked: Records that have an entry.
@@ -103,7 +103,7 @@ def allocated(path: Path) -> int:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """What the disk under a folder, which need not exist yet, has left for this user; `None` where that is not known."""
+    """Returns the bytes that the disk under a folder, which need not exist yet, has left for this user; `None` where that is unknown."""
     try:
         disk = os.statvfs(nearest(folder))
     except (OSError, AttributeError):

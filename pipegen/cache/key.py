@@ -1,4 +1,4 @@
-"""What identifies a cache on disk: everything that decides the bytes at the cache point, and nothing that comes after it."""
+"""Identifies a cache on disk by everything that decides the bytes at the cache point, and nothing that comes after it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
 
 
 def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
-    """What the cache of a plan holds: a row for each record of the data, whichever split it is in."""
+    """Describes the cache of a plan: a row for each record of the data, whichever split it is in."""
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():

@@ -1,4 +1,4 @@
-"""Whether a cache on disk can be had where the spec wants it, before anything is made there."""
+"""Checks that a cache on disk can be had where the spec wants it, before anything is made there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steps have learned from a training split, kept as files: found again as long as what they came from is the same."""
+"""Keeps what steps have learned from a training split as files, found again as long as what they came from is the same."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
 from pipegen.data.fingerprint import encode
 from pipegen.ops.arguments.fitted import Statistics
+from pipegen.regular import open_folder, open_owned
 from pipegen.spec.models import DiskCache
 from pipegen.spec.spec_hash import canonical
 
@@ -61,7 +62,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
 
 
 def statistics_folder(runtime: Runtime) -> Path | None:
-    """Where they are kept: in the folder of the spec's caches, else in the user's cache folder, if there is one."""
+    """Returns the folder that keeps them: that of the spec's caches, else the user's cache folder, if there is one."""
     if isinstance(runtime.cache, DiskCache):
         return Path(runtime.cache.disk) / _FOLDER
     given = os.environ.get("XDG_CACHE_HOME", "")
@@ -78,7 +79,7 @@ def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
 
 
 def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
-    """What is kept under a key, or `None` where that is nothing, or nothing whole.
+    """Reads what is kept under a key; `None` where that is nothing, or nothing whole.
 
     Args:
         folder: The folder.
@@ -86,7 +87,7 @@ def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
         kind: What was learned.
     """
     try:
-        about, numbers = kind.from_bytes(statistics_file(folder, key, kind).read_bytes())
+        about, numbers = kind.from_bytes(_read(folder, statistics_file(folder, key, kind).name))
         return numbers if about["pipegen_statistics"] == FORMAT and about["key"] == key else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -108,6 +109,7 @@ def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, ste
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     content = numbers.to_bytes({"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now})
     folder.mkdir(parents=True, exist_ok=True)
+    os.close(open_folder(folder, _owners(folder)))
     number, fresh = tempfile.mkstemp(prefix=f".{key}.", dir=folder)
     try:
         with open(number, "wb") as stream:
@@ -119,3 +121,19 @@ def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, ste
         with suppress(OSError):
             os.unlink(fresh)
         raise
+
+
+def _read(folder: Path, name: str) -> bytes:
+    """A file of this user or of the folder's owner; no link is followed."""
+    within = open_folder(folder, _owners(folder))
+    try:
+        owners = {*_owners(folder), os.fstat(within).st_uid}
+        with os.fdopen(open_owned(name, os.O_RDONLY, within=within, owners=owners), "rb") as stream:
+            return stream.read()
+    finally:
+        os.close(within)
+
+
+def _owners(folder: Path) -> set[int]:
+    """Who may have laid a link in the folder's place: the owner of the folder above, and the system."""
+    return {0, os.stat(folder.parent).st_uid}

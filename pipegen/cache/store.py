@@ -9,6 +9,9 @@ A row counts only when the checksum in its index entry fits its bytes. That alon
 
 Rows are written and read by system calls, which report a full or a failing disk as an error; a memory map would end the
 process. The files are sparse: a row takes room on the disk when it is written.
+
+A folder of caches may be shared. Whoever may write there could lay a link in the place of a file, so none is followed, and a
+file counts only if it belongs to this user or to the owner of the folder.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import secrets
 import struct
 import weakref
 import zlib
@@ -24,6 +28,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.regular import NotRegularError, open_folder, open_owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,11 +43,12 @@ _ENTRY = struct.Struct("<IIq")
 """A row's entry in the index: checksum, mark, stamp. A hole in the file reads as a mark of 0."""
 _FILLED = 0x70670001
 _PAGES = 4096
+_LONGEST_ABOUT = 2**22
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a cache holds of each record for one feature.
+    """Describes what a cache holds of each record for one feature.
 
     Attributes:
         name: The feature.
@@ -58,7 +65,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a cache says of itself.
+    """Holds what a cache says of itself.
 
     Attributes:
         key: Its name, which stands for everything that decides its bytes.
@@ -104,7 +111,7 @@ class Store:
         weakref.finalize(self, _close, files)
 
     def state(self, row: int, stamp: int = 0) -> State:
-        """What is in a row.
+        """Returns the state of a row.
 
         Args:
             row: Which record.
@@ -159,6 +166,11 @@ class Store:
             entry = self._entry(row)
             yield row, entry is not None and entry[0] == self._checksum_on_disk(row, entry[1])
 
+    def whole(self) -> bool:
+        """Returns whether every file has its full size."""
+        sizes = _sizes(self.about).values()
+        return all(os.fstat(number).st_size >= size for number, size in zip(self._files, sizes, strict=True))
+
     def _entry(self, row: int) -> tuple[int, int] | None:
         data = _read(self._files[0], _ENTRY.size, row * _ENTRY.size)
         if data is None:
@@ -191,11 +203,12 @@ def open_store(folder: Path, about: About) -> Store:
     own, files = folder / about.key, list[int]()
     try:
         own.mkdir(parents=True, exist_ok=True)
-        for name, size in _sizes(about).items():
-            files.append(os.open(own / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-            if os.fstat(files[-1]).st_size < size:
-                os.truncate(files[-1], size)
-        _describe(own, about)
+        with _Inside(own) as inside:
+            for name, size in _sizes(about).items():
+                files.append(inside.open(name, os.O_RDWR | os.O_CREAT))
+                if os.fstat(files[-1]).st_size < size:
+                    os.truncate(files[-1], size)
+            _describe(inside, about)
     except OSError as error:
         _close(files)
         store = _open_as_it_is(own, about, error)
@@ -206,13 +219,15 @@ def open_store(folder: Path, about: About) -> Store:
 
 def _open_as_it_is(own: Path, about: About, error: OSError) -> Store:
     """A cache that may only be read serves what it holds."""
+    if isinstance(error, NotRegularError):  # someone has laid it there
+        raise error
     try:
-        whole = all((own / name).stat().st_size >= size for name, size in _sizes(about).items())
+        store = read_store(own, about)
     except OSError:
         raise error from None
-    if not whole:
+    if not store.whole():
         raise error
-    return read_store(own, about)
+    return store
 
 
 def read_store(own: Path, about: About) -> Store:
@@ -227,32 +242,74 @@ def read_store(own: Path, about: About) -> Store:
     """
     files = list[int]()
     try:
-        for name in _sizes(about):
-            files.append(os.open(own / name, os.O_RDONLY | os.O_CLOEXEC))
+        with _Inside(own) as inside:
+            for name in _sizes(about):
+                files.append(inside.open(name, os.O_RDONLY))
     except OSError:
         _close(files)
         raise
     return Store(own, about, files)
 
 
-def _describe(own: Path, about: About) -> None:
+class _Inside:
+    """An open cache folder: its files are opened in it and by it, follow no link, and belong to this user or to the folder's owner."""
+
+    def __init__(self, own: Path) -> None:
+        self._own = own
+        self._number = -1
+        self._owners = {0, _owner(own.parent)}
+
+    def __enter__(self) -> _Inside:
+        self._number = open_folder(self._own, self._owners)
+        self._owners |= {os.fstat(self._number).st_uid}
+        return self
+
+    def __exit__(self, *_about: object) -> None:
+        os.close(self._number)
+
+    def open(self, name: str, flags: int) -> int:
+        """Open one of its files."""
+        return open_owned(name, flags, within=self._number, owners=self._owners)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file whole, in place of what has its name."""
+        fresh = f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        with os.fdopen(self.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
+            stream.write(content)
+        os.replace(fresh, name, src_dir_fd=self._number, dst_dir_fd=self._number)
+
+    def about(self) -> About | None:
+        """Returns what the cache says of itself; see `read_about`."""
+        try:
+            with os.fdopen(self.open(ABOUT, os.O_RDONLY), "rb") as stream:
+                values: dict[str, Any] = json.loads(stream.read(_LONGEST_ABOUT))
+            if values.pop("pipegen_cache") != FORMAT:
+                return None
+            columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
+            return About(columns=columns, **values)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+
+
+def _owner(folder: Path) -> int:
+    with suppress(OSError):
+        return os.stat(folder).st_uid
+    return os.geteuid()
+
+
+def _describe(inside: _Inside, about: About) -> None:
     """Write what a cache says of itself, unless it does already."""
-    if read_about(own) is None:
+    if inside.about() is None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        fresh = own / f"{ABOUT}.{os.getpid()}"
-        fresh.write_text(json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2), encoding="utf-8")
-        fresh.replace(own / ABOUT)
+        inside.put(ABOUT, json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode())
 
 
 def read_about(folder: Path) -> About | None:
-    """What the cache in a folder says of itself, or `None` when there is none that this version can read."""
+    """Reads what the cache in a folder says of itself; `None` when there is none that this version can read."""
     try:
-        values: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        if values.pop("pipegen_cache") != FORMAT:
-            return None
-        columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
-        return About(columns=columns, **values)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        with _Inside(folder) as inside:
+            return inside.about()
+    except OSError:
         return None
 
 
@@ -274,7 +331,7 @@ def _column_file(column: int) -> str:
 
 
 def _seed(row: int, stamp: int) -> int:
-    """What a checksum starts from, so that a row in another's place does not fit."""
+    """Returns the start value of a checksum, chosen so that a row in another's place does not fit."""
     return zlib.crc32(struct.pack("<qq", row, stamp))
 
 

@@ -23,11 +23,11 @@ def bench(
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Measure images a second, and what a model would wait.
+    """Measure images/s, and how long a model would wait.
 
-    The pipeline runs alone. The first batch stands apart, since it pays for compiling, and a few more go by before the
-    clock starts. A model whose step takes --model-ms waits for the rest of a batch's time, since the next batch is made
-    while it computes.
+    The pipeline runs alone. The first batch has a line of its own, since it pays for compiling, and a few more pass before
+    the clock starts. The next batch is made while the model computes, so a model whose step takes --model-ms waits for
+    the rest of a batch's time.
 
     Examples:
       pipegen bench flowers.pipegen.yaml

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pipegen.cli.cache_report import as_json, table, verdict_line
-from pipegen.cli.common import Sets, is_terminal, load_spec, progress, say
+from pipegen.cli.common import Sets, is_terminal, json_text, load_spec, progress, say
 from pipegen.cli.failures import FOUND, CannotRun
 from pipegen.cli.files import SUFFIX, spec_files
 from pipegen.cli.options import OptionalValues, help_text
@@ -32,9 +31,9 @@ Only = Annotated[str | None, typer.Option("--only", metavar="KEY", help="Only th
 def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> None:  # noqa: B006 - Typer makes a list of its own
     """List the caches on disk, with what is in them.
 
-    A cache holds what comes out of the steps that are the same in every epoch. Its key stands for those steps and for the
-    data, so that a changed size or file makes another cache, and a changed batch, seed or later step goes on with this one.
-    Size is what it takes on the disk; it grows as records are filled in.
+    A cache holds the result of the steps that are the same in every epoch. Its key stands for those steps and for the
+    data: a changed size or file makes another cache, and a changed batch, seed or later step uses this one.
+    The size is what it takes on the disk; it grows while the cache fills.
 
     Examples:
       pipegen cache ls                           of every spec in or below this folder
@@ -43,7 +42,7 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
     """
     found = _held(where, sets)
     if output_format == "json":
-        say(json.dumps(as_json(found), indent=2, ensure_ascii=False))
+        say(json_text(as_json(found)))
         return
     for folder, caches in found.items():
         say(table(folder, caches))
@@ -57,8 +56,8 @@ def clear(
 ) -> None:
     """Delete caches, and nothing else that lies in their folder.
 
-    They fill again when they are wanted. A run that uses one keeps its open files and goes on; the disk gets the room back
-    when it ends.
+    A cache fills again when a run needs it. A run that is using one keeps its open files and goes on; the disk gets
+    the room back when the run ends.
 
     Examples:
       pipegen cache clear flowers.pipegen.yaml
@@ -92,8 +91,8 @@ def verify(
 ) -> None:
     """Compare the records in caches with their checksums.
 
-    Nothing is decoded. The exit code is 1 when a record is damaged. A run does the same with each record before it uses it,
-    and computes a damaged one again: this finds a failing disk early.
+    It decodes nothing, and exits with 1 if a record is damaged. A run checks each record before it uses it, and
+    computes a damaged one again: this command finds a failing disk early.
 
     Examples:
       pipegen cache verify flowers.pipegen.yaml
@@ -109,7 +108,7 @@ def verify(
         if output_format == "text":
             say(verdict_line(held, verdicts[held.about.key]))
     if output_format == "json":
-        say(json.dumps(as_json(found, verdicts), indent=2, ensure_ascii=False))
+        say(json_text(as_json(found, verdicts)))
     elif not verdicts:
         say("there is no cache")
     if any(v.damaged or v.problem for v in verdicts.values()):

@@ -1,4 +1,4 @@
-"""How caches on disk are shown: a table, a line for each verdict, JSON."""
+"""Shows caches on disk: a table, a line for each verdict, JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _row(held: Held) -> tuple[str, ...]:
 
 
 def age(seconds: float) -> str:
-    """How long ago, in the largest unit that fits."""
+    """Says how long ago something was, in the largest unit that fits."""
     for unit, length in _SPANS:
         n = int(seconds // length)
         if n >= 1:
@@ -54,7 +54,7 @@ def age(seconds: float) -> str:
 
 
 def verdict_line(held: Held, verdict: Verdict) -> str:
-    """What checking one cache gave."""
+    """Says in a line what checking one cache gave."""
     name = f"{held.about.key[:_KEY]}  {held.about.spec or 'unnamed'}"
     if verdict.problem:
         return f"{name}: cannot be checked: {verdict.problem}"

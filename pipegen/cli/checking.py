@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
-from pipegen.compilation import Spec, plans_with_data
+from pipegen.compilation import Spec, findings_with_data, plans_with_data
+from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 SAMPLE = 200
 """Files of each split that `--data` decodes."""
 _SHOWN = 20
+_READABLE = frozenset({"PG405", "PG406", "PG407"})
+"""Errors that leave the files to be looked at all the same."""
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
-_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`.\n"
+_HEADER = f"{EXCLUDE_HEADER}\n"
 
 
 @dataclass(frozen=True)
 class DataRequest:
-    """What `--data` asks for.
+    """Holds what `--data` asks for.
 
     Attributes:
         sample: How many files of each split to decode; `None` for all.
@@ -65,12 +68,15 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
     manifest, seen, about = collected.dealt, list(collected.diagnostics.items), ""
-    if manifest is None or any(d.severity is Severity.ERROR and d.code != "PG406" for d in seen):
+    spec = Spec(model, loaded, inspection.plans, inspection.diagnostics)
+    if manifest is not None and collected.manifest is None:
+        seen += findings_with_data(spec, manifest)
+    if manifest is None or any(d.severity is Severity.ERROR and d.code not in _READABLE for d in seen):
         return _merge(inspection, seen), about
     # Empty files were found by their size; decoding them names each one.
     seen = [d for d in seen if d.code != "PG406"]
     try:
-        spec = with_functions(Spec(model, loaded, inspection.plans, inspection.diagnostics), request.allowed)
+        spec = with_functions(spec, request.allowed)
         damaged, decoded = _decode(spec, manifest, request.sample)
     except SpecError as error:
         return _merge(inspection, [*seen, *error.diagnostics]), about
@@ -144,7 +150,7 @@ def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged], base: 
 
 
 def _is_list(file: str, known: set[str]) -> bool:
-    """Whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
+    """Returns whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as stream:
             lines = stream.read().splitlines()

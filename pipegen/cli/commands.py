@@ -14,6 +14,7 @@ from pipegen.cli.explain import explain
 from pipegen.cli.export import export
 from pipegen.cli.failures import tell
 from pipegen.cli.fit import fit
+from pipegen.cli.help import help_
 from pipegen.cli.init import init
 from pipegen.cli.migrate import migrate
 from pipegen.cli.ops import ops
@@ -24,6 +25,7 @@ from pipegen.cli.schema import schema
 from pipegen.cli.show import show
 from pipegen.cli.validate import validate
 from pipegen.cli.version import version
+from pipegen.terminal import say, visible
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """The base of what Typer says about bad usage; where it lives depends on the version of Typer."""
@@ -41,6 +43,7 @@ class Commands(TyperGroup):
             raise
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, _USAGE):
+                vars(error)["message"] = visible(str(error))
                 raise
             raise typer.Exit(tell(error)) from None
         return result
@@ -62,9 +65,9 @@ def _pipegen(
     if show_version:
         from pipegen import __version__
 
-        typer.echo(f"pipegen {__version__}")
+        say(f"pipegen {__version__}")
     elif ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        say(ctx.get_help())
 
 
 app = typer.Typer(
@@ -76,4 +79,5 @@ app = typer.Typer(
 app.callback(invoke_without_command=True, help=help_text(_pipegen))(_pipegen)
 for command in (init, validate, show, explain, preview, export, fit, bench, migrate, ops, rule, schema, version):
     app.command(cls=OptionalValues, help=help_text(command))(command)
+app.command("help", cls=OptionalValues, help=help_text(help_))(help_)
 app.add_typer(cache.app, name="cache")

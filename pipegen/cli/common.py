@@ -1,4 +1,4 @@
-"""What the commands share: options, loading a spec, printing, progress."""
+"""Holds what the commands share: options, loading a spec, printing, progress."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from pipegen.cli.failures import CannotRun, code_of
+from pipegen.terminal import bold as bold
 from pipegen.terminal import is_terminal as is_terminal
+from pipegen.terminal import json_text as json_text
+from pipegen.terminal import note as note
 from pipegen.terminal import progress as progress
+from pipegen.terminal import say as say
+from pipegen.terminal import wants_colour as wants_colour
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,11 +34,16 @@ AllowCode = Annotated[
     list[str],
     typer.Option("--allow-code", metavar="MODULE", help="Let the spec call functions of this Python module or package; may be repeated."),
 ]
-Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Give a param of the spec a value; may be repeated.")]
+Sets = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Set a param, or any value by its path: batch.size=64, transforms.random_flip.axis=both."
+    ),
+]
 
 
 def parse_sets(given: Iterable[str]) -> dict[str, str]:
-    """The values of `--set NAME=VALUE`, as texts.
+    """The values of `--set PATH=VALUE`, as texts.
 
     Raises:
         BadParameter: If one is no pair.
@@ -42,7 +52,7 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as size=192", param_hint="'--set'")
+            raise typer.BadParameter(f"{text!r} is not PATH=VALUE, such as batch.size=64", param_hint="'--set'")
         values[name.strip()] = value
     return values
 
@@ -69,10 +79,10 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
     """Load and check a spec file, or standard input for `-`."""
     from pipegen.compilation import inspect
 
-    params = parse_sets(sets)
+    values = parse_sets(sets)
     if file == "-":
-        return inspect(STDIN, params=params, params_from="--set", text=sys.stdin.buffer.read(_READ))
-    return inspect(file, params=params, params_from="--set")
+        return inspect(STDIN, overrides=values, overrides_from="--set", text=sys.stdin.buffer.read(_READ))
+    return inspect(file, overrides=values, overrides_from="--set")
 
 
 def load_spec(file: str, sets: Iterable[str]) -> Spec:
@@ -111,26 +121,6 @@ def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | No
     stream = to if to is not None else sys.stdout
     width = shutil.get_terminal_size().columns if is_terminal(stream) else None
     stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
-
-
-def say(text: str = "") -> None:
-    """A line of output."""
-    sys.stdout.write(text + "\n")
-
-
-def note(text: str) -> None:
-    """A line beside the output, on standard error."""
-    sys.stderr.write(text + "\n")
-
-
-def wants_colour(stream: TextIO) -> bool:
-    """Whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def bold(text: str) -> str:
-    """Bold text, where standard output shows it."""
-    return f"\x1b[1m{text}\x1b[0m" if wants_colour(sys.stdout) else text
 
 
 def start_tensorflow() -> None:

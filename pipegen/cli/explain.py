@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, load_spec, say
+from pipegen.cli.common import Sets, SpecFile, choose_split, json_text, load_spec, say
 
 
 def explain(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="Only this split; by default every one.")] = None,
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
+    passes: Annotated[bool, typer.Option("--passes", help="Also show what each pass did, and why.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show every split, every pass, and the cost of every stage.")] = False,
     before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Print the compiled plan, why it is so, and its expected cost.
+    """Print the compiled plan of a split and its dearest stages.
 
-    Every edge shows its type: dtype, shape and the values that can occur. No data is read, so sizes that depend on it are
-    left open, and costs are for photographs of 500 x 375 pixels; `pipe.explain()` in Python knows better. They are figures
-    of one machine: their ratios say where the time goes, and `pipegen bench` measures yours.
+    Every edge shows its type: dtype, shape and the values that can occur. The command reads no data, so sizes that
+    depend on it stay open, and costs are for photographs of 500 x 375 pixels; `pipe.explain()` in Python knows yours.
+    The costs are figures of one machine: their ratios say where the time goes, and `pipegen bench` measures your machine.
 
     Examples:
       pipegen explain flowers.pipegen.yaml
-      pipegen explain flowers.pipegen.yaml --split train --before
+      pipegen explain flowers.pipegen.yaml --split validation --passes
+      pipegen explain flowers.pipegen.yaml --all
     """
     from pipegen.backend.budget import available_cores
     from pipegen.compilation import optimise
-    from pipegen.explanation import circumstances, explain_json, explain_text
+    from pipegen.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
 
     loaded = load_spec(spec, sets)
-    chosen = list(loaded.plans) if split is None else [choose_split(loaded.plans, split)]
+    whole = split is None and (everything or output_format == "json")
+    chosen = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
     compiled = {name: optimise(loaded.model, loaded.plans[name]) for name in chosen}
     given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
     if output_format == "json":
-        say(json.dumps(explain_json(loaded.model, compiled, given), indent=2, ensure_ascii=False))
+        say(json_text(explain_json(loaded.model, compiled, given)))
     else:
-        sys.stdout.write(explain_text(loaded.model, compiled, before=before, given=given))
+        passes = passes or everything
+        more = "" if everything else more_to_show(loaded.plans, chosen, passes, ("--split NAME", "--passes", "--all"))
+        dearest = None if everything else DEAREST
+        text = explain_text(loaded.model, compiled, before=before, passes=passes, dearest=dearest, given=given, more=more)
+        say(text.rstrip("\n"))

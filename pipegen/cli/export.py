@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 def export(
     spec: SpecFile,
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write; it is made, and must be empty.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write: a new or empty folder.")],
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
     examples: Annotated[int, typer.Option("--examples", min=1, help="How many, in the order of the first epoch.")] = 32,
-    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="All examples of each epoch, whatever --examples says.")] = False,
+    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="Each epoch as training sees it, whatever --examples says.")] = False,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Augmented versions of each, from as many epochs.")] = 1,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
     image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="What to write; a PNG keeps every pixel.")] = "png",
-    quality: Annotated[int, typer.Option("--quality", min=1, max=100, help="Of a JPEG.")] = 95,
+    quality: Annotated[int, typer.Option("--quality", min=1, max=100, help="The quality of a JPEG.")] = 95,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What file names begin with.")] = "",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Take a folder that is not empty, and replace files of the same names.")
@@ -31,12 +31,12 @@ def export(
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Write augmented examples as files, and what was drawn.
+    """Write augmented examples as files, with a table of the draws.
 
     The folder gets an image for each example, masks beside it, and `metadata.jsonl`: a line for each image with its source
     file, its place in the epoch, its class, and the drawn parameters of every random step, such as
     "random_rotation.degrees": -12.3. The pixels are those that training sees in that place, before `rescale`, `normalize`
-    and `standardize` at the end; what is then not from 0 to 255 is mapped to it, and the table says from where.
+    and `standardize` at the end. Other values are mapped to 0 to 255, and the table says from which range.
 
     Examples:
       pipegen export flowers.pipegen.yaml augmented/
@@ -88,7 +88,17 @@ def _tell(done: Exported, split: str, draws: int) -> None:
     say(f"wrote {len(done.files)} images of split {split} and {done.table}")
     if draws > 1 and done.epochs == 1:
         say(f"  one version each: no step of split {split} draws anything from epoch to epoch")
+    if done.left_out:
+        say(f"  {_left_out(done, split)}")
     if done.missing:
         say(f"  {done.missing} are not there: damaged, or in a last batch that is left out of that epoch")
     for name, (low, high) in done.scaled.items():
         say(f"  values of `{name}` were mapped from [{low:g}, {high:g}] to levels from 0 to 255")
+
+
+def _left_out(done: Exported, split: str) -> str:
+    """Why an epoch has fewer examples than the split."""
+    some = f"{done.left_out:,} {'example is' if done.left_out == 1 else 'examples are'} left out of each epoch"
+    if done.why == "batch.remainder":
+        return f"{some}, as in training: the last batch would not be full; `--set batch.remainder.{split}=keep` writes them, too"
+    return f"{some}, as in training: `epoch: {{steps: N}}` ends it before the data does"

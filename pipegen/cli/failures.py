@@ -1,10 +1,12 @@
-"""What becomes of an exception: a message that says whose fault it is, and an exit code. Frames only when asked for."""
+"""Turns an exception into a message that says whose fault it is, and an exit code. Frames only when asked for."""
 
 from __future__ import annotations
 
 import os
 import sys
 from typing import TYPE_CHECKING
+
+from pipegen.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +83,7 @@ def interrupted() -> int:
 
 
 def was_told() -> bool:
-    """Whether this process has said that it was interrupted."""
+    """Returns whether this process has said that it was interrupted."""
     return bool(_told)
 
 
@@ -96,14 +98,14 @@ def pipe_closed() -> int:
 
 
 def _say(message: str, help_: Sequence[str], code: int) -> int:
-    sys.stderr.write(f"pipegen: {message}\n")
+    note(f"pipegen: {message}")
     for line in help_:
-        sys.stderr.write(f"  {line}\n")
+        note(f"  {line}")
     return code
 
 
 def _about_system(error: OSError) -> str:
-    """What the operating system refused, such as room on a disk."""
+    """Says what the operating system refused, such as room on a disk."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return f"{error.filename}: {reason}" if error.filename is not None else reason
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipegen.cli.failures import CannotRun
+from pipegen.regular import is_irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,10 +37,12 @@ def spec_files(given: Iterable[str]) -> list[str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """Specs at any depth; hidden folders, virtual environments and installed packages are not searched."""
+    """Specs at any depth; pipes and devices, hidden folders, virtual environments and installed packages are not searched."""
     for root, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED and not _is_environment(os.path.join(root, f))]
-        yield from (os.path.normpath(os.path.join(root, f)) for f in files if f.endswith(SUFFIX))
+        yield from (
+            os.path.normpath(os.path.join(root, f)) for f in files if f.endswith(SUFFIX) and not is_irregular(os.path.join(root, f))
+        )
 
 
 def _is_environment(folder: str) -> bool:

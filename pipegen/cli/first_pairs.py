@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipegen.cli.first_spec import about_sample, pixels_of, plain, relative, size_for, yaml_text
+from pipegen.cli.first_spec import about_sample, pixels_of, plain, relative, size_for
+from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +54,13 @@ def _comments(found: Pairs) -> list[str]:
         lines.append(f"{_LEFT_OUT} is taken for what the loss leaves out; without `ignore` it would have to be a class of its own")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
-        lines.append(f"{found.alone:,} {verb} left out")
+        lines.append(f"{found.alone:,} {verb} ignored")
     return lines + [plain(remark) for remark in found.remarks]
 
 
 def _source(found: Pairs, spec_folder: str) -> list[str]:
     def features(folders: tuple[str, str]) -> str:
-        image, mask = (yaml_text(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
+        image, mask = (flow_scalar(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
         deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
         pixels = f", {pixels_of(found.sample)}" if deep else ""
         return f"image: {{kind: image, path: {image}{pixels}}}, mask: {{kind: mask, path: {mask}{_classes(found)}}}"
@@ -86,7 +87,7 @@ def _are_indices(values: Sequence[int], found: Pairs) -> bool:
 
 
 def _classes(found: Pairs) -> str:
-    """What the values of a mask mean, as arguments: they are class indices, or each stands for one."""
+    """Returns what the values of a mask mean, as arguments: they are class indices, or each stands for one."""
     ignored = _ignored(found)
     indices = [value for value in found.values if value != ignored]
     if _are_indices(indices, found):

@@ -6,7 +6,7 @@ import os
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from pipegen.cli.survey import Sample, Survey
@@ -27,7 +27,7 @@ def first_spec(found: Survey, spec_folder: str) -> str:
     """
     lines = ["# yaml-language-server: $schema=pipegen.schema.json", *(f"# {line}" for line in _comments(found)), "pipegen: 1"]
     labels = "" if found.labelled else ", labels: none"
-    lines.append(f"source: {{image_folder: {{path: {yaml_text(relative(found.folder, spec_folder))}{labels}}}}}")
+    lines.append(f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}")
     lines += _splits(found)
     deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
     decode = [f"  - decode: {{{pixels_of(found.sample)}}}"] if deep else []
@@ -59,7 +59,7 @@ def _comments(found: Survey) -> list[str]:
 
 
 def about_sample(sample: Sample) -> list[str]:
-    """What the headers of some images say, in lines for comments."""
+    """Says what the headers of some images hold, in lines for comments."""
     looked = len(sample.sizes) + len(sample.unreadable)
     lines = []
     if sample.sizes:
@@ -79,7 +79,7 @@ def about_sample(sample: Sample) -> list[str]:
 
 
 def pixels_of(sample: Sample) -> str:
-    """How files that all have 16 bits are to be read, as arguments."""
+    """Returns the arguments that files need which all have 16 bits."""
     return "channels: 1, bits: 16" if sample.gray == len(sample.sizes) else "bits: 16"
 
 
@@ -92,12 +92,14 @@ def _splits(found: Survey) -> list[str]:
     if found.layout == "flat":
         return []
     if found.layout == "splits":
-        return [f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {yaml_text(name)}' for split, name in found.parts.items())}}}}}"]
+        return [
+            f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {flow_scalar(name)}' for split, name in found.parts.items())}}}}}"
+        ]
     return ["splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}"]
 
 
 def size_for(sample: Sample) -> str:
-    """What to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
+    """Chooses the size to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
     distinct = set(sample.sizes)
     if len(distinct) == 1:
         ((width, height),) = distinct
@@ -121,12 +123,6 @@ def relative(folder: str, spec_folder: str) -> str:
     relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
     chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
     return chosen.replace(os.sep, "/") + "/"
-
-
-def yaml_text(text: str) -> str:
-    """A text as a value in a flow map, with `$` doubled."""
-    text = text.replace("$", "$$")
-    return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
 
 
 def plain(text: str) -> str:

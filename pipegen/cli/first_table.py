@@ -25,7 +25,7 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class _Found:
-    """What a table turns out to be.
+    """Holds what a table turns out to be.
 
     Attributes:
         table: Its cells.
@@ -46,7 +46,7 @@ class _Found:
     classes: int
 
     def name(self, column: int) -> str:
-        """How a spec names a column."""
+        """Returns the name of a column in a spec."""
         return flow_scalar(self.table.names[column]) if self.table.names is not None else str(column)
 
 
@@ -119,7 +119,7 @@ def _look(file: str) -> _Found:
 
 
 def _pixels(found: _Found) -> str:
-    """What is to be said of the images' pixels: that they have 16 bits, where all that are looked at have."""
+    """Returns the arguments of the images' pixels: 16 bits, where every image of the sample has them."""
     folder = found.root if found.root is not None else os.path.dirname(found.table.file)
     cells = [row[found.image].strip() for row in found.table.rows]
     sample = sample_of(cells, lambda i: os.path.join(folder, cells[i]))

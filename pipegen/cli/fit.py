@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 def fit(
     spec: SpecFile,
-    again: Annotated[bool, typer.Option("--again", help="Measure also what is kept from an earlier time.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure again, also what an earlier run has kept.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the numbers.")] = "text",
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Find what steps take from the training split, and keep it.
+    """Measure what steps learn from the training split, and keep it.
 
     Steps such as `standardize: {statistics: featurewise}` and `whiten` need the mean and the spread of the training data. This
-    measures them in one pass over the training split, without augmentation; `pipegen.build` then starts at once. They are kept in
-    the folder of the spec's caches, or in the user's cache folder, and serve as long as the data, the training split and
-    the steps before are the same.
+    command measures them in one pass over the training split, without augmentation, and `pipegen.build` then starts at once. It keeps
+    them in the folder of the spec's caches, or in the user's cache folder, for as long as the data, the training split and
+    the steps before stay the same.
 
     Examples:
       pipegen fit flowers.pipegen.yaml

@@ -37,8 +37,7 @@ def init(
 ) -> None:
     """Look at images, a table or a `.npz` file; write a first spec.
 
-    It finds out whether there are classes, splits, masks or none of these, notes what it found as comments, and never
-    writes over a file.
+    It finds classes, splits and masks, notes what it found as comments, and never writes over a file.
 
     Examples:
       pipegen init flowers/
@@ -86,7 +85,7 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
 
 
 def _next(target: str, schema: str) -> list[str]:
-    """What to run next, and why."""
+    """Says what to run next, and why."""
     steps = {
         f"pipegen preview {target}": "look at what the model will see",
         f"pipegen validate {target} --data": "check the spec and a sample of the files",

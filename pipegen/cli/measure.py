@@ -22,7 +22,7 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured.
+    """Holds what was measured.
 
     Attributes:
         split: The split.
@@ -48,7 +48,7 @@ class Figures:
         return 1000 * self.seconds / self.steps
 
     def waits_ms(self, model_ms: float) -> float:
-        """What is left of a batch's time when a model's step is over."""
+        """Returns the part of a batch's time that a model of this step time waits for."""
         return max(0.0, self.batch_ms - model_ms)
 
     def as_json(self, model_ms: float) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Figures:
         verdict = f"waits {waits:.1f} ms for each batch: {share:.0%} of its time" if waits else "never waits"
         memory = "unknown" if self.peak_bytes is None else f"{format_bytes(self.peak_bytes)} above the start"
         rows = [
-            ("images a second", f"{self.images / self.seconds:,.0f}"),
+            ("images/s", f"{self.images / self.seconds:,.0f}"),
             ("a batch", f"{self.batch_ms:.1f} ms for {self.batch} images"),
             ("first batch", f"after {self.first_batch_s:.2f} s, compilation included"),
             (f"a model of {model_ms:g} ms", verdict),

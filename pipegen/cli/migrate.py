@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +26,7 @@ def migrate(
     """Turn code with ImageDataGenerator into a spec.
 
     It reads the source and never runs it, and prints three things for each file: the spec, the changed training code as a
-    diff, and a report. The report names what changes in meaning, what has no equivalent, what could not be known, and the
+    diff, and a report. The report names what changes in meaning, what has no equivalent, what the code leaves open, and the
     mistakes that the old code made silently, each with its line.
 
     Examples:
@@ -69,8 +70,8 @@ def _print(file: str, result: Migration, *, specs: bool) -> None:
 def _write(file: str, result: Migration) -> None:
     """Write the specs and the patch, each only where there is no such file."""
     folder = os.path.dirname(file)
-    patch = result.patch()
-    texts = {os.path.join(folder, name): text for name, text in result.specs.items()}
+    patch = result.patch().encode(result.code.encoding)
+    texts = {os.path.join(folder, name): text.encode() for name, text in result.specs.items()}
     if patch:
         stem = os.path.splitext(os.path.basename(file))[0]
         texts[os.path.join(folder, stem + _PATCH)] = patch
@@ -79,10 +80,10 @@ def _write(file: str, result: Migration) -> None:
         raise CannotRun(f"{taken} exists already, and is left alone", "move it away, or run without `--write`")
     for name, text in texts.items():
         try:
-            with open(name, "x", encoding="utf-8", newline="") as stream:
+            with open(name, "xb") as stream:
                 stream.write(text)
         except OSError as error:
             raise CannotRun(f"cannot write {name}: {(error.strerror or str(error)).lower()}") from error
         say(f"wrote {name}")
     if patch:
-        note(f"to change the code, look at the patch and run `patch {file} < {os.path.join(folder, stem + _PATCH)}`")
+        note(f"to change the code, look at the patch and run `patch {quote(file)} < {quote(os.path.join(folder, stem + _PATCH))}`")

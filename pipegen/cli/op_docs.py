@@ -1,4 +1,4 @@
-"""The documentation of steps and sources, read off their classes: the table, a page each, and the README's table."""
+"""The documentation of steps and sources, read off their classes: the table, and a page each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAMILIES = {
     CropTransform: "crop",
     GeometricTransform: "geometric",
     ColourTransform: "colour",
-    CurveTransform: "curve",
+    CurveTransform: "look-up table",
     NeighbourhoodTransform: "neighbourhood",
     MixingTransform: "mixing",
     PointwiseTransform: "pointwise",
@@ -49,7 +49,7 @@ def all_ops() -> dict[str, type[Any]]:
 
 
 def family(op: type[Model]) -> str:
-    """How an op composes with its neighbours, in a word."""
+    """Names the family of an op, which says how it composes with its neighbours."""
     if not issubclass(op, Transform):
         return "source"
     return next((name for base, name in _FAMILIES.items() if issubclass(op, base)), "element")
@@ -58,7 +58,8 @@ def family(op: type[Model]) -> str:
 def summary(op: type[Model]) -> str:
     """The first sentence of an op's documentation, up to its colon or semicolon."""
     text = " ".join(inspect.cleandoc(op.__doc__ or "").partition("\n\n")[0].split())
-    return text.partition(". ")[0].partition("; ")[0].partition(": ")[0].removesuffix(".")
+    first = text.partition(". ")[0].partition("; ")[0].partition(": ")[0].removesuffix(".")
+    return first.rpartition(" (")[0] if first.count("(") > first.count(")") else first
 
 
 def argument_names(op: type[Model]) -> list[str]:
@@ -77,10 +78,10 @@ def op_table() -> str:
     return "\n".join([bold(f"{'name':<{width}}  {'family':<{wide}}  what it does"), *rows])
 
 
-def readme_table() -> str:
-    """The steps and sources as a Markdown table."""
-    rows = [f"| `{name}` | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
-    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows]) + "\n"
+def markdown_table() -> str:
+    """Returns the steps and sources as a Markdown table, each linked to its section."""
+    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
+    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows])
 
 
 def op_page(op: type[Transform] | type[Source]) -> str:
@@ -111,7 +112,7 @@ def _arguments(op: type[Model]) -> list[str]:
 
 
 def default_of(op: type[Model], name: str) -> str:
-    """What an argument is when it is left out, in words."""
+    """Returns the default of an argument, in words."""
     info = op.model_fields[name]
     if info.is_required():
         return "required"

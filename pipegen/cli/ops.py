@@ -34,8 +34,11 @@ def ops(
         return
     known = all_ops()
     if name not in known:
+        from pipegen.cli.reference.section_pages import PAGES
         from pipegen.diagnostics.suggest import closest
 
+        if name in PAGES:
+            raise CannotRun(f"`{name}` is no step or source", f"it is a section of a spec: `pipegen help {name}`")
         near = closest(name, known)
         raise CannotRun(f"there is no step or source `{name}`", f"did you mean `{near}`?" if near else "`pipegen ops` lists them all")
     say(op_page(known[name]))

@@ -1,4 +1,4 @@
-"""What Typer does not do by itself: options that may stand alone or have a value, and help texts with examples."""
+"""Adds to Typer: options that may stand alone or have a value, and help texts with examples."""
 
 from __future__ import annotations
 

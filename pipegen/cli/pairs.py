@@ -34,7 +34,7 @@ _GRAY = 0
 
 @dataclass(frozen=True)
 class Pairs:
-    """What was found.
+    """Holds what was found.
 
     Attributes:
         folder: Where the folders lie: what was asked for, or a single folder inside it.
@@ -59,14 +59,14 @@ class Pairs:
     remarks: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """What was found, in a few words."""
+        """Says what was found, in a few words."""
         splits = f", split by folder into {', '.join(self.parts)}" if len(self.parts) > 1 else ""
         return f"{sum(self.counts.values()):,} images, each with a mask of the same name{splits}"
 
 
 @dataclass
 class _Levels:
-    """What the pixels of some masks hold."""
+    """Holds the values of the pixels of some masks."""
 
     values: set[int] = field(default_factory=set)
     palettes: list[bool] = field(default_factory=list)
@@ -105,7 +105,7 @@ def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pa
     two = _two(folder, full, progress)
     if two is None:
         return None
-    left = [f"{name}/ is left out" for name in full if name not in (two.images, two.masks)]
+    left = [f"{name}/ is ignored" for name in full if name not in (two.images, two.masks)]
     inner = [split_folders(level(os.path.join(folder, name))[0]) for name in (two.images, two.masks)]
     if inner[0] == inner[1] and "train" in inner[0] and len(inner[0]) > 1:
         counts = Counter(image.partition("/")[0] for image, _ in two.pairs)
@@ -124,7 +124,7 @@ def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], 
             found[split] = two
     if "train" not in found:
         return None
-    left = [f"{name}/ has no pairs of images and masks, and is left out" for split, name in splits.items() if split not in found]
+    left = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
     parts = {split: (f"{splits[split]}/{two.images}", f"{splits[split]}/{two.masks}") for split, two in found.items()}
     if len(parts) == 1:
         parts = {"": parts["train"]}
@@ -187,8 +187,8 @@ def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str
 
 
 def _levels(files: Sequence[tuple[str, str]], most: int) -> _Levels | None:
-    """What the second files of some pairs hold, or `None` where they are no masks of the first: not gray PNGs nor palettes, of many
-    values, all of one, or of another size."""
+    """Returns the values in the second files of some pairs, or `None` where they are no masks of the first: not gray PNGs nor
+    palettes, of many values, all of one, or of another size."""
     from PIL import Image
 
     found = _Levels()

@@ -14,7 +14,7 @@ from pipegen.cli.failures import CannotRun
 def preview(
     spec: SpecFile,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to show; by default train.")] = None,
-    rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many originals, spread over the split.")] = 6,
+    rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="The number of originals, spread over the split.")] = 6,
     draws: Annotated[
         int, typer.Option("--draws", min=1, max=50, help="Augmented versions of each, from as many epochs; one where nothing is drawn.")
     ] = 5,
@@ -27,8 +27,8 @@ def preview(
 ) -> None:
     """Write a contact sheet: originals beside augmented draws.
 
-    It shows what the model will see, before a minute of training is spent: too much rotation, a flip that turns letters
-    round, an object that is cropped away.
+    It shows what the model will see before you spend a minute on training: too much rotation, a flip that turns letters
+    round, a crop that loses the object.
 
     Examples:
       pipegen preview flowers.pipegen.yaml

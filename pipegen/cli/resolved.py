@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipegen.cli.op_docs import argument_names
-from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.scalars import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.source_map import format_path
+from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,8 @@ def resolved_yaml(spec: Spec) -> str:
     for key, value in plain_spec(spec.model).items():
         lines += _entry(key, value, (key,), 0, origins)
     width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
-    return "".join(f"{f'{text:<{width}}  # {comment}' if comment else text}\n" for text, comment in lines)
+    shown = [one_line(f"{text:<{width}}  # {comment}" if comment else text) for text, comment in lines]
+    return "".join(f"{line}\n" for line in shown)
 
 
 def plain_spec(model: PipelineSpec) -> dict[str, Any]:
@@ -106,7 +108,7 @@ class _Origins:
         self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
 
     def unset(self, path: KeyPath) -> str | None:
-        """What is meant where nothing is said, in the words of a spec; `None` where nothing is done."""
+        """Returns what a missing value means, in the words of a spec; `None` where it means nothing."""
         if path[:1] == ("transforms",) and path[-1] == "when" and len(path) == 4:
             step = self.steps[int(path[1])]
             stand_ins = " and ".join(s.op for s in step.evaluation_form())
@@ -132,7 +134,7 @@ def _params(spec: Spec) -> list[Line]:
 def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:
     """A key with its value, on as many lines as that needs."""
     pad = " " * indent
-    start = f"{lead or pad}{key}:"
+    start = f"{lead or pad}{_key(key)}:"
     if path in origins.unwritten:
         return [(f"{pad}# {key}: {_words(value)}", "default, and without effect here")]
     if value is None or value == {}:
@@ -157,6 +159,11 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
     return [(f"{start} {_inline(value)}", origins.origin(path))]
 
 
+def _key(key: str) -> str:
+    """A key as it stands in a spec; numbers among them are read as text."""
+    return key if key.isdigit() else quoted(key) if needs_quotes(key) or any(c in key for c in ",[]{}#:") else key
+
+
 def _words(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {_words(v)}" for k, v in value.items()) + "}"
@@ -167,8 +174,5 @@ def _inline(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_inline(v) for v in value)}]"
     if isinstance(value, str):
-        text = value.replace("$", "$$")
-        if "\n" in text or "\\" in text:
-            return json.dumps(text)
-        return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
+        return double_quoted(value.replace("$", "$$")) if "\\" in value else flow_scalar(value)
     return json.dumps(value)

@@ -25,8 +25,8 @@ def rule(
 ) -> None:
     """List the findings, or explain one.
 
-    A page says what is found, why it matters, and shows a spec that has it and the same spec mended. The codes from PG601 on
-    are what `pipegen migrate` says of Python code, and their pages show code.
+    A page says what the finding is and why it matters, and shows a spec with it and the same spec mended. The codes from PG601
+    on are about Python code, for `pipegen migrate`, and their pages show code.
 
     Examples:
       pipegen rule            every code in one table
@@ -40,8 +40,15 @@ def rule(
     say("\n".join(render_page(_text(_find(code)))))
 
 
+def page_text(wanted: str) -> str | None:
+    """Returns the page of a code, or of a finding's name, as text; `None` for any other word."""
+    word = wanted.strip()
+    known = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)
+    return "\n".join(render_page(_text(known))) if known is not None else None
+
+
 def _every() -> list[Code | Rule]:
-    """What is said of specs, and then what is said of code."""
+    """Lists the findings in specs, and then those in code."""
     from pipegen.diagnostics.catalog import CODES
     from pipegen.migrate.findings import RULES
 

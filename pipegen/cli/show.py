@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, load_spec, say
+from pipegen.cli.common import Sets, SpecFile, json_text, load_spec, say
 
 
 def show(
@@ -17,8 +16,7 @@ def show(
 ) -> None:
     """Print a spec with every default, and where each value came from.
 
-    What is printed is a spec again. The hash identifies what the pipeline means; a run can only be resumed under the
-    same one.
+    The output is a spec again. The hash identifies what the pipeline means: a run resumes only under the same hash.
 
     Examples:
       pipegen show flowers.pipegen.yaml
@@ -29,6 +27,6 @@ def show(
 
     loaded = load_spec(spec, sets)
     if output_format == "json":
-        say(json.dumps(resolved_json(loaded), indent=2, ensure_ascii=False))
+        say(json_text(resolved_json(loaded)))
     else:
         say(resolved_yaml(loaded).rstrip())

@@ -1,4 +1,4 @@
-"""What lies in a folder of images: classes, splits, counts, and the formats and sizes of a sample. Headers are read, no pixels."""
+"""Surveys a folder of images: classes, splits, counts, and the formats and sizes of a sample. It reads headers and no pixels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found.
+    """Holds what was found.
 
     Attributes:
         folder: Where the classes, the splits or the images lie: what was asked for, or a single folder inside it.
@@ -71,7 +71,7 @@ class Survey:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """How many files each class has."""
+        """Counts the files of each class."""
         counts = dict.fromkeys(self.listing.class_names, 0)
         for label in self.listing.labels or ():
             counts[self.listing.class_names[label]] += 1
@@ -85,7 +85,7 @@ class Survey:
         return round(0.8 * len(self.listing.keys))
 
     def summary(self) -> str:
-        """What was found, in a few words."""
+        """Says what was found, in a few words."""
         images = f"{len(self.listing.keys):,} images"
         classes = f" in {len(self.listing.class_names):,} classes" if self.labelled else ""
         splits = f", split by folder into {', '.join(self.parts)}" if self.layout == "splits" else ""

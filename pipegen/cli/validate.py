@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, print_findings, say
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, print_findings, say
 from pipegen.cli.failures import code_of
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ Format = Literal["text", "json", "github", "sarif"]
 
 @dataclass
 class Report:
-    """What was found in all specs of one run."""
+    """Holds what was found in all specs of one run."""
 
     findings: dict[Diagnostic, None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -87,9 +86,19 @@ def validate(
             from pipegen.cli.checking import check_data
 
             findings, about_data = check_data(inspection, request)
+        elif request is None and inspection.loaded.spec is not None:
+            _note_missing(inspection)
         report.add(name, inspection, findings, about_data)
     _print(report, output_format)
     raise typer.Exit(code_of(list(report.findings), strict=strict))
+
+
+def _note_missing(inspection: Inspection) -> None:
+    """Say beside the output which data is not there: that makes no spec wrong, and the next command will need it."""
+    from pipegen.data.missing import missing_data
+
+    for finding in missing_data(inspection.loaded.raw, inspection.loaded.locate.label):
+        note(f"note: {finding.span or finding.labels[0].path}: {finding.message}; {finding.help[0]}")
 
 
 def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
@@ -128,7 +137,8 @@ def _print(report: Report, output_format: Format) -> None:
     elif output_format == "github":
         from pipegen.diagnostics.machine import render_github
 
-        sys.stdout.write(render_github(findings))
+        for line in render_github(findings).splitlines():
+            say(line)
     else:
         from pipegen import __version__
         from pipegen.diagnostics.sarif import render_sarif

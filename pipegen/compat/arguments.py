@@ -19,7 +19,7 @@ _A = TypeVar("_A", bound="Arguments")
 
 
 class Arguments:
-    """What an `ImageDataGenerator` was made with, and what its `fit` found."""
+    """Holds what an `ImageDataGenerator` was made with, and what its `fit` found."""
 
     mean: Array | None
     """What `fit` found, of the shape of an image with one pixel; set it by hand where it is known."""

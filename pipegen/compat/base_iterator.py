@@ -7,6 +7,7 @@ from collections.abc import Iterator as Walk
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.derived import Explains
+from pipegen.backend.once import GeneratedInTurn
 from pipegen.compat.overrides import overridden
 from pipegen.compat.refusals import UnsupportedArgument
 
@@ -101,7 +102,7 @@ class Iterator(Explains):
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
 
-        return self._overridden() if tf.executing_eagerly() else super().__iter__()
+        return GeneratedInTurn(self._overridden()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
         return self.next()
@@ -116,7 +117,7 @@ class Iterator(Explains):
         """A batch of the epoch.
 
         Raises:
-            ValueError: For a batch that there is not.
+            ValueError: For an unknown batch.
         """
         self._check_index(index)
         with self.lock:
@@ -142,7 +143,7 @@ class Iterator(Explains):
         return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), "__getitem__")
 
     def _overridden(self) -> Walk[Any]:
-        """What a derived class gives, from the start of an epoch."""
+        """Returns what a derived class gives, from the start of an epoch."""
         self.reset()
         while self._given_by() != "__getitem__":
             yield next(self)
@@ -173,7 +174,7 @@ class Iterator(Explains):
         return self._compiled()._pipegen_source()
 
     def _compiled(self) -> tf.data.Dataset:
-        """What TensorFlow reads.
+        """Returns what TensorFlow reads.
 
         Raises:
             UnsupportedArgument: For a class that gives batches of its own.

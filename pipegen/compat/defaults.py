@@ -1,4 +1,4 @@
-"""What an argument that is left out means: Keras' own settings where the program has imported Keras, else Keras' defaults."""
+"""Fills in missing arguments: Keras' own settings where the program has imported Keras, else Keras' defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def image_data_format(given: str | None = None) -> str:
-    """Where the channels stand: what was given, or Keras' `image_data_format()`.
+    """Returns where the channels stand: what was given, or Keras' `image_data_format()`.
 
     Raises:
         ValueError: When it is neither `channels_last` nor `channels_first`.

@@ -1,4 +1,4 @@
-"""How many bits the gray values of files have: Keras keeps those of 16, and a spec has to say so."""
+"""Finds how many bits the gray values of files have: Keras keeps those of 16, and a spec has to say so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _IMAGES = (".png", ".tif", ".tiff", ".pgm", ".jpg", ".jpeg", ".bmp", ".ppm", ".g
 
 
 def is_deep(files: Iterable[str]) -> bool:
-    """Whether the first image among files is gray of 16 bits. The others are like it, or decoding names them."""
+    """Returns whether the first image among files is gray of 16 bits. The others are like it, or decoding names them."""
     from PIL import Image, UnidentifiedImageError
 
     first = next((file for file in files if file.lower().endswith(_IMAGES)), None)

@@ -47,7 +47,7 @@ def draw(generator: Arguments, height: int, width: int, rng: Any) -> dict[str, A
 
 
 def is_choice(given: Any) -> bool:
-    """Whether a shift is drawn from a list, or from the whole numbers below one."""
+    """Returns whether a shift is drawn from a list, or from the whole numbers below one."""
     import numpy as np
 
     if isinstance(given, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""Which files are pictures, by their names, as keras-preprocessing's functions have it."""
+"""Finds the files that are pictures, by their names, as keras-preprocessing's functions do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PICTURES = ("jpg", "jpeg", "bmp", "png", "ppm", "tif", "tiff")
 
 
 def validate_filename(filename: str, white_list_formats: Iterable[str]) -> bool:
-    """Whether a file exists and has one of these endings, such as `("png", "jpg")`, in letters of either case."""
+    """Returns whether a file exists and has one of these endings, such as `("png", "jpg")`, in letters of either case."""
     return filename.lower().endswith(tuple(white_list_formats)) and os.path.isfile(filename)
 
 

@@ -1,4 +1,4 @@
-"""What `flow_from_dataframe` takes from a table: files, targets, weights; rows are filtered as Keras filters them."""
+"""Reads what `flow_from_dataframe` takes from a table: files, targets, weights; rows are filtered as Keras filters them."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class ImageDataGenerator(Flows):
         return x
 
     def _fitted(self, argument: str, found: Array | None) -> Array | None:
-        """What was found for an argument, if it was given; a warning where it was given and nothing found."""
+        """Returns what was found for an argument, if it was given; a warning where it was given and nothing found."""
         if not getattr(self, argument):
             return None
         if found is None:

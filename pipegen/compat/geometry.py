@@ -28,7 +28,7 @@ def check_geometry(geometry: str) -> None:
 
 
 def shift_names(geometry: str) -> tuple[str, str]:
-    """Which of (`height`, `width`) shifts is Keras' `tx` and which `ty`: `tx` moves along x, and Keras 2.9 to 3 fill it from the height."""
+    """Names the shifts (`height`, `width`) as Keras' `tx` and `ty`: `tx` moves along x, and Keras 2.9 to 3 draw it from the height."""
     return ("tx", "ty") if geometry == "keras3" else ("ty", "tx")
 
 

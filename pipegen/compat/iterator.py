@@ -1,4 +1,4 @@
-"""What the iterators have in common: they walk a pipeline, and behave as those of Keras. Importing this imports TensorFlow."""
+"""Holds what the iterators have in common: they walk a pipeline, and behave as those of Keras. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.derived import Explains
+from pipegen.backend.once import GeneratedInTurn
 from pipegen.backend.owned_arrays import owned_arrays
 from pipegen.building import build_by_place
 from pipegen.compat.arguments import name_of
@@ -121,17 +122,20 @@ class CompiledIterator(Iterator):
     @cached_property
     def dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset` of one epoch a pass, which is the quickest for `fit`. Made when it is asked for."""
-        return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
+        import tensorflow as tf
+
+        with tf.init_scope():  # it is kept, and a function that is being traced may ask for it first
+            return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
 
     def _finished(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         return self._complete(batches.map(_widened) if self._widens else batches)
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """What `fit` gets, from what the pipeline gives."""
+        """Returns what `fit` gets, from what the pipeline gives."""
         return batches
 
     def _arrays(self, batch: Any) -> Any:
-        """What `next` gives, from what the pipeline gives as arrays."""
+        """Returns what `next` gives, from what the pipeline gives as arrays."""
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:
@@ -159,7 +163,7 @@ class CompiledIterator(Iterator):
         return [self._pass]
 
     def _compiled(self) -> tf.data.Dataset:
-        """What TensorFlow reads.
+        """Returns what TensorFlow reads.
 
         Raises:
             UnsupportedArgument: For a subclass that gives batches of its own.
@@ -191,7 +195,7 @@ class CompiledIterator(Iterator):
 
         if not tf.executing_eagerly():
             return Explains.__iter__(self)
-        return self._endless() if self._given_by() is None else self._overridden()
+        return GeneratedInTurn(self._endless() if self._given_by() is None else self._overridden())
 
     def _endless(self) -> Walk[Any]:
         while True:
@@ -221,7 +225,7 @@ class CompiledIterator(Iterator):
         """A batch of the open epoch, in any order and from any thread; one after the other is quickest.
 
         Raises:
-            ValueError: For a batch that there is not.
+            ValueError: For an unknown batch.
         """
         self._check_index(index)
         return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))
@@ -232,8 +236,9 @@ class CompiledIterator(Iterator):
 
     def reset(self) -> None:
         """Let `next` begin the epoch that stands open again."""
-        self._walk = None
-        self.batch_index = 0
+        with self.lock:
+            self._walk = None
+            self.batch_index = 0
 
     def on_epoch_end(self) -> None:
         """Go to the next epoch: another order, other draws."""

@@ -128,7 +128,7 @@ def _images(x: Any) -> tuple[Array, list[Array]]:
 
 
 def _check_rows(count: int, misc: list[Array], y: Any, sample_weight: Any) -> None:
-    """Whether everything has a row for each image; the messages begin as those of Keras do, which programs look for."""
+    """Checks that everything has a row for each image; the messages begin as those of Keras do, which programs look for."""
     if sample_weight is not None and y is None:
         raise ValueError("`sample_weight` weighs the loss, which needs targets: give `y`")
     beside = [
@@ -142,7 +142,7 @@ def _check_rows(count: int, misc: list[Array], y: Any, sample_weight: Any) -> No
 
 
 def _check_targets(y: Array, rows: range) -> None:
-    """Whether both subsets hold the same targets."""
+    """Checks that both subsets hold the same targets."""
     import numpy as np
 
     inside, outside = y[rows.start : rows.stop], np.concatenate([y[: rows.start], y[rows.stop :]])

@@ -1,4 +1,4 @@
-"""What a user's subclass overrides, and of that what nothing would call: a flow is compiled from arguments."""
+"""Finds what a user's subclass overrides, and of that what nothing would call: a flow is compiled from arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_AN_ITERATOR = (
 
 
 def overridden(thing: object, base: type, name: str) -> bool:
-    """Whether a class that is derived from one of this package has a method, or another attribute, of its own."""
+    """Returns whether a class that is derived from one of this package has a method, or another attribute, of its own."""
     ours = base.__module__.rpartition(".")[0]
     kinds = type(thing).__mro__
     return any(name in vars(kind) and not kind.__module__.startswith(ours) for kind in kinds[: kinds.index(base)])

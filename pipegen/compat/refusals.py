@@ -1,4 +1,4 @@
-"""What the drop-in class says where the spec language cannot express an argument."""
+"""Refuses arguments that the spec language cannot express."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ import sys
 import warnings
 from types import FrameType
 
+from pipegen.terminal import visible
+
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called into `pipegen.compat`."""
@@ -13,4 +15,4 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").startswith("pipegen.compat"):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(visible(message), category, stacklevel=level)

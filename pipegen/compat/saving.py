@@ -1,4 +1,4 @@
-"""What `save_to_dir` asks of a flow: each image that it hands over also becomes a file."""
+"""Saves what a flow hands over, as `save_to_dir` asks: each image also becomes a file."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dic
 
 
 def is_given(given: Any) -> bool:
-    """Whether a number is not 0, or one of a list is not."""
+    """Returns whether a number is not 0, or one of a list is not."""
     import numpy as np
 
     return bool(np.any(given))

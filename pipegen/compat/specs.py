@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}
 """Class modes, and how a spec encodes the label."""
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
-_RESIZING: dict[str, dict[str, Any]] = {
-    "nearest": {"method": "nearest"},
-    "bilinear": {"method": "bilinear", "antialias": True},
-    "bicubic": {"method": "bicubic", "antialias": True},
-    "lanczos": {"method": "lanczos3", "antialias": True},
-}
-"""Pillow's filters widen where they shrink, all but `nearest`."""
+_FILTERS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
+"""Pillow's filters, by Keras' names, which are Pillow's."""
 _DTYPES = ("float32", "float16", "bfloat16", "uint8")
 UNLABELLED = ["."]
 """What people give as `classes` for a folder of images without sub-folders."""
@@ -148,7 +143,7 @@ def _folder(directory: Any, classes: Sequence[str] | None, follow_links: bool, b
 
 
 def channels_of(color_mode: str) -> int:
-    """How many channels the images of a colour mode have."""
+    """Returns how many channels the images of a colour mode have."""
     if color_mode not in _CHANNELS:
         raise ValueError(f"`color_mode` is 'rgb', 'rgba' or 'grayscale', got {color_mode!r}")
     return _CHANNELS[color_mode]
@@ -158,18 +153,17 @@ def reading_steps(
     size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool, files: Iterable[str] = ()
 ) -> list[Any]:
     """Decoding and resizing as Pillow does it for Keras: whole, and as stored. Gray keeps the 16 bits that the first of `files` has."""
-    if interpolation in ("hamming", "box"):
-        why = f"a spec has no filter {interpolation!r}"
-        raise UnsupportedArgument("interpolation", why, "use 'nearest', 'bilinear', 'bicubic' or 'lanczos'")
-    if interpolation not in _RESIZING:
+    if interpolation not in _FILTERS:
         raise ValueError(f"`interpolation` is 'nearest', 'bilinear', 'bicubic', 'hamming', 'box' or 'lanczos', got {interpolation!r}")
-    decode: dict[str, Any] = {"exif": "ignore", "scaled": "never"}
+    decode: dict[str, Any] = {"exif": "ignore", "jpeg": "accurate"}
     if color_mode != "rgb":
         decode["channels"] = channels_of(color_mode)
     if color_mode == "grayscale" and is_deep(files):
         decode["bits"] = 16
     height, width = size
-    resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), **_RESIZING[interpolation]}
+    plain = interpolation == "nearest" and not keep_aspect_ratio  # a spec's own `nearest` is Pillow's
+    method = "nearest" if plain else {"pillow": interpolation}
+    resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), "method": method}
     return [{"decode": decode}, {"resize": resize}]
 
 

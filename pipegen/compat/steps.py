@@ -36,7 +36,7 @@ def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: in
 
 
 def augments(generator: Arguments) -> bool:
-    """Whether the generator draws anything."""
+    """Returns whether the generator draws anything."""
     mirrors = generator.horizontal_flip or generator.vertical_flip
     colour = generator.brightness_range is not None or generator.channel_shift_range
     return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(is_given(getattr(generator, name)) for name in _MOVES))
@@ -60,7 +60,7 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
 
 
 def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) -> list[Any]:
-    """What is done to every image after that, in Keras' order; for `measured` see `image_steps`."""
+    """Returns what is done to every image after that, in Keras' order; for `measured` see `image_steps`."""
     steps: list[Any] = []
     if generator.preprocessing_function is not None:
         steps += function_steps(generator.preprocessing_function)
@@ -92,7 +92,7 @@ def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list
 
 
 def _centres_itself(generator: Arguments) -> bool:
-    """Whether the whitening subtracts the mean."""
+    """Returns whether the whitening subtracts the mean."""
     return generator.zca_whitening and not generator.featurewise_std_normalization
 
 

@@ -1,4 +1,4 @@
-"""What each kind of flow asks of its `subset` and its `seed`."""
+"""Checks what each kind of flow asks of its `subset` and its `seed`."""
 
 from __future__ import annotations
 

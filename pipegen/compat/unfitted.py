@@ -1,4 +1,4 @@
-"""What a flow makes of a generator that was to be fitted and was not: as in Keras it does without, and says so."""
+"""Handles a generator that was to be fitted and was not: as in Keras a flow does without, and says so."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which records there are, and which split each is in. Reads names and sizes, never pixels."""
+"""Lists the records and assigns each to a split. It reads names and sizes, never pixels."""

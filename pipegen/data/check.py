@@ -1,8 +1,7 @@
-"""What can be said about splits without data: sizes, options that exclude each other, names of splits, lints."""
+"""Checks splits without data: sizes, options that exclude each other, names of splits, lints."""
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.suggest import closest
+from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 from pipegen.spec.words import one_of
 
@@ -45,7 +45,7 @@ def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> 
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """What names a column, where there is none."""
+    """Reports what names a column, where there is none."""
     if spec.source.has_columns():
         return
     if isinstance(spec.splits.method, ColumnMethod):
@@ -123,7 +123,7 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:
-    """Which fraction of the largest part would make the sum 1, where one does."""
+    """Says which fraction of the largest part would make the sum 1, if one does."""
     largest = max(fractions, key=lambda name: fractions[name])
     left = fractions[largest] - (total - 1)
     return f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
@@ -159,7 +159,7 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """What takes paths, where records are rows that have none."""
+    """Reports what takes paths, where records are rows without any."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
         what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"
@@ -209,10 +209,11 @@ def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnosti
         yield make("PG304", message, locate(("splits", "stratify")), locate(("source",), where), help="remove `stratify`")
     if isinstance(spec.splits.group, PathGroup):
         try:
-            re.compile(spec.splits.group.path)
-        except re.error as error:
-            message = f"the pattern of `group` is no regular expression: {error}"
-            yield make("PG105", message, locate(("splits", "group", "path")))
+            compile_pattern(spec.splits.group.path)
+        except ValueError as error:
+            message = f"the pattern of `group` cannot be used: {error}"
+            help_ = "capture what the files of a group share, as in `(patient_\\d+)`"
+            yield make("PG105", message, locate(("splits", "group", "path")), help=help_)
 
 
 def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

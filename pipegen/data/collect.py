@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
-from pipegen.data.exclude import excluded_keys
+from pipegen.data.exclude import excluded_keys, unreadable_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.places import argument, as_locate
-from pipegen.data.splits import assign
+from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
-from pipegen.errors import OpError
+from pipegen.errors import OpError, OpErrors
 from pipegen.ops.sources.image_folder import ImageFolder
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """What is known about the data.
+    """Holds what is known about the data.
 
     Attributes:
         manifest: The records and their splits, or `None` when an error stands in the way.
         diagnostics: Every finding.
-        dealt: The same manifest, also when the errors came after the splits were dealt out, for a closer look at the files.
+        dealt: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None
@@ -68,7 +68,8 @@ def collect(
     try:
         listing = _list(spec, base, progress, data)
     except OpError as error:
-        diagnostics.add(make(error.code, error.message, where(argument(spec, error.field)), help=error.help or ()))
+        diagnostics.extend(make(e.code, e.message, where(argument(spec, e.field)), help=e.help or ()) for e in error.every)
+        diagnostics.extend(_beside(spec, error, base, where))
         return Collected(None, diagnostics)
     diagnostics.extend(_notes(spec, listing, where))
     excluded, findings = excluded_keys(spec, listing, base, where)
@@ -100,6 +101,15 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
     return spec.source.list(base, progress, data)
+
+
+def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
+    """What is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
+    found = unreadable_list(spec, base, where)
+    if isinstance(error, OpErrors) and error.cells is not None:
+        wrong = wrong_columns(spec.splits, error.cells)
+        found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]
+    return found
 
 
 def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnostic]:

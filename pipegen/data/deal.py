@@ -106,7 +106,7 @@ def deal_groups_evenly(groups: Sequence[Sequence[int]], sizes: Sequence[int], la
 
 
 def _tally(records: Sequence[int], labels: Sequence[int] | None) -> dict[int, int]:
-    """How many records there are of each class, or of all together."""
+    """Counts the records of each class, or all together."""
     if labels is None:
         return {0: len(records)}
     counts: dict[int, int] = {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.ops.sources.reports import close_names, count, quoted
+from pipegen.regular import read_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pipegen.data.places import Locate
@@ -16,6 +20,10 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _FIELD = ("errors", "exclude")
+_LARGEST = 2**26
+"""Bytes of a list."""
+EXCLUDE_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`."
+"""The first line of a list that pipegen wrote."""
 
 
 def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Locate) -> tuple[frozenset[str], list[Diagnostic]]:
@@ -24,11 +32,9 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
         return frozenset(), []
     path = str(base / spec.errors.exclude)
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            lines = file.read().split("\n")
-    except OSError as error:
-        message = f"the list of excluded files {path!r} cannot be read: {error.strerror or error}"
-        return frozenset(), [make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")]
+        lines = _lines(path)
+    except (OSError, ValueError) as error:
+        return frozenset(), [_unreadable(path, error, locate)]
     known = set(listing.keys)
     stripped = (line if line in known else line.strip() for line in lines if not line.startswith("#"))
     entries = dict.fromkeys(line for line in stripped if line)
@@ -36,12 +42,49 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
     keys = frozenset(entry for entry in entries if entry in known)
     if not unknown:
         return keys, []
-    message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is' if len(unknown) == 1 else 'are'} no record: {quoted(unknown)}"
-    return keys, [make("PG413", message, locate(_FIELD), help=_likely(unknown[0], listing))]
+    message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is' if len(unknown) == 1 else 'are'} no record"
+    if not _is_list(lines, entries, listing):
+        # Whoever wrote the spec may have named any file of this machine, and whoever reads the finding may be they.
+        at = next(i for i, line in enumerate(lines, 1) if line.strip() == unknown[0].strip())
+        help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"
+        return keys, [make("PG413", message, locate(_FIELD), help=help_)]
+    return keys, [make("PG413", f"{message}: {quoted(unknown)}", locate(_FIELD), help=_likely(unknown[0], listing))]
+
+
+def unreadable_list(spec: PipelineSpec, base: Path, locate: Locate) -> list[Diagnostic]:
+    """The finding about a list that cannot be read, where that is so; its entries are not looked at."""
+    if spec.errors.exclude is None:
+        return []
+    path = str(base / spec.errors.exclude)
+    try:
+        _lines(path)
+    except (OSError, ValueError) as error:
+        return [_unreadable(path, error, locate)]
+    return []
+
+
+def _lines(path: str) -> list[str]:
+    content = read_regular(path, _LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
+    return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n")
+
+
+def _unreadable(path: str, error: Exception, locate: Locate) -> Diagnostic:
+    message = f"the list of excluded files {path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+    return make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")
+
+
+def _is_list(lines: list[str], entries: Iterable[str], listing: Listing) -> bool:
+    """Returns whether a file is a list of records: it says that pipegen wrote it, or every entry ends as some record does."""
+    if lines[0] == EXCLUDE_HEADER:
+        return True
+    endings = {os.path.splitext(key)[1].lower() for key in listing.keys}
+    return all(os.path.splitext(entry)[1].lower() in endings - {""} and entry.isprintable() for entry in entries)
 
 
 def _likely(entry: str, listing: Listing) -> str:
-    """What was probably meant by an entry that is no key."""
+    """Guesses what an entry that is no key was meant to be."""
     plain = entry.replace("\\", "/").removeprefix("./")
     inside = plain.removeprefix(listing.root.rstrip("/") + "/")
     ends = [key for key in listing.keys if key == inside or key.endswith(f"/{inside}")]

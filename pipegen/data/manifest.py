@@ -49,7 +49,7 @@ class Manifest:
         return self.listing.class_names
 
     def num_examples(self, split: str) -> int:
-        """How many examples a split has."""
+        """Counts the examples of a split."""
         return len(self.members[split])
 
     def keys(self, split: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Manifest:
         return {name: values[members] for name, values in self.listing.columns.items()}
 
     def beside(self, split: str) -> dict[str, tuple[str, ...]]:
-        """Where a record has several files: by feature, the absolute paths of those beside `files`, of a split in source order."""
+        """Returns the other files of a split's records, where they have several: by feature, the absolute paths, in source order."""
         return {name: files.of(self.members[split]).paths for name, files in self.listing.beside.items()}
 
     def labels(self, split: str) -> tuple[int, ...] | None:

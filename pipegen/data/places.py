@@ -1,4 +1,4 @@
-"""Where findings about data point: the key paths of the arguments that sources and split methods name."""
+"""Finds where findings about data point: the key paths of the arguments that sources and split methods name."""
 
 from __future__ import annotations
 

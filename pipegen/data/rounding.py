@@ -51,7 +51,7 @@ def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 
 
 class _Rounding:
-    """Which cells are rounded up.
+    """Chooses the cells that are rounded up.
 
     Attributes:
         holders: For each column, the rows whose cell in it is rounded up, in order.

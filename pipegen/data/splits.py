@@ -1,27 +1,28 @@
-"""Which record is in which split.
+"""Assigns each record to a split.
 
 Membership depends on relative paths, labels and `splits` alone: not on the top-level seed, nor on the order of the parts.
-Bins are dealt in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
+Bins are filled in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
 """
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pipegen.data.deal import deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import apportion
-from pipegen.errors import InternalError, OpError
+from pipegen.errors import Attempts, InternalError, OpError
 from pipegen.ops.sources.reports import quoted
+from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.data.deal import Bins
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.base import Cells, Listing
+    from pipegen.patterns import Found
     from pipegen.spec.models import Folds, Splits
 
 Members = dict[str, tuple[int, ...]]
@@ -85,7 +86,7 @@ def _canonical(parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
 
 
 def _sizes(splits: Splits, n: int) -> dict[str, int]:
-    """How many of `n` records each part gets, in canonical order."""
+    """Returns how many of `n` records each part gets, in canonical order."""
     counts = {name: value for name, value in splits.parts.items() if isinstance(value, int)}
     if not counts:
         share = shares(splits.parts)
@@ -196,6 +197,16 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Seq
     return dict(bins)
 
 
+def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
+    """What is wrong with the columns that splits name."""
+    tried = Attempts()
+    if isinstance(splits.method, ColumnMethod):
+        tried.of(cells, splits.method.column, "method.column")
+    if splits.group is not None and not isinstance(splits.group, PathGroup):
+        tried.of(cells, splits.group, "group")
+    return tried.errors
+
+
 def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
     if listing.cells is None:
         raise InternalError("a column was asked of records that have none")
@@ -215,7 +226,7 @@ def _groups(splits: Splits, listing: Listing) -> tuple[str, ...] | None:
         return None
     if not isinstance(splits.group, PathGroup):
         return _cells(listing, splits.group, "group")
-    search = re.compile(splits.group.path).search
+    search = compile_pattern(splits.group.path).search
     matches = [search(key) for key in listing.keys]
     missing = [key for key, match in zip(listing.keys, matches, strict=True) if match is None]
     if missing:
@@ -226,9 +237,8 @@ def _groups(splits: Splits, listing: Listing) -> tuple[str, ...] | None:
     return tuple(_group_name(match) for match in matches if match is not None)
 
 
-def _group_name(match: re.Match[str]) -> str:
-    first = match[1] if match.re.groups else None
-    return match[0] if first is None else first
+def _group_name(match: Found) -> str:
+    return match.whole if match.first is None else match.first
 
 
 def _refuse_leaks(bins: Mapping[str, Sequence[int]], groups: Sequence[str] | None, listing: Listing) -> None:

@@ -1,4 +1,4 @@
-"""What can be said once the records are dealt out: empty parts, missing classes, unused data, no full batch, empty files."""
+"""Checks the split assignment: empty parts, missing classes, unused data, no full batch, empty files."""
 
 from __future__ import annotations
 

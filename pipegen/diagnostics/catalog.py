@@ -87,7 +87,7 @@ _TABLE = (
     Code("PG224", "late-element-step", _E, "A step that works on single images comes after one that mixes them"),
     Code("PG226", "step-in-policy", _E, "A policy holds a step that not every example could get or go without"),
     Code("PG229", "decode-contradicts-feature", _E, "`decode` and the feature say different things of the same files"),
-    Code("PG230", "nothing-to-fit-on", _E, "A step takes its numbers from a training split that there is not"),
+    Code("PG230", "nothing-to-fit-on", _E, "A step takes its numbers from a training split, and there is none"),
     Code("PG231", "whitening-size", _E, "Images have no fixed size, or too many values, to be whitened"),
     # Code: what a spec names and a caller has to allow.
     Code("PG240", "code-not-allowed", _E, "A step calls a Python function of a module that nobody has allowed"),

@@ -1,4 +1,4 @@
-"""What a finding is. Rendering lives in the sibling modules; nothing here knows YAML or TensorFlow."""
+"""Defines what a finding is. The sibling modules render it; nothing here knows YAML or TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
-    """How bad a finding is; `error` stops a build."""
+    """Ranks a finding; `error` stops a build."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -94,7 +94,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """Holds one finding.
 
     Attributes:
         code: `PG` and three digits; `pipegen rule CODE` explains it.
@@ -162,7 +162,7 @@ class Diagnostics:
 
     @property
     def has_errors(self) -> bool:
-        """Whether anything recorded is an error."""
+        """Returns whether anything recorded is an error."""
         return any(d.severity is Severity.ERROR for d in self.items)
 
     def sorted(self) -> list[Diagnostic]:

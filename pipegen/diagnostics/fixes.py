@@ -57,5 +57,5 @@ def _changes(fix: Fix, file: str, offsets: Offsets) -> list[_Change]:
 
 
 def _overlap(a: _Change, b: _Change) -> bool:
-    """Whether two changes share a character or start at the same place, where their order would be a guess."""
+    """Returns whether two changes share a character or start at the same place, where their order would be a guess."""
     return a[0] == b[0] or (a[0] < b[1] and b[0] < a[1])

@@ -1,4 +1,4 @@
-"""The words of other libraries: looks them up in the table `foreign.txt`, which says what each is in a spec.
+"""Translates the words of other libraries by the table `foreign.txt`, which says what each is in a spec.
 
 The table is read when a spec has a mistake in it, and not before.
 """

@@ -81,7 +81,7 @@ def _comments(file: str, text: str) -> Iterator[_Comment]:
 
 
 def _comment_start(line: str) -> int | None:
-    """Where the comment of a line begins: a `#` after a blank and outside quotes."""
+    """Finds where the comment of a line begins: a `#` after a blank and outside quotes."""
     quote = ""
     i = 0
     while i < len(line):

@@ -27,7 +27,7 @@ def code_name(code: str) -> str:
 
 
 def count_by_severity(diagnostics: Sequence[Diagnostic]) -> dict[Severity, int]:
-    """How many findings there are of each severity, zeros included."""
+    """Counts the findings of each severity, zeros included."""
     return {s: sum(1 for d in diagnostics if d.severity is s) for s in Severity}
 
 

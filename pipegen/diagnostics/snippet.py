@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
+
+from pipegen.terminal import ODD, sign_for
 
 _TAB = 4
 _ELLIPSIS = "…"
 _FAR = 500
 """Characters to each side of the place beyond which a line is not even looked at."""
 
-_ODD = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """`text` on one line, with what would move the cursor or reorder the terminal made visible."""
-    return _ODD.sub(_visible, re.sub("\\s*[\r\n]+\\s*|\t", " ", text))
-
-
-def _visible(match: re.Match[str]) -> str:
-    point = ord(match[0])
-    return chr(0x2400 + point) if point < 0x20 else "\u2421" if point == 0x7F else "\ufffd"
-
 
 def display_width(char: str) -> int:
-    """How many terminal columns a character takes: 0, 1 or 2."""
+    """Returns the terminal columns that a character takes: 0, 1 or 2."""
     if char < "\u0300":
         return 1
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
@@ -78,7 +67,7 @@ def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str,
     """The line as it is printed, and the marks in its columns."""
     first = max(min(focus.start, len(line)) - _FAR, 0)
     far = line[first : first + 2 * _FAR]
-    cells = [" " * _TAB if c == "\t" else _ODD.sub(_visible, c) for c in far]
+    cells = [" " * _TAB if c == "\t" else sign_for(c) if ODD.match(c) else c for c in far]
     columns = [0]
     for cell in cells:
         columns.append(columns[-1] + sum(map(display_width, cell)))
@@ -101,7 +90,7 @@ def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str,
 
 
 def _window(columns: list[int], start: int, end: int, budget: int) -> tuple[int, int]:
-    """Which cells fit in `budget` columns around the columns `start` to `end`."""
+    """Chooses the cells that fit in `budget` columns around the columns `start` to `end`."""
     total = columns[-1]
     if total <= budget:
         return 0, len(columns) - 1

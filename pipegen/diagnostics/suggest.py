@@ -120,7 +120,7 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
 
 
 def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
-    """What to compare, with a handicap and the slips allowed: whole words, or what `random_` stands before."""
+    """Yields what to compare, with a handicap and the slips allowed: whole words, or what `random_` stands before."""
     stem = other.removeprefix(_RANDOM)
     if word.startswith(_RANDOM) and stem not in ("", other):
         rest = word.removeprefix(_RANDOM)
@@ -130,7 +130,7 @@ def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
 
 
 def _allowed(a: str, b: str) -> int:
-    """How many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
+    """Returns how many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
     length = min(len(a), len(b))
     return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Applicability, Severity
 from pipegen.diagnostics.lines import split_lines
-from pipegen.diagnostics.snippet import Mark, Row, clean, plain_row, rows
+from pipegen.diagnostics.snippet import Mark, Row, plain_row, rows
+from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,7 +63,7 @@ def render_text(
 
 
 def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
-    """What is shown of too many findings: errors before warnings, in the order of the list."""
+    """Chooses what to show of too many findings: errors before warnings, in the order of the list."""
     if len(found) <= _MOST:
         return found
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])
@@ -100,7 +101,7 @@ class _Renderer:
     def finding(self, d: Diagnostic) -> str:
         """One finding as lines of text, a line break after each."""
         severity = _SEVERITY_STYLES[d.severity]
-        head = self.paint(f"{d.severity.value}[{clean(d.code)}]", severity) + self.paint(f": {clean(d.message)}", _STYLES["bold"])
+        head = self.paint(f"{d.severity.value}[{one_line(d.code)}]", severity) + self.paint(f": {one_line(d.message)}", _STYLES["bold"])
         shown = [label for label in d.labels if label.span is not None and self.line(label.span) is not None]
         gutter = max((len(str(label.span.line)) for label in shown if label.span), default=2)
         out = [head, *self.places(d, shown, gutter, severity)]
@@ -115,8 +116,8 @@ class _Renderer:
             out.append(self.paint(f"{pad} |", _STYLES["gutter"]))
         for name, text in notes:
             first, *rest = text.splitlines() or [""]
-            out.append(f"{self.paint(f'{pad} =', _STYLES['gutter'])} {self.paint(name, _STYLES['bold'])}: {clean(first)}".rstrip())
-            out.extend(f"{pad}   {' ' * (len(name) + 2)}{clean(line)}".rstrip() for line in rest)
+            out.append(f"{self.paint(f'{pad} =', _STYLES['gutter'])} {self.paint(name, _STYLES['bold'])}: {one_line(first)}".rstrip())
+            out.extend(f"{pad}   {' ' * (len(name) + 2)}{one_line(line)}".rstrip() for line in rest)
         return "\n".join(out) + "\n"
 
     def places(self, d: Diagnostic, shown: list[Label], gutter: int, severity: str) -> list[str]:
@@ -130,12 +131,12 @@ class _Renderer:
                 blocks[f"\0{len(blocks)}"] = [label]
         for i, labels in enumerate(blocks.values()):
             first = labels[0]
-            where = clean(str(first.span) if first.span is not None else first.path)
+            where = one_line(str(first.span) if first.span is not None else first.path)
             if not where and not first.text:
                 continue
             arrow = self.paint(" " * gutter + ("--> " if i == 0 else "::: "), _STYLES["gutter"])
             if first not in shown:
-                out.append(arrow + ": ".join(t for t in (where, clean(first.text)) if t))
+                out.append(arrow + ": ".join(t for t in (where, one_line(first.text)) if t))
                 continue
             out.append(arrow + where)
             out.extend(self.snippet(labels, d.labels[0], gutter, severity))
@@ -195,7 +196,7 @@ def _mark(label: Label, span: Span, line: str, *, primary: bool) -> Mark:
     """The part of a span that lies on its first line, in characters from 0."""
     start = min(max(span.column - 1, 0), len(line))
     end = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
-    return Mark(start, min(max(end, start), max(len(line), start)), primary, clean(label.text))
+    return Mark(start, min(max(end, start), max(len(line), start)), primary, one_line(label.text))
 
 
 def _read(file: str) -> str | None:

@@ -54,7 +54,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
 
 
 def _small(op: ast.operator, a: object, b: object) -> bool:
-    """Whether the result cannot be enormous."""
+    """Returns whether the result cannot be enormous."""
     if isinstance(op, ast.Pow):
         return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e6 and abs(b) <= 64
     if isinstance(op, ast.Mod) and isinstance(a, str):
@@ -92,7 +92,7 @@ def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
 
 
 def truth_of(value: Value) -> bool | None:
-    """Whether a value counts as true; `None` where that is not certain."""
+    """Returns whether a value counts as true; `None` where that is not certain."""
     if isinstance(value, (Generator, Flow, Local)):
         return True
     known = certain(value)

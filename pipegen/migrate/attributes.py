@@ -1,4 +1,4 @@
-"""What a class assigns to the attributes of `self`, and what other code assigns to them."""
+"""Finds what a class assigns to the attributes of `self`, and what other code assigns to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Assignment:
 
 
 def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:
-    """What the methods of a class assign to each attribute of `self`, or change in it."""
+    """Returns what the methods of a class assign to each attribute of `self`, or change in it."""
     found: dict[str, list[Assignment]] = {}
     for method in definition.body:
         if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -53,7 +53,7 @@ def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
 
 
 def _lets_names_change(node: ast.AST) -> bool:
-    """Whether a node changes an object's own dict of attributes, or gives it a name by which other code may."""
+    """Returns whether a node changes an object's own dict of attributes, or gives it a name by which other code may."""
     if isinstance(node, ast.Subscript):
         return not isinstance(node.ctx, ast.Load) and _is_names(node.value)
     return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)
@@ -70,7 +70,7 @@ def _set_by_call(call: ast.Call) -> list[str]:
 
 
 def _is_names(node: ast.expr) -> bool:
-    """Whether an expression is an object's own dict of attributes, other than that of an object made on the spot."""
+    """Returns whether an expression is an object's own dict of attributes, other than that of an object made on the spot."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and len(node.args) == 1:
         return not isinstance(node.args[0], ast.Call)
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
@@ -118,7 +118,7 @@ def _of_self(node: ast.expr) -> str:
 
 
 def _is_plain(target: ast.expr) -> bool:
-    """Whether a target is an attribute of `self` as a whole."""
+    """Returns whether a target is an attribute of `self` as a whole."""
     return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
 
 

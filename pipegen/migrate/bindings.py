@@ -1,4 +1,4 @@
-"""What a name is that several statements bind, or whose object they change."""
+"""Finds what a name is that several statements bind, or whose object they change."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
 
 
 def is_keras(name: str) -> bool:
-    """Whether a full name belongs to Keras in any of its packages."""
+    """Returns whether a full name belongs to Keras in any of its packages."""
     return name.split(".")[0] in _ROOTS
 
 
 def imported(name: str, imports: list[Binding]) -> Value:
-    """What a name is that several statements import, such as those of `try` and `except ImportError`."""
+    """Returns what a name is that several statements import, such as those of `try` and `except ImportError`."""
     of_keras = [b for b in imports if is_keras(b.dotted)]
     if not of_keras:
         return Dotted(imports[-1].dotted)
@@ -43,7 +43,7 @@ def changed(name: str, value: Value, changes: list[Binding]) -> Value:
 
 
 def _to_text(value: ast.expr | None) -> bool:
-    """Whether a new column is an old one as text, which changes no name."""
+    """Returns whether a new column is an old one as text, which changes no name."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return False
     first = value.args[0] if value.args else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ class BuildCall:
     def text(self) -> str | None:
         """The call; `None`, with the problem, where the form or the place of the arrays is not sure."""
         data = self._data()
-        return None if data is None else f'pipegen.build("{self.written.file}"{self._params()}{data}{allowed(self.written)})'
+        return None if data is None else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{allowed(self.written)})"
 
     def _data(self) -> str | None:
         """The arrays and tables that the code has; `None` where their form or their place is not sure."""
@@ -110,7 +111,7 @@ class BuildCall:
         return f'{{{image}, "{name}": {label}{weight}}}'
 
     def _params(self) -> str:
-        """What is known at run time alone, or may be another then, where its expression gives the same here."""
+        """Returns what is known at run time alone, or may be another then, where its expression gives the same here."""
         given: dict[str, str] = {}
         flows = [flow for flow in self.written.group.flows if flow not in self.left_out]
         paths, numbers = (p for f in flows for p in self._paths(f)), (n for f in flows for n in self._numbers(f))
@@ -151,7 +152,7 @@ class BuildCall:
                 yield knob.param, text
 
     def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
-        """Whether an expression of another frame gives the same before the call: in the same function, or with names of the module."""
+        """Returns whether an expression of another frame gives the same before the call: in one function, or with names of the module."""
         here = of_function(self.written.group.first.frame)
         if of_function(frame) is here:
             return stands(self.evaluator, node, frame, self.home)
@@ -239,7 +240,7 @@ class BuildCall:
         return self.edits.source_with(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
-        """Whether an argument is not known, or may be another at run time."""
+        """Returns whether an argument is not known, or may be another at run time."""
         value = flow.argument(argument)
         return argument in flow.args and (isinstance(plain(value), Unknown) or bool(origins_of(value)))
 
@@ -258,7 +259,7 @@ def hint(written: Written) -> str:
     split = next(iter(group.parts))
     several = f', data={{"{split}": {inner}' + (", …}" if len(group.parts) > 1 else "}")
     data = "" if group.method != "flow" and not tables else f", data={inner}" if sources.is_whole() else several
-    return f'pipegen.build("{written.file}"{data}{allowed(written)})'
+    return f"pipegen.build({_quoted(written.file)}{data}{allowed(written)})"
 
 
 def allowed(written: Written) -> str:
@@ -266,3 +267,8 @@ def allowed(written: Written) -> str:
     generator = written.group.first.generator
     argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
     return permission(argument.value) if argument is not None else ""
+
+
+def _quoted(name: str) -> str:
+    """A file's name as a literal of Python."""
+    return json.dumps(name, ensure_ascii=not name.isprintable())

@@ -1,4 +1,4 @@
-"""How functions of the file run: with which defaults, through which branches, and with which `return` they end."""
+"""Follows the functions of the file: with which defaults they run, through which branches, and with which `return` they end."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def shown_name(node: Definition, parent: Frame) -> str:
 
 
 def is_undecorated(node: Definition) -> bool:
-    """Whether a call of a function runs its body and nothing else."""
+    """Returns whether a call of a function runs its body and nothing else."""
     return all(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
 
 
 def is_static(node: ast.AST) -> bool:
-    """Whether a method is not given the object that it is called on."""
+    """Returns whether a method is not given the object that it is called on."""
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and bool(node.decorator_list) and is_undecorated(node)
 
 
@@ -123,7 +123,7 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
 
 
 def _ends(statement: ast.AST) -> bool:
-    """Whether a statement may end the function that it stands in."""
+    """Returns whether a statement may end the function that it stands in."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
     if isinstance(statement, ast.Return):

@@ -1,4 +1,4 @@
-"""What a call gives: a generator or an iterator of Keras, a table of pandas, a path, a plain value."""
+"""Evaluates calls: to a generator or an iterator of Keras, a table of pandas, a path, a plain value."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": b
 
 
 def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
-    """What a call gives."""
+    """Evaluates a call."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in FLOWS:
         owner = evaluator.value(node.func.value, frame)
         if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Dotted, Local))):
@@ -192,7 +192,7 @@ def _from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[
 
 
 def _parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
-    """What a parser of the command line gives: every option with its default, which the words of the command line may change."""
+    """Returns what a parser of the command line gives: every option with its default, which the words of the command line may change."""
     given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
     if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
         return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
@@ -205,7 +205,7 @@ def _parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Va
 
 
 def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
-    """What `dict(…)` makes of words, and of a dict before them."""
+    """Returns what `dict(…)` makes of words, and of a dict before them."""
     if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
         return None
     names = {k.arg or "" for k in node.keywords}

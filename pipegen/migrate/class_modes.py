@@ -1,4 +1,4 @@
-"""What kind of labels an iterator gives, and which folders and rows it reads for that."""
+"""Finds the kind of labels that an iterator gives, and the folders and rows that it reads for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHOUT_CLASSES = ("raw", "other", "multi_output")
 
 
 def takes_share(flow: Flow) -> bool:
-    """Whether a `subset` of this iterator is less than all of the data, as far as is known."""
+    """Returns whether a `subset` of this iterator is less than all of the data, as far as is known."""
     if not isinstance(flow.generator, Generator):
         return True
     return "validation_split" in flow.generator.args and plain(flow.generator.args["validation_split"].value) not in (None, 0, False)
@@ -31,14 +31,14 @@ def class_mode(flow: Flow) -> Any:
 
 
 def weighted(flow: Flow) -> bool:
-    """Whether the examples have weights."""
+    """Returns whether the examples have weights."""
     name = {"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")
     given = flow.args.get(name)
     return given is not None and plain(given.value) is not None
 
 
 def targets(flow: Flow) -> int:
-    """How many columns are targets."""
+    """Counts the columns that are targets."""
     value = flow.get("y_col", "class")
     return len(value) if isinstance(value, (list, tuple)) else 1
 
@@ -53,7 +53,7 @@ def folder_below(flow: Flow) -> str | None:
 
 
 def names_folders(flow: Flow) -> bool:
-    """Whether an iterator reads those folders alone that `classes` names."""
+    """Returns whether an iterator reads those folders alone that `classes` names."""
     classes = flow.get("classes")
     named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
     return flow.method == "flow_from_directory" and named and not all_in_one(flow)

@@ -1,4 +1,4 @@
-"""What a walk over a file finds: generators, iterators, pairs of them, and every use of them."""
+"""Holds what a walk over a file finds: generators, iterators, pairs of them, and every use of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _AnyUse:
 
     @property
     def line(self) -> int:
-        """Where it stands."""
+        """Returns where it stands."""
         return self.node.lineno
 
 
@@ -63,7 +63,7 @@ class ModelCall:
 
 @dataclass
 class Collected:
-    """What a file has to do with `ImageDataGenerator`."""
+    """Holds what a file has to do with `ImageDataGenerator`."""
 
     evaluator: Evaluator
     generators: list[Generator] = field(default_factory=list)
@@ -102,12 +102,12 @@ class Collected:
         return list(here.values())
 
     def only_drawn_from(self, flow: Flow) -> bool:
-        """Whether all that is done with an iterator is to take batches from it with `next`."""
+        """Returns whether all that is done with an iterator is to take batches from it with `next`."""
         uses = self.uses_of(flow)
         return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
 
     def is_paired(self, flow: Flow) -> bool:
-        """Whether it is joined with another iterator: by `zip`, or by batches that are drawn side by side with the same seed."""
+        """Returns whether it is joined with another iterator: by `zip`, or by batches that are drawn side by side with the same seed."""
         if any(u.kind == "zip" for u in self.uses_of(flow)):
             return True
         others = [f for f in self.flows if f is not flow and f.frame is flow.frame and f.get("subset") == flow.get("subset")]

@@ -69,7 +69,7 @@ def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
 
 
 def _variable(frame: Frame, name: str) -> str | int | None:
-    """What a loop's variable is in a round, where that is a plain text or number."""
+    """Returns what a loop's variable is in a round, where that is a plain text or number."""
     known = certain(frame.args.get(name))
     return known if isinstance(known, (str, int)) else None
 

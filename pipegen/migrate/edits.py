@@ -6,6 +6,8 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from pipegen.migrate.texts import lines_of
+
 
 @dataclass
 class Edits:
@@ -22,7 +24,7 @@ class Edits:
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
-    _branches: dict[int, ast.If] = field(default_factory=dict)
+    _branches: dict[int, ast.If | ast.Try] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
     texts: dict[int, str] = field(default_factory=dict)
     """The texts of expressions that do not stand in the source, by their ids."""
@@ -31,7 +33,7 @@ class Edits:
 
     def __post_init__(self) -> None:
         at = 0
-        for line in self.text.splitlines(keepends=True) if "\f" not in self.text else self.text.split("\n"):
+        for line in lines_of(self.text):
             self._starts.append(at)
             self._lines.append(line)
             at += len(line)
@@ -40,8 +42,8 @@ class Edits:
                 block = getattr(node, name, None)
                 if isinstance(block, list):
                     self._blocks.update({id(s): block for s in block if isinstance(s, ast.stmt)})
-            if isinstance(node, ast.If):
-                self._branches.update({id(s): node for s in (*node.body, *node.orelse)})
+            if isinstance(node, (ast.If, ast.Try)):
+                self._branches.update({id(s): node for s in _inner(node)})
 
     def offset(self, line: int, column: int) -> int:
         """The place of a line and a column in bytes, as nodes have them."""
@@ -49,7 +51,7 @@ class Edits:
         return self._starts[line - 1] + len(text.encode()[:column].decode(errors="ignore"))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node stands."""
+        """Returns where a node stands."""
         return (
             self.offset(node.lineno, node.col_offset),  # type: ignore[attr-defined]
             self.offset(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
@@ -91,10 +93,8 @@ class Edits:
         if decorators:
             top = self._starts[decorators[0].lineno - 1] + statement.col_offset
         begin = self.text.rfind("\n", 0, top) + 1
-        after = self._lines[(statement.end_lineno or 1) - 1]
-        rest = self.text[last : self._starts[(statement.end_lineno or 1) - 1] + len(after)]
-        alone = not self.text[begin:top].strip() and (not rest.strip() or rest.strip().startswith("#"))
-        if not alone or (block is not self.tree.body and all(id(s) in self._gone for s in block)):
+        rest = self._rest(statement)
+        if not self.is_alone(statement) or (block is not self.tree.body and all(id(s) in self._gone for s in block)):
             self._found[top, bottom] = "pass"
             return
         bottom += len(rest)
@@ -102,10 +102,22 @@ class Edits:
             bottom += len(self.text[bottom:]) - len(re.sub(r"\A([ \t]*\n)+", "", self.text[bottom:]))
         self._found[begin, bottom] = ""
 
-    def _is_left_empty(self, branch: ast.If) -> bool:
-        """Whether nothing is left to do in a branch, and nothing happens when its condition is asked."""
-        asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(branch.test))
-        return not asks and all(id(s) in self._gone for s in (*branch.body, *branch.orelse))
+    def is_alone(self, statement: ast.stmt) -> bool:
+        """Returns whether nothing but a comment shares the lines of a statement."""
+        first, _ = self.span(statement)
+        rest = self._rest(statement).strip()
+        return not self.text[self.text.rfind("\n", 0, first) + 1 : first].strip() and (not rest or rest.startswith("#"))
+
+    def _rest(self, statement: ast.stmt) -> str:
+        """Returns what follows a statement in its last line."""
+        line = (statement.end_lineno or 1) - 1
+        return self.text[self.span(statement)[1] : self._starts[line] + len(self._lines[line])]
+
+    def _is_left_empty(self, branch: ast.If | ast.Try) -> bool:
+        """Returns whether nothing is left to do in a branch, and nothing happens when its condition is asked."""
+        asked = branch.test if isinstance(branch, ast.If) else ast.Tuple([])
+        asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(asked))
+        return not asks and all(id(s) in self._gone for s in _inner(branch))
 
     def before(self, statement: ast.stmt, text: str) -> None:
         """Put a line before a statement; in a line of several statements it becomes one of them."""
@@ -113,6 +125,18 @@ class Edits:
         indent = self.text[at:here]
         place = (here, here) if indent.strip() else (at, at)
         self._found[place] = self._found.get(place, "") + (f"{text}; " if indent.strip() else f"{indent}{text}\n")
+
+    def after(self, statement: ast.stmt, text: str) -> None:
+        """Put a line after a statement; in a line of several statements it becomes one of them."""
+        _, last = self.span(statement)
+        if not self.is_alone(statement):
+            self._found[last, last] = self._found.get((last, last), "") + f"; {text}"
+            return
+        at = self._starts[statement.lineno - 1]
+        indent = self.text[at : self.offset(statement.lineno, statement.col_offset)]
+        place = last + len(self._rest(statement))
+        line = f"{indent}{text}\n" if self.text[place - 1 : place] == "\n" else f"\n{indent}{text}"
+        self._found[place, place] = self._found.get((place, place), "") + line
 
     def pending(self) -> list[tuple[tuple[int, int], str]]:
         """The replacements so far."""
@@ -135,3 +159,10 @@ class Edits:
             done += [self.text[at:first], text]
             at = last
         return "".join([*done, self.text[at:]])
+
+
+def _inner(branch: ast.If | ast.Try) -> list[ast.stmt]:
+    """The statements in all blocks of a branch."""
+    handlers = branch.handlers if isinstance(branch, ast.Try) else []
+    last = branch.finalbody if isinstance(branch, ast.Try) else []
+    return [*branch.body, *(s for handler in handlers for s in handler.body), *branch.orelse, *last]

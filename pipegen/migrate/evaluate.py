@@ -74,7 +74,7 @@ class Evaluator:
         return self._scopes[id(node)]
 
     def assignments(self, definition: ast.ClassDef) -> dict[str, list[Assignment]]:
-        """What the methods of a class assign to the attributes of `self`."""
+        """Returns what the methods of a class assign to the attributes of `self`."""
         if id(definition) not in self._of_classes:
             self._of_classes[id(definition)] = assignments_of(definition, self._changers)
         return self._of_classes[id(definition)]
@@ -86,7 +86,7 @@ class Evaluator:
         return self._below[id(definition)]
 
     def is_assigned(self, name: str) -> bool:
-        """Whether code that is no method assigns an attribute of this name to any object."""
+        """Returns whether code that is no method assigns an attribute of this name to any object."""
         return name in self._attributes or "*" in self._attributes
 
     def frame(
@@ -111,7 +111,7 @@ class Evaluator:
     # Expressions
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
-        """What an expression is in a frame."""
+        """Evaluates an expression in a frame."""
         key = id(node)
         if key not in frame.known:
             line = getattr(node, "lineno", 0)
@@ -244,7 +244,7 @@ class Evaluator:
     # Names
 
     def name(self, name: str, at: Position, frame: Frame, *, inside: bool = True) -> Value:
-        """What a name holds at a place of a frame."""
+        """Looks up a name at a place of a frame."""
         scope = frame.scope
         if name in scope.module_names and frame.parent is not None:
             return self.name(name, at, frame.module, inside=False)
@@ -383,7 +383,7 @@ class Evaluator:
         return value if isinstance(value, Zipped) else None
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
-        """Whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""
+        """Returns whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""
         if len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH:
             return True
         here: Frame | None = frame

@@ -28,7 +28,7 @@ def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Fr
 
 
 def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
-    """What is held after one change."""
+    """Returns what is held after one change."""
     if change.value is None:
         return None
     if change.key is not None:
@@ -49,7 +49,7 @@ def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Fram
 
 
 def _frames(evaluator: Evaluator, change: Binding, frame: Frame) -> list[Frame]:
-    """Where a statement runs: in the frame itself, or in each round of its loop; nowhere that is certain in other cases."""
+    """Returns where a statement runs: in the frame itself, or in each round of its loop; nowhere that is certain in other cases."""
     if change.straight:
         return [frame]
     if change.conditions:

@@ -1,4 +1,4 @@
-"""What is said about migrated code: mistakes it made, what changes in meaning, what has no equivalent, what is not known."""
+"""Defines the findings about migrated code: mistakes it made, what changes in meaning, what has no equivalent, what is not known."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ _TABLE = (
     Rule("PG622", "other-batches", "meaning", "Batches or epochs are counted in another way"),
     Rule("PG623", "other-pixels", "meaning", "Pixels differ from those of Keras"),
     Rule("PG624", "other-classes", "meaning", "Classes are named or ordered in another way"),
+    Rule("PG625", "other-passes", "meaning", "An epoch or an evaluation was not one pass over the data"),
     Rule("PG630", "no-equivalent", "missing", "Something has no equivalent in a spec"),
     Rule("PG631", "unknown-argument", "missing", "Keras has no argument of this name"),
     Rule("PG640", "augmented-validation", "mistake", "Evaluation data is augmented too"),
@@ -84,7 +85,7 @@ class Finding:
 
     @property
     def kind(self) -> Kind:
-        """Which part of the report it stands in."""
+        """Returns which part of the report it stands in."""
         return RULES[self.code].kind
 
 

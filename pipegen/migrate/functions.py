@@ -77,7 +77,7 @@ def preset_of(value: Value) -> str | None:
 
 
 def _only_calls(function: Local) -> Value | None:
-    """What a function does nothing but call with its own argument."""
+    """Returns what a function does nothing but call with its own argument."""
     result, argument = _result(function)
     if not isinstance(result, ast.Call) or len(result.args) != 1 or result.keywords or argument is None:
         return None

@@ -68,7 +68,7 @@ class Geometry(Amounts):
             self.found.append(Step(f"random_translation: {{{', '.join(parts)}, {look}}}", "; ".join(remarks)))
 
     def _share(self, name: str, axis: int) -> tuple[float | None, str]:
-        """How far images move at most, as a fraction of the side."""
+        """Returns how far images move at most, as a fraction of the side."""
         if name not in self.generator.args:
             return None, ""
         value = plain(self.generator.args[name].value)

@@ -1,4 +1,4 @@
-"""Which iterators belong to one pipeline, and which of its splits each of them is."""
+"""Groups the iterators that belong to one pipeline, and finds which of its splits each of them is."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def group_flows(found: Collected) -> list[Group]:
 
 
 def _is_drawn_from(found: Collected, flow: Flow) -> bool:
-    """Whether code takes batches from an iterator."""
+    """Returns whether code takes batches from an iterator."""
     return any(u.kind in ("loop", "next", "item") or u.name in ("next", "__next__") for u in found.uses_of(flow))
 
 
@@ -97,7 +97,7 @@ def _add_pair(groups: list[Group], pair: Pair, role: str) -> None:
 
 
 def _go_together(group: Group, pair: Pair) -> bool:
-    """Whether a pair is another part of what a group of pairs reads: of the same data where it takes a share, else of the same size."""
+    """Returns whether a pair is another part of what a group of pairs reads: of the same data if it takes a share, else of one size."""
     other = next(iter(group.parts))
     image, mask = group.parts[other], group.masks[other]
     if _size(image) != _size(pair.image):
@@ -153,12 +153,12 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
 
 
 def _is_bare(flow: Flow) -> bool:
-    """Whether the rows of a table have no labels that an iterator reads, so that a spec of its own reads them."""
+    """Returns whether the rows of a table have no labels that an iterator reads, so that a spec of its own reads them."""
     return "class_mode" in flow.args and plain(flow.args["class_mode"].value) in (None, "input")
 
 
 def _is_share(flow: Flow) -> bool:
-    """Whether an iterator takes a part of its data, which a spec says with `splits`, and beside them no other data."""
+    """Returns whether an iterator takes a part of its data, which a spec says with `splits`, and beside them no other data."""
     table = flow.argument("dataframe") if flow.method == "flow_from_dataframe" else None
     return flow.get("subset") is not None or (isinstance(table, Table) and table.split is not None)
 
@@ -168,7 +168,7 @@ def _size(flow: Flow) -> Any:
 
 
 def data_key(flow: Flow) -> Any:
-    """What tells whether two iterators read the same data."""
+    """Returns what tells whether two iterators read the same data."""
     name = {"flow": "x", "flow_from_directory": "directory", "flow_from_dataframe": "dataframe"}[flow.method]
     if name not in flow.args:
         return None

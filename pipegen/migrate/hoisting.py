@@ -179,7 +179,7 @@ def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> d
 
 
 def _gives_only(found: Collected, site: _Site, flow: Flow, flows: list[Flow]) -> bool:
-    """Whether a call gives an iterator, or several of the same group in a tuple, whenever it runs, and nothing else."""
+    """Returns whether a call gives an iterator, or several of the same group in a tuple, whenever it runs, and nothing else."""
     value = found.evaluator.value(*site)
     given = list(value.items) if isinstance(value, Seq) else [value]
     others = [f for f in found.flows if any(site[0] is node for node, _ in found.sites.get(id(f), []))]
@@ -227,7 +227,7 @@ def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[
 
 
 def _only_makes(found: Collected, frame: Frame) -> bool:
-    """Whether nothing is missed of a function's work but what it returns."""
+    """Returns whether nothing is missed of a function's work but what it returns."""
     node = frame.scope.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
@@ -253,7 +253,7 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
 
 
 def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
-    """Whether the calls in an expression make generators and iterators, or values of what they are given, and nothing else."""
+    """Returns whether the calls in an expression make generators and iterators, or values of what they are given, and nothing else."""
     return all(_call_only_reads(found, n, frame) for n in ast.walk(node) if isinstance(n, ast.Call))
 
 

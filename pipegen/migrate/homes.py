@@ -1,4 +1,4 @@
-"""Where code stands: the statement that makes an iterator, and what may be moved to before it."""
+"""Finds where code stands: the statement that makes an iterator, and what may be moved to before it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _around(frame: Frame) -> list[Frame]:
 
 
 def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
-    """Whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
+    """Returns whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
     for n in ast.walk(node):
         if isinstance(n, ast.Call):
             function = evaluator.value(n.func, frame)
@@ -119,7 +119,7 @@ def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | 
 
 
 def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
-    """Whether an array of an iterator may be read before a statement: as a part of that statement, or since it is there already."""
+    """Returns whether an array of an iterator may be read before a statement: as a part of that statement, or since it is there already."""
     in_place = flow.frame is of_function(flow.frame) and home_of(flow) is home
     if in_place and not any(isinstance(n, ast.NamedExpr) for n in ast.walk(home)):
         return True
@@ -168,21 +168,22 @@ def _can_wait(flow: Flow, home: ast.stmt, last: ast.stmt) -> bool:
 
 
 def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
-    """Whether a function called by its name alone is none that was imported."""
+    """Returns whether a function called by its name alone is none that was imported."""
     return isinstance(function, ast.Name) and not isinstance(evaluator.value(function, frame), Dotted)
 
 
 def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
-    """Whether a call as a statement of its own, such as `shuffle(x)`, has one of the names between a statement and an iterator."""
+    """Returns whether a call as a statement of its own, such as `shuffle(x)`, has one of the names between a statement and an iterator."""
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     first, last = sorted((home.lineno, flow.line))
     between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and first <= n.lineno <= last]
     calls = [n.value for n in between if isinstance(n.value, ast.Call) and getattr(n.value.func, "id", "") != "print"]
-    return any(isinstance(n, ast.Name) and n.id in names for call in calls for n in ast.walk(call))
+    own = {id(n) for n in ast.walk(flow.node)}
+    return any(isinstance(n, ast.Name) and n.id in names and id(n) not in own for call in calls for n in ast.walk(call))
 
 
 def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
-    """Whether the names and attributes that an expression reads are the same before a statement, which may come later."""
+    """Returns whether the names and attributes that an expression reads are the same before a statement, which may come later."""
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
     first, last = sorted((start(home), start(node)))
@@ -200,7 +201,7 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
 
 
 def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
-    """Whether an attribute is assigned or changed, or may be by a method, between a statement and where it is read."""
+    """Returns whether an attribute is assigned or changed, or may be by a method, between a statement and where it is read."""
     function, root = of_function(frame).scope.node, root_name(read)
     first, last = sorted((home.lineno, read.lineno))
     for n in ast.walk(function):
@@ -218,7 +219,7 @@ def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, hom
 
 
 def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, function: ast.AST) -> bool:
-    """Whether other code than a constructor, and than this function, may assign an attribute."""
+    """Returns whether other code than a constructor, and than this function, may assign an attribute."""
     if evaluator.is_assigned(read.attr) or root_name(read) != "self" or frame.class_frame is None:
         return evaluator.is_assigned(read.attr)
     definition = frame.class_frame.scope.node
@@ -227,7 +228,7 @@ def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, functio
 
 
 def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
-    """Whether other code reads the variable that a statement assigns, than the nodes with these ids."""
+    """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     whole = evaluator.module.scope.node
     same: list[ast.Name | ast.Attribute]

@@ -221,7 +221,7 @@ class _Walker:
                     self.found.assigned.append((value, parent.attr, node.lineno))
 
     def _name(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, parent: ast.AST | None) -> None:
-        """What an object is called: the variable or the attribute that it is assigned to, its key in a dict, the variable that is read."""
+        """Notes the name of an object: the variable or attribute that it is assigned to, its key in a dict, the variable that is read."""
         name = ""
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
             target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
@@ -288,7 +288,7 @@ def named_arguments(call: ast.Call) -> dict[str, ast.expr]:
 
 
 def _usage(node: ast.expr, parent: ast.AST | None, outer: ast.AST | None) -> tuple[str, str, ast.AST]:
-    """How an expression is used by what stands around it; an empty kind for what is no use."""
+    """Returns how an expression is used by what stands around it; an empty kind for what is no use."""
     if isinstance(parent, ast.Attribute):
         called = isinstance(outer, ast.Call) and outer.func is parent
         return ("method" if called else "member"), parent.attr, (outer if called and outer is not None else parent)

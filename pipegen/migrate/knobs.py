@@ -55,7 +55,7 @@ class Knobs:
 
 
 def varies(generator: Generator, name: str) -> bool:
-    """Whether an argument is known, and may be another at run time."""
+    """Returns whether an argument is known, and may be another at run time."""
     if name not in generator.args:
         return False
     value = generator.args[name].value
@@ -63,7 +63,7 @@ def varies(generator: Generator, name: str) -> bool:
 
 
 def is_open(generator: Generator, name: str) -> bool:
-    """Whether an argument is not known, and is an expression that the call of `build` may give in its place."""
+    """Returns whether an argument is not known, and is an expression that the call of `build` may give in its place."""
     if name not in generator.args:
         return False
     argument = generator.args[name]
@@ -96,6 +96,6 @@ def _grouped(node: ast.expr, text: str) -> str:
 
 
 def is_pair(generator: Generator, name: str) -> bool:
-    """Whether an argument is a pair of numbers."""
+    """Returns whether an argument is a pair of numbers."""
     value = generator.args[name].value
     return isinstance(value, Seq) and len(value.items) == 2

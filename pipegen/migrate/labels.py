@@ -1,4 +1,4 @@
-"""Whether arrays of labels are class indices or one-hot rows, through what code does to them on the way to an iterator."""
+"""Finds whether arrays of labels are class indices or one-hot rows, through what code does to them on the way to an iterator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
 
 
 def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
-    """Whether an expression is a `LabelEncoder`, or a name that such an object is assigned to."""
+    """Returns whether an expression is a `LabelEncoder`, or a name that such an object is assigned to."""
     if isinstance(node, ast.Call):
         return getattr(evaluator.value(node.func, frame), "name", "") in _ENCODERS
     here: Frame | None = frame
@@ -59,11 +59,11 @@ def of_rows(value: Value, chosen: ast.expr) -> Value | None:
 
 
 def shuffled(values: list[Value]) -> Value:
-    """What scikit-learn's `shuffle` and `resample` give: each array as it is, in another order."""
+    """Returns what scikit-learn's `shuffle` and `resample` give: each array as it is, in another order."""
     return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)
 
 
 def split(values: list[Value], line: int) -> Seq:
-    """What `train_test_split` gives for several arrays: two parts of each."""
+    """Returns what `train_test_split` gives for several arrays: two parts of each."""
     unknown = Unknown("the data is split by `train_test_split`", line)
     return Seq(tuple(value if form_of(value) is not None else unknown for value in values for _ in range(2)), is_list=True)

@@ -100,7 +100,7 @@ class Leftovers:
             self.findings.add("PG615", call.lineno, message, help_)
 
     def _is_python_generator(self, node: ast.expr | None) -> bool:
-        """Whether an expression is a call of a function of the file that yields, or a name that one is assigned to."""
+        """Returns whether an expression is a call of a function of the file that yields, or a name that one is assigned to."""
         if isinstance(node, ast.Name):
             given = [s.value for s in ast.walk(self.edits.tree) if isinstance(s, ast.Assign) and _assigns(s, node.id)]
             return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
@@ -161,7 +161,7 @@ class Leftovers:
         yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
 
     def _carries(self, node: ast.AST | None) -> bool:
-        """Whether an expression may be, or hold, one of the iterators."""
+        """Returns whether an expression may be, or hold, one of the iterators."""
         if node is None or id(node) in self._made:
             return node is not None
         if isinstance(node, ast.Name):
@@ -199,7 +199,7 @@ def _assigns(statement: ast.Assign, name: str) -> bool:
 
 
 def _stored(target: ast.expr) -> Iterator[str]:
-    """What an assignment to a target gives a value: names, attributes, and what a subscript is of."""
+    """Yields what an assignment to a target gives a value: names, attributes, and what a subscript is of."""
     if isinstance(target, (ast.Tuple, ast.List)):
         for inner in target.elts:
             yield from _stored(inner)

@@ -1,4 +1,4 @@
-"""What an attribute is: of a module, of `self`, of an object of a class of the file, of the command line."""
+"""Evaluates attributes: of a module, of `self`, of an object of a class of the file, of the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slot
 
 
 def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
-    """What `owner.name` is."""
+    """Evaluates `owner.name`."""
     if isinstance(node.value, ast.Name) and node.value.id == "self" and frame.class_frame is not None:
         return _of_self(evaluator, node, frame)
     owner = evaluator.value(node.value, frame)
@@ -45,7 +45,7 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
 
 
 def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
-    """What the body of a class, or of the class of the file that it is derived from, gives a name."""
+    """Returns what the body of a class, or of the class of the file that it is derived from, gives a name."""
     definition = cast("ast.ClassDef", owner.node)
     inner = evaluator.frame(definition, owner.frame, {})
     if name in inner.scope.bindings:
@@ -66,7 +66,7 @@ def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
 
 
 def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
-    """Whether the attributes of a class's objects are just what the class and its methods assign."""
+    """Returns whether the attributes of a class's objects are just what the class and its methods assign."""
     definition = cast("ast.ClassDef", of.node)
     if definition.decorator_list or definition.keywords:
         return False
@@ -95,7 +95,7 @@ def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: a
 
 
 def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) -> Value:
-    """What the constructor of an object assigns to an attribute, or its class."""
+    """Returns what the constructor of an object assigns to an attribute, or its class."""
     definition = cast("ast.ClassDef", owner.of.node)
     found = evaluator.assignments(definition).get(name, [])
     if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
@@ -120,12 +120,12 @@ def _classes_above(evaluator: Evaluator, of: Local) -> list[ast.ClassDef]:
 
 
 def _by_constructor(assignment: Assignment) -> bool:
-    """Whether every object has what is assigned from its beginning."""
+    """Returns whether every object has what is assigned from its beginning."""
     return assignment.method.name == "__init__" and assignment.straight
 
 
 def _bound(value: Value, owner: Value) -> Value:
-    """What the class of an object gives as the object gives it: a function as a method of it, a property as what it returns."""
+    """Returns what the class of an object gives as the object gives it: a function as a method of it, a property as what it returns."""
     if not isinstance(value, Local) or not isinstance(value.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return value
     decorators = [d.id if isinstance(d, ast.Name) else "" for d in value.node.decorator_list]

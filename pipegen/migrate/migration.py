@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
-import json
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -12,11 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 from pipegen.compilation import inspect
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.mistakes import find_mistakes
+from pipegen.migrate.notebooks import with_sources
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
+from pipegen.migrate.texts import patch_name, plain_text, restored, unified
 from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer, Written
 
@@ -34,7 +34,7 @@ _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "st
 
 @dataclass
 class Migration:
-    """What became of one file.
+    """Holds what became of one file.
 
     Attributes:
         code: The file.
@@ -52,50 +52,43 @@ class Migration:
 
     @property
     def broken(self) -> bool:
-        """Whether the file could not be read."""
+        """Returns whether the file could not be read."""
         return bool(self.findings.of("broken"))
 
     def diff(self) -> str:
         """The changed code as a unified diff; of a notebook cell by cell."""
-        if not self.changed or self.changed == self.code.text:
-            return ""
-        name = os.path.basename(self.code.file)
         if not self.code.cells:
-            return _unified(self.code.text, self.changed, f"a/{name}", f"b/{name}")
-        parts = []
-        for number, before, after in self._cells():
-            if before != after:
-                parts.append(_unified(before, after, f"a/{name} cell {number}", f"b/{name} cell {number}"))
-        return "".join(parts)
+            return self.patch()
+        name = os.path.basename(self.code.file)
+        titles = {number: [f"{side}/{name} cell {number}" for side in "ab"] for number, _, _ in self._cells()}
+        return "".join(unified(plain_text(before), plain_text(after), *titles[number]) for number, before, after in self._cells())
 
     def patch(self) -> str:
-        """A patch file: of a notebook against the file itself, where it is stored as Jupyter stores it, else cell by cell."""
-        if self.code.notebook is None or self.code.raw.rstrip("\n") != _dumped(self.code.notebook):
-            return self.diff()
-        changed = json.loads(self.code.raw)
-        cells = changed["cells"] if "cells" in changed else changed["worksheets"][0]["cells"]
-        for number, before, after in self._cells():
-            if before != after:
-                key = "source" if "source" in cells[number - 1] else "input"
-                cells[number - 1][key] = after.splitlines(keepends=True)
+        """The changes as a patch of the file as it is stored, to be written in its encoding; empty where there are none."""
+        raw = self.code.raw
+        if self.code.cells:
+            changed = with_sources(raw, {number: after for number, before, after in self._cells() if before != after})
+        elif self.changed:
+            text = raw.removeprefix("\ufeff")
+            changed = raw[: len(raw) - len(text)] + restored(text, self.code.text.split("\n"), self.changed.split("\n"))
+        else:
+            changed = raw
         name = os.path.basename(self.code.file)
-        end = "\n" if self.code.raw.endswith("\n") else ""
-        return _unified(self.code.raw, _dumped(changed) + end, f"a/{name}", f"b/{name}")
+        return unified(raw, changed, patch_name(f"a/{name}"), patch_name(f"b/{name}"))
 
     def _cells(self) -> Iterator[tuple[int, str, str]]:
         """Each code cell's number and its text before and after; lines that are not Python are put back."""
+        if self.changed in ("", self.code.text):
+            return
         notebook = cast("dict[str, Any]", self.code.notebook)
         cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
         plain, changed = self.code.text.split("\n"), self.changed.split("\n")
         starts = [changed.index(cell_mark(cell.number)) + 1 for cell in self.code.cells]
         ends = [*(start - 1 for start in starts[1:]), len(changed) - 1]
         for cell, first, last in zip(self.code.cells, starts, ends, strict=True):
-            original = (cell_source(cells[cell.number - 1]) or "").split("\n")
+            original = cell_source(cells[cell.number - 1]) or ""
             own = plain[cell.before : cell.before + cell.lines]
-            after: list[str] = []
-            for i, (new, here) in enumerate(_aligned(own, changed[first:last])):
-                after += [*new, *([original[i]] if here == [own[i]] else here)]
-            yield cell.number, "\n".join(original), "\n".join(after)
+            yield cell.number, original, restored(original, own, changed[first:last])
 
     def report(self) -> str:
         """The report."""
@@ -132,9 +125,13 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
 
 def _check(result: Migration) -> None:
     """Take changes back that are no Python, which only a way of writing that was not thought of can bring about."""
+    marks = {cell_mark(cell.number) for cell in result.code.cells}
     try:
         ast.parse(result.changed)
+        lost = marks - set(result.changed.split("\n"))
     except SyntaxError:
+        lost = {""}
+    if lost:
         result.changed = result.code.text
         result.findings.add(
             "PG615", 0, "the code is not edited: it is written in a way that the edits do not fit", "the report says what to do"
@@ -167,7 +164,7 @@ def _owner_name(flow: Flow) -> str:
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
-    """What the code assigns to generators."""
+    """Reports what the code assigns to generators."""
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has what the constructor was given: look which of them counts"
@@ -179,7 +176,7 @@ def _assigned(found: Collected, findings: Findings) -> None:
 
 
 def _is_copied(found: Collected, name: str, line: int) -> bool:
-    """Whether a line gives a generator a statistic that another generator has."""
+    """Returns whether a line gives a generator a statistic that another generator has."""
     generators = {id(g) for g in found.generators}
     for node in ast.walk(found.evaluator.module.scope.node):
         if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.value, ast.Attribute) and node.value.attr == name:
@@ -206,28 +203,3 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
         result.specs[file] = text
         written.append(Written(group, file, tuple(writer.params), tuple(writer.knobs.found)))
     return written
-
-
-def _unified(before: str, after: str, old: str, new: str) -> str:
-    lines = list(difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), old, new))
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _dumped(notebook: object) -> str:
-    return json.dumps(notebook, indent=1, ensure_ascii=False)
-
-
-def _aligned(before: list[str], after: list[str]) -> list[tuple[list[str], list[str]]]:
-    """For each old line the new lines that come before it, and those that stand in its place."""
-    inserted: list[list[str]] = [[] for _ in range(len(before) + 1)]
-    places: list[list[str]] = [[] for _ in before]
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag == "equal":
-            for i in range(b - a):
-                places[a + i] = [after[c + i]]
-        elif tag == "insert":
-            inserted[a] = list(after[c:d])
-        else:
-            places[a] = list(after[c:d])
-    places[-1] += inserted[-1]
-    return list(zip(inserted[:-1], places, strict=True))

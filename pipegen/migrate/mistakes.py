@@ -168,7 +168,7 @@ def _flow(flow: Flow, findings: Findings) -> None:
 
 
 def _knows_split(generator: object) -> bool:
-    """Whether it is certain what `validation_split` is."""
+    """Returns whether it is certain what `validation_split` is."""
     if not isinstance(generator, Generator) or "**" in generator.args:
         return False
     argument = generator.args.get("validation_split")
@@ -200,7 +200,7 @@ def _is_divided(node: ast.expr) -> bool:
 
 
 def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
-    """What is wrong with the data that a model is measured on."""
+    """Reports what is wrong with the data that a model is measured on."""
     train = group.parts.get("train")
     for split, flow in group.parts.items():
         if split == "train" or not isinstance(flow.generator, Generator):
@@ -222,7 +222,7 @@ def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
 
 
 def _predicted_again(flow: Flow, found: Collected) -> bool:
-    """Whether predictions of an iterator are made in a loop that it is not made in, as for test-time augmentation."""
+    """Returns whether predictions of an iterator are made in a loop that it is not made in, as for test-time augmentation."""
     for use in found.uses_of(flow):
         predicts = getattr(getattr(use.outer, "func", None), "attr", "").startswith("predict")
         if predicts and not use.flow.frame.scope.is_once((flow.line, 0)):
@@ -233,7 +233,7 @@ def _predicted_again(flow: Flow, found: Collected) -> bool:
 
 
 def _unknown_value(train: Generator, other: Generator, name: str, split: str, findings: Findings) -> None:
-    """What is done to the values of evaluation data where that is not known, and is not written as for the training data."""
+    """Returns what is done to the values of evaluation data where that is not known, and is not written as for the training data."""
     given = other.args.get(name)
     value = plain(given.value) if given is not None and not isinstance(given.value, (Dotted, Local)) else None
     if given is None or not isinstance(value, Unknown):
@@ -262,7 +262,7 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
 
 
 def _is_batch(node: ast.expr, call: ModelCall) -> bool:
-    """Whether a name holds what was drawn from an iterator, which has been through a generator."""
+    """Returns whether a name holds what was drawn from an iterator, which has been through a generator."""
     bindings = call.frame.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
     drawn = [b.value for b in bindings if isinstance(b.value, ast.Call)]
     return any(getattr(c.func, "id", getattr(c.func, "attr", "")) in ("next", "__next__", "__getitem__") for c in drawn) or any(

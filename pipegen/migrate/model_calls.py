@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.epochs import expression, passes_of
 from pipegen.migrate.scopes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
+from pipegen.migrate.texts import lines_of
 from pipegen.migrate.values import origins_of, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.collected import ModelCall
     from pipegen.migrate.edits import Edits
+    from pipegen.migrate.epochs import Passes
     from pipegen.migrate.evaluate import Evaluator
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.values import Frame
+
+_ARGUMENTS = {"training": "steps_per_epoch", "validation": "validation_steps", "evaluation": "steps"}
+_EPOCHS = {"training": "an epoch", "validation": "each validation", "evaluation": "the call"}
 
 
 def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, findings: Findings, replaced: dict[int, str]) -> None:
@@ -54,7 +61,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, finding
 
 
 def _is_sure(node: ast.Call) -> bool:
-    """Whether it is known which argument is which."""
+    """Returns whether it is known which argument is which."""
     method = cast("ast.Attribute", node.func).attr
     unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
     most = len(node.args) if method == "fit_generator" else 1 if method in ("fit", "evaluate", "predict") else 2
@@ -62,7 +69,7 @@ def _is_sure(node: ast.Call) -> bool:
 
 
 def drops(call: ModelCall, node: ast.expr) -> bool:
-    """Whether the edit of a call takes out the argument that an expression stands in."""
+    """Returns whether the edit of a call takes out the argument that an expression stands in."""
     if not _is_sure(call.node) or cast("ast.Attribute", call.node.func).attr == "predict_classes":
         return False
     gone = [value for name, value in call.args.items() if name in STEPS or name in DROPPED]
@@ -88,48 +95,69 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
     lines = {n.lineno for n in (*node.args, *(k.value for k in node.keywords))}
     if len(lines) <= 1 or len(texts) <= 1:
         return ", ".join(texts)
-    line = edits.text.splitlines()[first.lineno - 1]
+    lines_of_text = lines_of(edits.text)
+    line = lines_of_text[first.lineno - 1]
     if first.lineno == node.lineno:
         return (",\n" + " " * opening).join(texts)
     indent = line[: len(line) - len(line.lstrip())]
-    outer = edits.text.splitlines()[node.lineno - 1]
+    outer = lines_of_text[node.lineno - 1]
     back = outer[: len(outer) - len(outer.lstrip())]
     return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
 
 
 def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findings: Findings) -> None:
-    """What it means that an argument goes."""
+    """Tells what it means that an argument goes."""
     value, line = call.args[name], call.args[name].lineno
     if name in DROPPED:
         return
-    part = {"steps_per_epoch": "training", "validation_steps": "validation"}.get(name, "evaluation")
+    part = next(part for part, argument in _ARGUMENTS.items() if argument == name)
     found = evaluator.value(value, call.frame)
     known = plain(found)
-    counted = isinstance(known, int) and not isinstance(known, bool)
+    counted = isinstance(known, (int, float)) and not isinstance(known, bool)
+    old = next((k.arg for k in call.node.keywords if k.value is value), name) or name
+    shown = f"`{old}={' '.join(edits.source(value).split())}`"
     if counted:
-        old = next((k.arg for k in call.node.keywords if k.value is value), name) or name
         unit = "examples" if "samples" in old else "steps"
         which = "" if isinstance(value, ast.Constant) else f", which is {known}{' by default' if origins_of(found) else ''},"
-        message = f"`{old}={' '.join(edits.source(value).split())}`{which} counted {unit} by hand; now an epoch is one pass over the data"
+        message = f"{shown}{which} counted {unit} by hand; now an epoch is one pass over the data"
         longer = part == "training" and unit == "steps"
-        help_ = f"for epochs of that length, add `epoch: {{steps: {known}}}` to the spec" if longer else ""
+        help_ = f"for epochs of that length, add `epoch: {{steps: {math.ceil(known)}}}` to the spec" if longer else ""
         findings.add("PG622", line, message, help_)
-    told = _expression(value, call.frame)
+    elif known is not None:
+        data = call.args.get("validation_data" if part == "validation" else "x")
+        given = evaluator.value(data, call.frame) if data is not None else None
+        passes = passes_of(evaluator, value, call.frame, given, of_examples="samples" in old)
+        _tell_passes(shown, part, passes, call, evaluator, findings)
+    told = expression(value, call.frame)
     if part != "training" and (_leaves_out(told, evaluator, call.frame) if counted else bool(_divisions(told))):
         message = f"`{name}` rounds down, so that the last examples of the {part} data were left out"
         findings.add("PG649", line, message, "now every example counts once")
 
 
-def _expression(value: ast.expr, frame: Frame) -> ast.expr:
-    """What a variable is assigned, where that is one expression; any other expression as it is."""
-    here: Frame | None = frame
-    while isinstance(value, ast.Name) and here is not None:
-        bindings = here.scope.bindings.get(value.id, [])
-        if bindings:
-            only = bindings[0]
-            return only.value if len(bindings) == 1 and only.value is not None and not only.path else value
-        here = here.parent
-    return value
+def _tell_passes(shown: str, part: str, passes: Passes | None, call: ModelCall, evaluator: Evaluator, findings: Findings) -> None:
+    """Returns what it means that steps go that are counted when the code runs: how many passes they were, where that was not one."""
+    line = call.args[_ARGUMENTS[part]].lineno
+    if passes is None:
+        help_ = "where it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
+        findings.add("PG622", line, f"{shown} is left out, and is not known: now {_EPOCHS[part]} is one pass over the data", help_)
+    elif not passes.is_one:
+        batch = "a batch" if passes.batch is None else f"{passes.batch} of them"
+        why = f" counts examples, and a step takes {batch}" if passes.counts_examples else ""
+        message = f"{shown}{why}: {_EPOCHS[part]} was {passes.text()} over the data; now it is one"
+        findings.add("PG625", line, message, _instead(passes, part, call, evaluator))
+
+
+def _instead(passes: Passes, part: str, call: ModelCall, evaluator: Evaluator) -> str:
+    """Returns what to do for as many steps as before."""
+    if part == "evaluation" and call.method.startswith("predict"):
+        return "predictions have one row for each example now, in its order"
+    if part != "training":
+        return "the figures are of every example once"
+    epochs = plain(evaluator.value(call.args["epochs"], call.frame)) if "epochs" in call.args else 1
+    more = passes.number * epochs if passes.number is not None and isinstance(epochs, int) else 0.0
+    exact = round(more) and abs(round(more) - more) < 0.1 * more
+    as_many = f"`epochs={round(more)}` takes as many steps as before; " if exact else ""
+    return f"{as_many}`epoch: {{steps: N}}` in the spec makes epochs of another length"
 
 
 def _divisions(value: ast.expr) -> list[ast.BinOp]:
@@ -138,7 +166,7 @@ def _divisions(value: ast.expr) -> list[ast.BinOp]:
 
 
 def _leaves_out(value: ast.expr, evaluator: Evaluator, frame: Frame) -> bool:
-    """Whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
+    """Returns whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
     for division in _divisions(value):
         sides = [plain(evaluator.value(side, frame)) for side in (division.left, division.right)]
         if not isinstance(division.right, ast.Constant) and all(isinstance(s, int) for s in sides) and sides[1] and sides[0] % sides[1]:

@@ -1,4 +1,4 @@
-"""Which objects code changes in place: by an assignment to a part of them, by a method, or in a function that they are given to."""
+"""Finds the objects that code changes in place: by an assignment to a part of them, by a method, or in a function that gets them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def changers_of(tree: ast.Module) -> Changers:
 
 
 def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, bool]]:
-    """What a function, or the methods of a class, do to the names around it.
+    """Yields what a function, or the methods of a class, do to the names around it.
 
     Args:
         node: The function or the class.

@@ -32,7 +32,7 @@ class _Declared:
 
 @dataclass
 class Outside:
-    """What a file declares that its user may set when it runs."""
+    """Holds what a file declares that its user may set when it runs."""
 
     evaluator: Evaluator
     tree: ast.Module
@@ -208,7 +208,7 @@ def _text(node: ast.expr | None) -> str:
 
 
 def _gives_words(call: ast.Call) -> bool:
-    """Whether flags are parsed from a list that the code writes down."""
+    """Returns whether flags are parsed from a list that the code writes down."""
     return any(isinstance(a, (ast.List, ast.Tuple)) and len(a.elts) > 1 for a in call.args)
 
 

@@ -90,7 +90,7 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
 
 
 def _counts(found: Collected, use: Use) -> bool:
-    """Whether a use of one of the two only asks how many there are, and can be edited."""
+    """Returns whether a use of one of the two only asks how many there are, and can be edited."""
     if use.kind == "len" or is_dropped(found, use):
         return True
     given = use.flow.argument(use.name)
@@ -111,7 +111,7 @@ def _of_use(found: Collected, use: PairUse) -> str:
 
 
 def _is_taken_out(found: Collected, flow: Flow, zipped: Zipped) -> bool:
-    """Whether an iterator goes with its `zip`, or with a statement of its own whose variable nothing else reads."""
+    """Returns whether an iterator goes with its `zip`, or with a statement of its own whose variable nothing else reads."""
     if start(zipped.node) <= start(flow.node) and end(flow.node) <= end(zipped.node):
         return True
     if id(flow) not in found.statements:

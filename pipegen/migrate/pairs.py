@@ -41,7 +41,7 @@ def pairs_of(found: Collected) -> list[Pair]:
 
 
 def _move_together(a: Flow, b: Flow) -> bool:
-    """Whether two iterators without labels draw the same numbers for their images."""
+    """Returns whether two iterators without labels draw the same numbers for their images."""
     if any(f.method != "flow_from_directory" or "**" in f.args or "class_mode" not in f.args for f in (a, b)):
         return False
     if any(plain(f.args["class_mode"].value) is not None or folder_of(f) is None for f in (a, b)):
@@ -64,7 +64,7 @@ def _equal(a: Value, b: Value) -> bool:
 
 
 def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
-    """Whether an iterator is called one of masks, or its folder is, where it is not the other's."""
+    """Returns whether an iterator is called one of masks, or its folder is, where it is not the other's."""
     own, others = ((folder_of(f) or "").lower().split("/") for f in (flow, other))
     words = [found.name_of(flow).lower(), *(part for part in own if part not in others)]
     return any(_MASKS.search(word) for word in words)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.texts import plain_text
 
 _MAGIC = re.compile(r"^(\s*)(%|!|\?)")
 _HELP = re.compile(r"^(\s*)[\w.]+\?{1,2}\s*$")
@@ -38,11 +39,12 @@ class Code:
 
     Attributes:
         file: Its path as the user gave it.
-        text: The code; of a notebook that of all code cells, joined.
+        text: The code, each line ended by a line feed alone; of a notebook that of all code cells, joined.
         tree: The parsed code, or `None` where it could not be parsed.
         cells: The code cells of a notebook; empty for a script.
         notebook: The parsed notebook, or `None`.
-        raw: The text of the file.
+        raw: The text of the file, with its own line ends and its byte order mark.
+        encoding: How its bytes are read and written.
         findings: What was wrong with reading it.
     """
 
@@ -52,7 +54,18 @@ class Code:
     cells: list[Cell] = field(default_factory=list)
     notebook: dict[str, Any] | None = None
     raw: str = ""
+    encoding: str = "utf-8"
     findings: Findings = field(default_factory=Findings)
+
+    def hidden(self) -> str:
+        """The lines of a notebook that are not Python."""
+        cells = _cells(self.notebook) or [] if self.cells else []
+        lines, plain = [], self.text.split("\n")
+        for cell in self.cells:
+            original = plain_text(cell_source(cells[cell.number - 1]) or "").split("\n")
+            own = plain[cell.before : cell.before + cell.lines]
+            lines += [line for line, parsed in zip(original, own, strict=True) if line != parsed]
+        return "\n".join(lines)
 
     def place(self, line: int) -> str:
         """A line as people look for it."""
@@ -82,8 +95,11 @@ def parse_code(file: str, data: bytes) -> Code:
         if os.path.splitext(file)[1].lower() == ".ipynb":
             _read_notebook(code, data)
         else:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-            code.raw = code.text = data.decode(encoding)
+            code.encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig")
+            code.raw = data.decode(code.encoding)
+            code.text = plain_text(code.raw.removeprefix("\ufeff"))
+            if code.raw.encode(code.encoding) != data:
+                raise LookupError(f"not every byte of it is written again in the encoding {code.encoding}")
     except (UnicodeDecodeError, SyntaxError, LookupError) as error:
         code.findings.add("PG601", 0, f"the file is no text: {_first_line(error)}", "save it as UTF-8")
         return code
@@ -96,7 +112,7 @@ def _parse(code: Code) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code.tree = ast.parse(code.text.replace("\f", " "))
+            code.tree = ast.parse(code.text)
     except SyntaxError as error:
         line = min(error.lineno or 0, len(code.text.splitlines()))
         what = f"{error.msg}"
@@ -110,9 +126,9 @@ def _parse(code: Code) -> None:
 
 
 def _read_notebook(code: Code, data: bytes) -> None:
-    code.raw = data.decode("utf-8-sig")
+    code.raw = data.decode()
     try:
-        notebook = json.loads(code.raw)
+        notebook = json.loads(code.raw.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         code.findings.add("PG603", getattr(error, "lineno", 0), f"the notebook is no valid JSON: {_first_line(error)}")
         return
@@ -161,7 +177,7 @@ def cell_source(cell: dict[str, Any]) -> str | None:
 
 def _plain_python(source: str) -> list[str]:
     """The lines of a cell; what is not Python (magics, shell commands, questions) becomes `pass`, so that lines stay in place."""
-    lines = source.split("\n")
+    lines = plain_text(source).split("\n")
     first = next((line for line in lines if line.strip()), "")
     if first.lstrip().startswith("%%") and first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
         return ["pass" for _ in lines]

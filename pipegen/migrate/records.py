@@ -100,7 +100,7 @@ def _record(
 
 
 def of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value | None:
-    """What `namedtuple` and the namespaces of the standard library make."""
+    """Returns what `namedtuple` and the namespaces of the standard library make."""
     from pipegen.migrate.calls import arguments
 
     if name in _NAMESPACES and not node.args:

@@ -60,14 +60,14 @@ class Refusals:
         return self._of_left_out() or ("its generator is not known" if odd is not None else self._of_generators() or self._of_uses())
 
     def _leaves_branch(self) -> bool:
-        """Whether an iterator is made under a condition, and is not used there alone, or others of the group are made elsewhere."""
+        """Returns whether an iterator is made under a condition, and is not used there alone, or others of the group are made elsewhere."""
         around = branch_of(min(self.group.flows, key=lambda f: start(f.node)))
         if around is not None and not all(_is_within(f.node, around) for f in self.group.flows):
             return True
         return not all(map(self._stays, self.group.flows))
 
     def _stays(self, flow: Flow) -> bool:
-        """Whether an iterator that is made under a condition is used there alone, and so is its variable."""
+        """Returns whether an iterator that is made under a condition is used there alone, and so is its variable."""
         block, home = branch_of(flow), home_of(flow)
         if block is None or home is None:
             return True
@@ -77,13 +77,13 @@ class Refusals:
         return alone and all(_is_within(u.node, block) for u in self.found.uses_of(flow))
 
     def _leaves_loop(self) -> bool:
-        """Whether the first iterator is made in a loop that another is not in."""
+        """Returns whether the first iterator is made in a loop that another is not in."""
         first = min(self.group.flows, key=lambda f: start(f.node))
         loop = loop_around(first)
         return loop is not None and any(not start(loop) <= start(f.node) <= end(loop) for f in self.group.flows)
 
     def _of_left_out(self) -> str:
-        """What is wrong with iterators that become `predict_on`."""
+        """Says what is wrong with iterators that become `predict_on`."""
         left_out = Sources(self.group, Findings(), {}).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels and another has none"
@@ -93,7 +93,7 @@ class Refusals:
         return "" if all(self._joins(f) for f in joined) else "a folder is put together at run time, and `os` is not imported"
 
     def _joins(self, flow: Flow) -> bool:
-        """Whether a folder below that of an iterator can be named."""
+        """Returns whether a folder below that of an iterator can be named."""
         imports_os = [b.dotted for b in self.found.evaluator.module.scope.bindings.get("os", [])] == ["os"]
         return imports_os or isinstance(certain(flow.argument("directory")), str)
 
@@ -106,7 +106,7 @@ class Refusals:
         return ""
 
     def _of_uses(self) -> str:
-        """What is wrong with the data of the iterators, or with how they are used; empty where nothing is."""
+        """Says what is wrong with the data of the iterators, or with how they are used; empty where nothing is."""
         flows = self.group.flows
         if self.group.masks:
             problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
@@ -127,23 +127,23 @@ class Refusals:
         return f"line {several.line} serves several iterators" if several is not None else ""
 
     def _serves_alike(self, use: Use) -> bool:
-        """Whether an edit at the place of a use is right for all that come there."""
+        """Returns whether an edit at the place of a use is right for all that come there."""
         served = self.found.served_by(use)
         left_out = Sources(self.group, Findings(), {}).left_out()
         own = all(thing in self.group.flows and thing not in left_out for thing in served)
         return len(served) == 1 or (own and use.kind in ("model", "len", "loop", "other"))
 
     def _alike(self, flow: Flow) -> bool:
-        """Whether batches are as large as those of the first iterator, as far as is known."""
+        """Returns whether batches are as large as those of the first iterator, as far as is known."""
         return _batch_of(flow) == _batch_of(self.group.first)
 
     def _draws(self, flow: Flow) -> bool:
-        """Whether single batches are drawn from an iterator."""
+        """Returns whether single batches are drawn from an iterator."""
         return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
 
 
 def _is_by_number(use: Use) -> bool:
-    """Whether code asks an iterator for any batch, or for the rows of the last one."""
+    """Returns whether code asks an iterator for any batch, or for the rows of the last one."""
     if use.kind == "item" and isinstance(use.outer, ast.Subscript):
         return not isinstance(use.outer.slice, ast.Constant)
     return use.kind in ("member", "method") and use.name in ("index_array", "_get_batches_of_transformed_samples")
@@ -154,7 +154,7 @@ def _is_within(node: ast.AST, block: list[ast.stmt]) -> bool:
 
 
 def owner_of(group: Group, found: Collected) -> str | None:
-    """What the pipeline has to be an attribute of, so that every use of its iterators' members can name it.
+    """Returns what the pipeline has to be an attribute of, so that every use of its iterators' members can name it.
 
     Returns:
         Nothing where a variable serves; `self` where another method of the same class uses them; `None` where neither does.
@@ -169,7 +169,7 @@ def owner_of(group: Group, found: Collected) -> str | None:
 
 
 def _has_self(frame: Frame) -> bool:
-    """Whether a function is a method whose object is called `self`."""
+    """Returns whether a function is a method whose object is called `self`."""
     args = getattr(frame.scope.node, "args", None)
     return isinstance(args, ast.arguments) and bool(args.args) and args.args[0].arg == "self"
 

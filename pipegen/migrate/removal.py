@@ -39,7 +39,7 @@ class Removal:
                 self._take_out(generator)
 
     def _is_done(self, generator: Generator) -> bool:
-        """Whether all that is done with a generator is gone."""
+        """Returns whether all that is done with a generator is gone."""
         flows = [f for f in self.found.flows if f.generator is generator]
         others = any(owner is generator and name not in FLOWS for owner, name, _ in self.found.members)
         return bool(flows) and all(f in self.done for f in flows) and not others
@@ -57,7 +57,7 @@ class Removal:
                 self.edits.delete(expression)
 
     def _is_read(self, statement: ast.stmt, frame: Frame) -> bool:
-        """Whether other code reads what a statement assigns than the calls that were exchanged, and `fit`."""
+        """Returns whether other code reads what a statement assigns than the calls that were exchanged, and `fit`."""
         calls = [call for _, call in self.found.fits]
         owners = [c.func.value for c in calls if isinstance(c.func, ast.Attribute)]
         replaced = [f.node for f in self.done]

@@ -28,7 +28,7 @@ _KNOBS = (*RANDOM, "rescale", "validation_split")
 
 
 def collect_once(tree: ast.Module) -> tuple[Collected, list[Group]]:
-    """What a file has to do with `ImageDataGenerator`, and its groups; functions and loops that make several pipelines count once."""
+    """Collects what a file does with `ImageDataGenerator`, and its groups; a function or loop that makes several pipelines counts once."""
     whole: frozenset[int] = frozenset()
     for _ in range(_MOST_PASSES):
         found = collect(tree, whole)
@@ -58,7 +58,7 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
 
 
 def _alike(flow: Flow, other: Flow) -> bool:
-    """Whether two iterators of the same code differ in nothing but what the call of `build` can give."""
+    """Returns whether two iterators of the same code differ in nothing but what the call of `build` can give."""
     one, two = flow.generator, other.generator
     if not _equal_but(flow.args, other.args, _GIVEN):
         return False
@@ -68,7 +68,7 @@ def _alike(flow: Flow, other: Flow) -> bool:
 
 
 def _equal_but(one: dict[str, Argument], other: dict[str, Argument], names: tuple[str, ...]) -> bool:
-    """Whether arguments are equal, other than those of some names."""
+    """Returns whether arguments are equal, other than those of some names."""
     if set(one) != set(other):
         return False
     return all(same(one[n].value, other[n].value) or one[n].value is other[n].value for n in one if n not in names)

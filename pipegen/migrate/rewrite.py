@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, cast
 from pipegen.migrate.build_call import BuildCall, hint
 from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.displays import Display, displays_of
+from pipegen.migrate.draws import ENDLESS, Draws, goes_on, going_on, is_first, is_next, loops_around, region_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
-from pipegen.migrate.homes import home_of, late_home, waiting_name
+from pipegen.migrate.homes import home_of, late_home, loop_around, waiting_name
 from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
 from pipegen.migrate.removal import Removal
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.uses import UseEdits, access, goes_on
-from pipegen.migrate.values import certain
+from pipegen.migrate.steps import RANDOM
+from pipegen.migrate.uses import REPLACED, UseEdits, access
+from pipegen.migrate.values import Generator, certain
 
 if TYPE_CHECKING:
     from pipegen.migrate.collected import Collected
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from pipegen.migrate.write_spec import Written
 
 _FEATURES = "write one spec with a feature for each of them"
-_ENDLESS = ".repeat().as_numpy_iterator()"
-"""What makes of a split batches without an end."""
 
 
 @dataclass
@@ -52,6 +52,7 @@ class Rewriter:
     found: Collected
     findings: Findings
     edits: Edits = field(init=False)
+    draws: Draws = field(init=False)
     done: list[Flow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     moved: list[Flow] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Rewriter:
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))
+        self.draws = Draws(self.edits, self.found)
 
     def run(self, specs: list[Written]) -> str:
         """The new code, for the groups that a spec was written for."""
@@ -70,7 +72,7 @@ class Rewriter:
             return self.code.text
         Removal(self.edits, self.found, self.done, self.gone).run()
         Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
-        exchange_imports(self.edits, self.findings)
+        exchange_imports(self.edits, self.findings, self.code.hidden())
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:
@@ -103,7 +105,8 @@ class Rewriter:
             return self._refuse(written, problem, quiet=move is not None)
         nodes = move.nodes if move is not None else {}
         build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out, nodes)
-        call = build.text()
+        build = self._out_of_loops(build, group)
+        home, call = build.home, build.text()
         later = late_home(group.flows) if call is None and build.arrays_missing else None
         if later is not None:
             home, call = later, replace(build, home=later).text()
@@ -119,16 +122,17 @@ class Rewriter:
         whole = {id(d.element) for d in displays}
         for split, flow in group.parts.items():
             name = _split_name(group, split)
-            uses = UseEdits(self.edits, self.found, self.findings, pipe, name, flow in left_out)
+            fresh = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else self._fresh(pipe, name, flow)
+            own = self._of_place(flow, f"{access(pipe, name)}{ENDLESS}", home) or fresh
+            uses = UseEdits(self.edits, self.found, self.findings, pipe, name, self.draws, flow in left_out, own)
             if split in group.zips:
                 edit_pair(uses, group.zips[split])
                 continue
             if flow in waiting:
-                self.edits.before(home, f"{waiting_name(flow)} = {self._fresh(pipe, name, flow)}")
+                self.edits.before(home, f"{waiting_name(flow)} = {fresh}")
                 self.edits.delete(cast("ast.stmt", home_of(flow)))
             elif id(flow.node) not in whole and not any(u.kind == "loop" and u.node is flow.node for u in self.found.uses_of(flow)):
-                text = f"{pipe}.predict_on({self._folder(flow)})" if uses.bare else self._fresh(pipe, name, flow)
-                self.edits.replace(flow.node, text)
+                self.edits.replace(flow.node, own)
             for use in self.found.uses_of(flow):
                 uses.edit(use)
         return True
@@ -166,8 +170,32 @@ class Rewriter:
         self.edits.replace(display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        """What stands for an iterator."""
-        return access(pipe, split) + (_ENDLESS if goes_on(self.found, flow) else "")
+        """Returns what stands for an iterator."""
+        return access(pipe, split) + (ENDLESS if goes_on(self.found, flow, REPLACED) else "")
+
+    def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:
+        """The call before the loops whose rounds draw from an iterator that each of them makes, where it can be made once."""
+        flow = group.first
+        in_place = len(group.flows) == 1 and all(u.node is flow.node and (is_next(u) or is_first(u)) for u in self.found.uses_of(flow))
+        for loop in loops_around(flow) if in_place and self.found.uses_of(flow) else ():
+            outer = replace(build, home=loop)
+            if outer.text() is not None:
+                return outer
+        if loop_around(flow) is not None and any(is_next(u) or is_first(u) for f in group.flows for u in self.found.uses_of(f)):
+            drawn = isinstance(flow.generator, Generator) and any(name in flow.generator.args for name in RANDOM)
+            if drawn and "seed" not in flow.args:
+                message = "the pipeline is built in each round of the loop, and each draws the same numbers; Keras drew others in each"
+                self.findings.add("PG621", flow.line, message, "build it once before the loop, from the data of all rounds")
+        return build
+
+    def _of_place(self, flow: Flow, endless: str, home: ast.stmt) -> str:
+        """The iterator that stands for a call from which batches are taken where it stands, in several rounds; empty for any other."""
+        if not any(u.node is flow.node and region_of(u) is not None for u in going_on(self.found, flow)):
+            return ""
+        name = self.draws.new_name("batches")
+        self.draws.names_of_calls.append(name)
+        self.edits.before(home, f"{name} = {endless}")
+        return name
 
     def _folder(self, flow: Flow) -> str:
         """The folder of an iterator without labels, as an expression."""

@@ -1,4 +1,4 @@
-"""Which names a scope binds, where, and to what: enough to say what a name holds at a place without running anything."""
+"""Finds the names that a scope binds, where, and to what: enough to say what a name holds at a place without running anything."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Scope:
     loops: list[tuple[Position, Position]] = field(default_factory=list)
 
     def is_once(self, at: Position) -> bool:
-        """Whether a place lies in no loop of the scope, so that nothing after it comes before it."""
+        """Returns whether a place lies in no loop of the scope, so that nothing after it comes before it."""
         return not any(first <= at <= last for first, last in self.loops)
 
     def add(self, binding: Binding) -> None:
@@ -74,12 +74,12 @@ class Scope:
 
 
 def start(node: ast.AST) -> Position:
-    """Where a node begins."""
+    """Returns where a node begins."""
     return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
 
 def end(node: ast.AST) -> Position:
-    """Where a node ends."""
+    """Returns where a node ends."""
     return (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
 
 
@@ -106,7 +106,7 @@ def scope_of(node: Node, changers: Changers) -> Scope:
 
 
 def _share_changes(scope: Scope) -> None:
-    """What is changed under one name is changed under every other name of the same object."""
+    """Shares changes: what is changed under one name is changed under every other name of the same object."""
     pairs = [
         (name, b.value.id, b.after)
         for name, bindings in scope.bindings.items()
@@ -142,7 +142,7 @@ def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def is_main(test: ast.expr) -> bool:
-    """Whether a condition asks if the file runs as a program."""
+    """Returns whether a condition asks if the file runs as a program."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
     sides = (test.left, test.comparators[0])
@@ -152,7 +152,7 @@ def is_main(test: ast.expr) -> bool:
 
 
 def _is_method_of(call: ast.Call, name: str) -> bool:
-    """Whether a call is one of a method of the object with a name itself."""
+    """Returns whether a call is one of a method of the object with a name itself."""
     return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
 
 

@@ -38,7 +38,7 @@ def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ..
 
 
 def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> str:
-    """Where the spec has an argument, or what stands there in its place."""
+    """Returns where the spec has an argument, or what stands there in its place."""
     if here:
         given = ", ".join(f'"{param}": …' for param in here)
         return f"the spec has it as the default of `{'` and `'.join(here)}`: `params={{{given}}}` gives another"
@@ -83,7 +83,7 @@ def seeded_flow(group: Group) -> Flow | None:
 
 
 def is_square(flow: Flow) -> bool:
-    """Whether the images of an iterator are as high as they are wide, whatever is said at run time."""
+    """Returns whether the images of an iterator are as high as they are wide, whatever is said at run time."""
     if "target_size" not in flow.args or sides(flow) is not None:
         return True
     argument = flow.args["target_size"]

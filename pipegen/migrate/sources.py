@@ -41,14 +41,14 @@ class Sources:
     knobs: Knobs | None = None
 
     def labelled(self) -> bool:
-        """Whether the first iterator has labels that are classes."""
+        """Returns whether the first iterator has labels that are classes."""
         flow = self.group.first
         if flow.method == "flow":
             return self.given_labels() == "label"
         return class_mode(flow) not in (*UNLABELLED, *WITHOUT_CLASSES) and not all_in_one(flow)
 
     def given_labels(self) -> str:
-        """What the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing where there is none."""
+        """Returns what the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing without one."""
         flows = [flow for flow in self.group.parts.values() if "y" in flow.args and plain(flow.argument("y")) is not None]
         forms = {form_of(flow.argument("y")) for flow in flows}
         return "" if not flows else "label" if len(forms) == 1 and None not in forms else "target"
@@ -74,7 +74,7 @@ class Sources:
         return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
 
     def is_whole(self) -> bool:
-        """Whether there is one source for all parts, and no `by_split`."""
+        """Returns whether there is one source for all parts, and no `by_split`."""
         parts = self._readable()
         if self._is_dealt() or self.is_shared():
             return True
@@ -178,7 +178,7 @@ class Sources:
         return f"splits: {{method: keras, parts: {{train: {parts[0]}, validation: {parts[1]}}}}}  # {comment}"
 
     def _is_dealt(self) -> bool:
-        """Whether the parts are the two that one `train_test_split` made."""
+        """Returns whether the parts are the two that one `train_test_split` made."""
         tables = [f.argument("dataframe") for f in self.group.parts.values()]
         if list(self.group.parts) != ["train", "validation"] or not all(isinstance(t, Table) for t in tables):
             return False
@@ -188,7 +188,7 @@ class Sources:
         return both and not any(c in t.changed for f, t in zip(flows, (train, validation), strict=True) for c in self._columns(f))
 
     def is_shared(self) -> bool:
-        """Whether the parts are subsets of the same data, or the only part is one."""
+        """Returns whether the parts are subsets of the same data, or the only part is one."""
         parts = self.group.parts
         if not all(flow.get("subset") == _SUBSETS.get(split, "") for split, flow in parts.items()):
             return False

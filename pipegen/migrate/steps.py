@@ -142,7 +142,7 @@ class Steps(Geometry):
 
 
 def augments(generator: Generator) -> bool:
-    """Whether a constructor asks for anything random, as far as is known."""
+    """Returns whether a constructor asks for anything random, as far as is known."""
     for name in RANDOM:
         if name in generator.args:
             value = plain(generator.args[name].value)

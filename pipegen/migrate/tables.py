@@ -72,7 +72,7 @@ def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list
 
 
 def table_method(table: Table, name: str, node: ast.Call) -> Value:
-    """What a method of a DataFrame gives."""
+    """Returns what a method of a DataFrame gives."""
     chooses = name == "sample" and any(k.arg in ("n", "replace") or (k.arg == "frac" and _is_share(k.value)) for k in node.keywords)
     if name in _KEEPING and not chooses and not (name == "sample" and node.args):
         return table

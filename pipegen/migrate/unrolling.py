@@ -17,7 +17,7 @@ _MOST_ROUNDS = 12
 
 
 def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Value:
-    """What a comprehension makes; that of a generator expression counts as a list, since it can be unpacked like one."""
+    """Returns what a comprehension makes; that of a generator expression counts as a list, since it can be unpacked like one."""
     unknown = Unknown("it is computed at run time", node.lineno)
     if isinstance(node, ast.SetComp):
         return unknown
@@ -36,7 +36,7 @@ def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Va
 
 
 def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For) -> bool:
-    """Whether all that is done with each pair of a `zip` is to hand it on, as `(pair for pair in …)` and `for x, y in …: yield x, y` do."""
+    """Returns whether code only hands on each pair of a `zip`, as `(pair for pair in …)` and `for x, y in …: yield x, y` do."""
     if isinstance(node, ast.GeneratorExp):
         only = len(node.generators) == 1 and not node.generators[0].ifs and not node.generators[0].is_async
         given: ast.expr | None = node.elt if only else None
@@ -77,7 +77,7 @@ def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) ->
 
 
 def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, Value]:
-    """What the variables of a loop are in its first round, as far as that is known, each as a value that other rounds replace."""
+    """Returns what the variables of a loop are in its first round, as far as that is known, each as a value that other rounds replace."""
     items = _items(evaluator, node.iter, frame)
     bound = _bound(node.target, items[0]) if items else None
     known = {name: value for name, value in (bound or {}).items() if isinstance(plain(value), (int, float, str, list, tuple))}
@@ -102,7 +102,7 @@ def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -
 
 
 def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | None:
-    """What a loop over an expression goes through."""
+    """Returns what a loop over an expression goes through."""
     if isinstance(node, ast.Call) and not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args):
         called = _by_call(evaluator, node, frame)
         if called is not None:
@@ -138,7 +138,7 @@ def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] 
 
 
 def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
-    """What the names of a loop's target are in one round."""
+    """Returns what the names of a loop's target are in one round."""
     if isinstance(target, ast.Name):
         return {target.id: item}
     if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
@@ -153,7 +153,7 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
 
 
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
-    """Whether each round of a loop makes something of its own with one of these functions or methods, and none ends the loop."""
+    """Returns whether each round of a loop makes something of its own with one of these functions or methods, and none ends the loop."""
     inside = [n for statement in node.body for n in ast.walk(statement)]
     if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside) or _is_range(node.iter):
         return False
@@ -168,7 +168,7 @@ def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
 
 
 def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
-    """What runs in one round of a loop: of a branch its condition and the side that is taken, and nothing after `continue`.
+    """Returns what runs in one round of a loop: of a branch its condition and the side that is taken, and nothing after `continue`.
 
     Returns:
         The statements and conditions, and whether the round ends with them; `None` where the code alone does not say which side is taken,
@@ -194,7 +194,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
 
 
 def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
-    """Whether a statement ends the round at times, or calls one of these functions or methods at times; a loop inside is left out."""
+    """Returns whether a statement may end the round, or may call one of these functions or methods; loops inside do not count."""
     if _continues(statement):
         return True
     branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
@@ -202,7 +202,7 @@ def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
 
 
 def _continues(node: ast.AST) -> bool:
-    """Whether a statement may go on with the next round of the loop around it."""
+    """Returns whether a statement may go on with the next round of the loop around it."""
     if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
         return any(map(_continues, node.orelse))
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))

@@ -6,12 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from pipegen.migrate.draws import goes_on, going_on, is_first, is_next, region_of
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.values import Unknown, certain
 
 if TYPE_CHECKING:
     from pipegen.migrate.collected import Collected, PairUse, Use
+    from pipegen.migrate.draws import Draws
     from pipegen.migrate.edits import Edits
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.values import Flow
@@ -27,6 +29,10 @@ MEMBERS = {
     "num_class": "len({pipe}.class_names)",
 }
 """What stands for the members of an iterator."""
+ARGUMENTS = {"batch_size": 32, "class_mode": "categorical", "color_mode": "rgb", "target_size": (256, 256)}
+"""Members that are what an argument was, with the defaults of flows from files."""
+REPLACED = frozenset((*MEMBERS, *ARGUMENTS, "filenames", "image_shape"))
+"""Members that the code has in another way after the edits."""
 _PROPERTIES = ("train", "validation", "test")
 
 
@@ -40,7 +46,9 @@ class UseEdits:
         findings: Takes what must be done by hand.
         pipe: The variable that holds the pipeline.
         split: The split that the iterator is.
+        draws: Makes iterators that go on.
         bare: Whether the iterator becomes `predict_on`, since it has no labels and others have.
+        own: What stands in the place of the call that makes the iterator.
     """
 
     edits: Edits
@@ -48,7 +56,9 @@ class UseEdits:
     findings: Findings
     pipe: str
     split: str
+    draws: Draws
     bare: bool = False
+    own: str = ""
 
     def edit(self, use: Use) -> None:
         """Edit one use."""
@@ -63,21 +73,14 @@ class UseEdits:
             self._member(use)
         elif use.kind == "method":
             self._method(use)
-        elif use.kind == "next":
-            self._next(use)
+        elif use.kind == "next" or is_first(use):
+            self._draw(use)
         elif use.kind == "loop":
             self._loop(use)
-        elif (
-            use.kind == "item"
-            and isinstance(use.outer, ast.Subscript)
-            and isinstance(use.outer.slice, ast.Constant)
-            and use.outer.slice.value == 0
-        ):
-            if bare:
-                self.findings.add("PG615", use.line, "an iterator has batches by number, and a dataset has not", "take `next(iter(…))`")
-            else:
-                self.edits.replace(use.outer, _batch(pipe, split))
-        elif use.kind != "len":
+        elif use.kind == "len":
+            if goes_on(self.found, use.flow, REPLACED) and not bare:
+                self.edits.replace(use.outer, f'{pipe}.steps("{split}")')
+        elif not is_dropped(self.found, use):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
             self.findings.add(
                 "PG615", use.line, f"{what} takes a Keras iterator, and now gets a dataset", "look whether it works with a dataset"
@@ -91,17 +94,36 @@ class UseEdits:
         if use.name == "filenames" and not stored:
             self._filenames(use, f"{self.edits.source(use.node)}.files" if bare else f'{pipe}.files("{split}")')
             return
-        literal = _literal(use.flow, use.name)
         if form is not None and not stored and not bare:
             self.edits.replace(use.outer, form.format(pipe=pipe, split=split))
             if use.name == "class_indices" and use.flow.method == "flow_from_directory":
                 self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
-        elif use.name in ("batch_size", "target_size") and literal is not None and not stored:
-            self.edits.replace(use.outer, repr(literal))
+            return
+        text = "" if stored else self._of_files(use) if bare and use.name in ("n", "samples", "filepaths") else self._argument(use)
+        if text:
+            self.edits.replace(use.outer, text)
         elif not is_dropped(self.found, use):
             self.findings.add(
                 "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
             )
+
+    def _of_files(self, use: Use) -> str:
+        """A member of an iterator without labels, which counts or lists its files."""
+        files = f"{self.edits.source(use.node)}.files"
+        return f"list({files})" if use.name == "filepaths" else f"len({files})"
+
+    def _argument(self, use: Use) -> str:
+        """A member that is what an argument was, or follows from it; empty where it is not known where the member is read."""
+        if use.name == "image_shape" and not self.bare:
+            labelled = "y" in use.flow.args if use.flow.method == "flow" else use.flow.get("class_mode", "categorical") is not None
+            return f"tuple({access(self.pipe, self.split)}.element_spec{'[0]' if labelled else ''}.shape[1:])"
+        if use.name not in ARGUMENTS:
+            return ""
+        literal = _literal(use.flow, use.name)
+        argument = use.flow.args.get(use.name)
+        if literal is not None or argument is None:
+            return "" if literal is None else repr(literal)
+        return self._moved(argument.node, use)
 
     def _loop(self, use: Use) -> None:
         """A loop over the batches, which went on until code ended it: as it was where code does, else over one pass."""
@@ -117,29 +139,33 @@ class UseEdits:
 
     def _method(self, use: Use) -> None:
         statement = next((s for s in ast.walk(self.edits.tree) if isinstance(s, ast.Expr) and s.value is use.outer), None)
-        if use.name == "reset" and statement is not None:
+        if use.name in ("reset", "on_epoch_end") and statement is not None:
             self.edits.delete(statement)
-        elif use.name in ("next", "__next__"):
-            self._next(use)
+        elif is_next(use):
+            self._draw(use)
         else:
             self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "take it out, or rewrite it by hand")
 
-    def _next(self, use: Use) -> None:
-        """One batch: by an iterator of its own where no other batch is drawn so, which that would give again."""
-        bare = self.bare
-        if goes_on(self.found, use.flow) and not bare:
-            if use.kind == "method":
-                self.edits.replace(use.outer, f"next({self.edits.source(use.node)})")
+    def _draw(self, use: Use) -> None:
+        """A batch that code takes itself: the next of one iterator where another was taken before, else that of a new one."""
+        source = self.own if use.node is use.flow.node else self.edits.source(use.node)
+        dataset = f"{source}.dataset" if self.bare and use.node is not use.flow.node else source
+        if not any(use is u for u in going_on(self.found, use.flow)):
+            near = of_function(use.frame) is of_function(use.flow.frame) and not self.bare
+            self.edits.replace(use.outer, _batch(self.pipe, self.split) if near else f"next({dataset}.as_numpy_iterator())")
             return
-        others = [u for u in self.found.uses_of(use.flow) if u.name in ("next", "__next__")]
-        if len(others) == 1 and _is_single(use) and not bare:
-            self.edits.replace(use.outer, _batch(self.pipe, self.split))
+        itself = use.node is use.flow.node or (goes_on(self.found, use.flow, REPLACED) and not self.bare)
+        iterator = source if itself else self.draws.iterator(use, dataset)
+        if iterator is None:
+            message = "`next` draws batch after batch without an end, and a dataset is no iterator"
+            help_ = f"make one iterator, `batches = iter({dataset}.repeat())`, and take `next(batches)` here"
+            self.findings.add("PG615", use.line, message, help_)
             return
-        message = "`next` draws batch after batch without an end, and a dataset is no iterator"
-        name = self.edits.source(use.node)
-        self.findings.add(
-            "PG615", use.line, message, f"make one iterator, `batches = iter({name}.repeat())`, and take `next(batches)` here"
-        )
+        self.edits.replace(use.outer, self.draws.of_round(use, iterator) if is_first(use) else f"next({iterator})")
+        if is_first(use):
+            message = "`[0]` gave the first batch again each time, drawn anew; now the next batch is taken each time"
+            shows = f"`{self.pipe}.preview(rows=1, draws=5)` shows several draws of one photograph" if region_of(use) is not None else ""
+            self.findings.add("PG622", use.line, message, shows)
 
     def _filenames(self, use: Use, files: str) -> None:
         """Names relative to the folder, from whole paths."""
@@ -158,13 +184,17 @@ class UseEdits:
         known = certain(argument.value) if argument is not None else None
         if argument is None or isinstance(known, str):
             return repr(str(known)) if known is not None else ""
+        return self._moved(argument.node, use)
+
+    def _moved(self, node: ast.expr, use: Use) -> str:
+        """The text of an argument of the iterator, where it is the same at the place of a use; else empty."""
         place = use.outer if isinstance(use.outer, ast.expr) else use.node
         here = of_function(use.frame) is of_function(use.flow.frame) and use.frame is of_function(use.frame)
-        same = here and stands(self.found.evaluator, argument.node, use.flow.frame, place)
-        return self.edits.source(argument.node) if same or self._is_of_object(argument.node, use) else ""
+        same = here and stands(self.found.evaluator, node, use.flow.frame, place)
+        return self.edits.source(node) if same or self._is_of_object(node, use) else ""
 
     def _is_of_object(self, node: ast.expr, use: Use) -> bool:
-        """Whether an expression is made of what the constructor alone gives the object that both methods belong to."""
+        """Returns whether an expression is made of what the constructor alone gives the object that both methods belong to."""
         frames = (of_function(use.frame), of_function(use.flow.frame))
         around = frames[0].class_frame
         if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
@@ -180,7 +210,7 @@ class UseEdits:
 
 
 def is_dropped(found: Collected, use: Use) -> bool:
-    """Whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
+    """Returns whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
     return is_in_dropped(found, use.node)
 
 
@@ -192,19 +222,9 @@ def is_in_dropped(found: Collected, node: ast.expr) -> bool:
 
 
 def ends_itself(use: Use) -> bool:
-    """Whether the body of a loop over batches ends it, or hands them on one by one to what does."""
+    """Returns whether the body of a loop over batches ends it, or hands them on one by one to what does."""
     ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
     return isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s))
-
-
-def goes_on(found: Collected, flow: Flow) -> bool:
-    """Whether batches are drawn from an iterator with `next` alone, one after the other."""
-    uses = found.uses_of(flow)
-    return found.only_drawn_from(flow) and not (len(uses) == 1 and _is_single(uses[0]))
-
-
-def _is_single(use: Use) -> bool:
-    return use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0))
 
 
 def access(pipe: str, split: str) -> str:
@@ -213,9 +233,9 @@ def access(pipe: str, split: str) -> str:
 
 
 def _literal(flow: Flow, name: str) -> object:
-    """The size of batches or images, where nothing but the code says it."""
+    """What an argument is, where nothing but the code says it."""
     if name not in flow.args:
-        return {"batch_size": 32, "target_size": (256, 256)}.get(name)
+        return ARGUMENTS.get(name)
     value = certain(flow.args[name].value)
     return None if isinstance(value, Unknown) else value
 

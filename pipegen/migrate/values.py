@@ -1,4 +1,4 @@
-"""What an expression can be known to be: a plain value, something of Keras or pandas, or unknown, with the reason."""
+"""Defines what an expression can be known to be: a plain value, something of Keras or pandas, or unknown, with the reason."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Parser(Value):
 
 @dataclass(frozen=True, eq=False)
 class Options(Value):
-    """What a parser of the command line gives.
+    """Holds what a parser of the command line gives.
 
     Attributes:
         as_map: Whether it is a dict, by `vars`.
@@ -124,7 +124,7 @@ class Record(Value):
 
 @dataclass(frozen=True, eq=False)
 class RecordType(Value):
-    """What `namedtuple` makes: the names, and the defaults of the last of them."""
+    """Holds what `namedtuple` makes: the names, and the defaults of the last of them."""
 
     names: tuple[str, ...]
     defaults: tuple[Value, ...] = ()
@@ -218,7 +218,7 @@ class Argument:
 
     @property
     def line(self) -> int:
-        """Where it stands in the code as it is."""
+        """Returns where it stands in the code as it is."""
         return self.moved_from or self.node.lineno
 
 
@@ -280,7 +280,7 @@ class Zipped(Value):
 
 
 def origins_of(*values: Value | None) -> tuple[str, ...]:
-    """What outside the code may say that values are others, each once."""
+    """Returns what outside the code may say that values are others, each once."""
     found: dict[str, None] = {}
     for value in values:
         if isinstance(value, (Setting, Table)):
@@ -343,7 +343,7 @@ def plain(value: Value | None) -> Any:
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two values are known to be equal, whatever is said outside the code."""
+    """Returns whether two values are known to be equal, whatever is said outside the code."""
     if a is b:
         return True
     left, right = plain(a), plain(b)

@@ -78,7 +78,7 @@ class Writer:
         report_settings(self.group, tuple(self.params), tuple(self.knobs.found), self.findings)
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
-            f"# Written by `pipegen migrate {self.file}`. Paths are relative to this file.",
+            f"# Written by `pipegen migrate {_shown(self.file)}`. Paths are relative to this file.",
             "pipegen: 1",
             "params:",
             *(f"  {name}: {text}" for name, text in self.params.items()),
@@ -146,7 +146,7 @@ class Writer:
                     self.findings.add("PG610", flow.args[name].node.lineno, message, f"the spec takes it for {default}: look whether it is")
 
     def _report_differences(self) -> None:
-        """What the iterators of the other splits read in another way, which a spec says once for all."""
+        """Reports what the iterators of the other splits read in another way, which a spec says once for all."""
         sources = Sources(self.group, self.findings, {})
         first = self.group.first
         for split, flow in self.group.parts.items():
@@ -271,3 +271,8 @@ class Writer:
         if isinstance(generator, Generator) and generator.get("dtype") == "float16":
             lines.append("dtype: float16")
         return [f"output: {{{', '.join(lines)}}}"] if lines else []
+
+
+def _shown(name: str) -> str:
+    """A file's name in a comment, which control characters would end."""
+    return name if name.isprintable() else ascii(name)

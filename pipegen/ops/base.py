@@ -1,4 +1,4 @@
-"""What an op is: the families, their contracts, and the arguments that every step has.
+"""Defines what an op is: the families, their contracts, and the arguments that every step has.
 
 The algebra follows one rule: an op says *what it is* (a 3x3 matrix, a colour matrix, a scale and an offset, a
 function of one example) and the passes and the backend decide how often a pixel is touched.
@@ -55,9 +55,10 @@ class Transform(Model):
         op: The name in a spec.
         kinds: The kinds of feature that it has a rule for.
         random: Whether it draws numbers.
-        handles_probability: Whether `probability` is dealt with inside the step, by draws of its own that `num_draws`
+        handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
             counts; the backend then appends no draw and makes no choice.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
+        only_sizes: Whether it decides how large images are and nothing else: their values and channels stay.
         examples: Worked examples, at least one.
     """
 
@@ -66,10 +67,11 @@ class Transform(Model):
     random: ClassVar[bool] = False
     handles_probability: ClassVar[bool] = False
     factors: ClassVar[frozenset[str]] = frozenset()
+    only_sizes: ClassVar[bool] = False
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
-    """Which splits it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default
+    """The splits that it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default
     to `train`, others to every split."""
     feature: str | None = None
     """Act on this feature only, instead of on every feature of a kind that the step knows."""
@@ -78,7 +80,7 @@ class Transform(Model):
     another kind of step leaves the draws alone."""
 
     def traits(self, x: FeatureType) -> Traits:
-        """What passes may assume about the step on an input of type `x`."""
+        """Returns what passes may assume about the step on an input of type `x`."""
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -90,7 +92,7 @@ class Transform(Model):
         raise NotImplementedError
 
     def is_identity(self, x: FeatureType) -> bool:
-        """Whether the step provably changes nothing on inputs of type `x`."""
+        """Returns whether the step provably changes nothing on inputs of type `x`."""
         return False
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
@@ -98,18 +100,18 @@ class Transform(Model):
         return ()
 
     def lasting(self) -> bool:
-        """Whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""
+        """Returns whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""
         return True
 
     def num_draws(self) -> int:
-        """How many uniform numbers in [0, 1) one example needs.
+        """Returns how many uniform numbers in [0, 1) one example needs.
 
         The backend appends one for `probability` when that is below 1, unless the step `handles_probability`.
         """
         return 0
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What an example's draws come to, by name: the numbers that the step works with.
+        """Turns an example's draws into the numbers that the step works with, by name.
 
         An amount has the name and the unit of the argument that gives its range. `probability` has no part in it, unless the
         step `handles_probability`.
@@ -214,6 +216,7 @@ class CropTransform(Transform):
     """
 
     kinds: ClassVar[frozenset[str]] = PICTURES
+    only_sizes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int, int]:
         """`(height, width)` of the output, in pixels."""
@@ -258,7 +261,7 @@ class CropTransform(Transform):
         return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
     def resizes(self) -> bool:
-        """Whether `finish` resizes, so that the step is no plain window."""
+        """Returns whether `finish` resizes, so that the step is no plain window."""
         return False
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
@@ -342,15 +345,15 @@ class ColourTransform(Transform):
         raise NotImplementedError
 
     def uses_mean(self) -> bool:
-        """Whether `m` can be other than zero."""
+        """Returns whether `m` can be other than zero."""
         return False
 
     def mixes_channels(self) -> bool:
-        """Whether an output channel can depend on another channel, so that `A` is more than its diagonal."""
+        """Returns whether an output channel can depend on another channel, so that `A` is more than its diagonal."""
         return True
 
     def takes(self, channels: int) -> bool:
-        """Whether it has a rule for images of so many channels: for gray and RGB, unless a step does the same to any channel."""
+        """Returns whether it has a rule for images of so many channels: for gray and RGB, unless a step does the same to any channel."""
         return channels in (1, 3)
 
     def traits(self, x: FeatureType) -> Traits:

@@ -1,4 +1,4 @@
-"""What steps ask of the image that enters them."""
+"""Checks the image that enters a step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def require_image(step: Transform, x: FeatureType) -> None:
 
 
 def is_standardised(x: FeatureType) -> bool:
-    """Whether the values were centred, so that 0 is no longer black."""
+    """Returns whether the values were centred, so that 0 is no longer black."""
     return x.centred if x.interval is None else x.interval.low < 0
 
 

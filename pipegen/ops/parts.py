@@ -1,4 +1,4 @@
-"""What a policy, or another step that others do the work of, is made of, as a value."""
+"""Describes the parts that do the work of a policy, or of another step, as a value."""
 
 from __future__ import annotations
 

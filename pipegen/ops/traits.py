@@ -1,4 +1,4 @@
-"""What passes may assume about a step, and the worked examples that each step carries."""
+"""Holds what passes may assume about a step, and the worked examples that each step carries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipegen.types import BYTE_RANGE, FeatureType
 
 
 class Family(str, Enum):
-    """How an op composes with its neighbours; passes read this and never an op's name."""
+    """Says how an op composes with its neighbours; passes read this and never an op's name."""
 
     ELEMENT = "element"
     """A function of one example, at any shape."""
@@ -33,7 +33,7 @@ class Family(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What passes may assume about a step on a given input type.
+    """Holds what passes may assume about a step on a given input type.
 
     Attributes:
         family: How it composes.
@@ -45,7 +45,8 @@ class Traits:
         mirrors: Whether its matrix does nothing but mirror the axes, so that reversing them is all there is to do.
         projective: Whether its matrix can have a last row other than (0, 0, 1), so that a position is a quotient.
         decodes: Whether it turns stored bytes into pixels.
-        decodes_windows: Whether it can decode a window alone.
+        decodes_windows: Whether it can decode a window alone, and gives the same pixels then.
+        decodes_scaled: Whether it may decode at a fraction of the size, where the next step needs no more.
         resizes: Whether it interpolates to another size.
         stretches: Whether what it shows is the whole image, however large that is.
         starts_kernel: Whether what computes its input has to be done with before it starts, because it reads a pixel
@@ -61,6 +62,7 @@ class Traits:
     projective: bool = False
     decodes: bool = False
     decodes_windows: bool = False
+    decodes_scaled: bool = False
     resizes: bool = False
     stretches: bool = False
     starts_kernel: bool = False

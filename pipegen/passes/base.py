@@ -1,4 +1,4 @@
-"""What a pass is, and how the list of them runs: each takes a plan and gives a plan, and the plan is verified after each."""
+"""Defines what a pass is, and runs the list of them: each takes a plan and gives a plan, and the plan is verified after each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RewriteClass = Literal["E0", "E1"]
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may know beside the plan.
+    """Holds what a pass may know beside the plan.
 
     Attributes:
         runtime: The spec's runtime section.
@@ -60,7 +60,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """What one pass did to one plan."""
+    """Records what one pass did to one plan."""
 
     name: str
     rewrite_class: RewriteClass
@@ -71,7 +71,7 @@ class PassRecord:
 
     @property
     def changed(self) -> bool:
-        """Whether the plan differs."""
+        """Returns whether the plan differs."""
         return self.before != self.after
 
 

@@ -5,22 +5,28 @@ the element stage, under a branch, in a small kernel of its own. In a batch ever
 computes both sides of a choice. A cheap conditional table in front of such a stage goes with it, to keep the order; and
 all of it has to come first behind the batch, for nothing that works on batches can stand before an element stage. A mirror
 in front of it changes places with it where that is exact.
+
+Where a batch of records is read as one (Batch, Read), branches would have each record read by itself, which is worth it for large
+images alone: the plan that is expected to cost less is taken.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.passes.base import Pass, Placed, pack, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Cache
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
+from pipegen.plan.nodes import Batch, Cache, Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+    from pipegen.plan.nodes import Node, Plan
 
 RARE = 0.7
 """The share of examples up to which a branch is cheaper than doing it to all of them."""
@@ -30,24 +36,44 @@ def branch_rare(plan: Plan, context: PassContext, note: Callable[[str], None]) -
     """Move the rare and dear stages that come first behind the batch before it, each under a branch."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
-    behind = [item for item in items[at + 1 :] if isinstance(item, Placed)]
-    mirrors = 0
-    while mirrors < len(behind) and isinstance(stage := behind[mirrors].stage, s.Warp) and stage.mirrors:
-        mirrors += 1
-    run: list[Placed] = []
-    dear = 0
-    for item in behind[mirrors:]:
-        if not _conditional(item) or (mirrors and not _commutes(item)):
-            break
-        run.append(item)
-        dear = len(run) if _is_rare_and_dear(item) else dear
-    if not dear or any(isinstance(item, Cache) for item in items):
+    reads = isinstance(items[at + 1], Read)
+    first = at + 1 + reads
+    behind = [item for item in takewhile(lambda item: isinstance(item, Placed), items[first:]) if isinstance(item, Placed)]
+    mirrors, rare = _rare(behind)
+    if not rare or any(isinstance(item, Cache) for item in items):
         return plan
-    for item in run[:dear]:
+    moved = [_branch(item, compiled=context.runtime.jit != "never") for item in rare]
+    stacked = _reading_each(items[at : at + 2]) if reads else [items[at]]
+    branched = pack(plan, [*items[:at], *stacked[:-1], *moved, stacked[-1], *behind[:mirrors], *items[first + mirrors + len(rare) :]])
+    if reads and not _pays(branched, plan, context):
+        note("no branch: each record would be read by itself, which costs more than a branch spares")
+        return plan
+    for item in rare:
         ids = " and ".join(dict.fromkeys(f"`{ref.id}`" for ref in s.refs(item.stage)))
         note(f"{ids} runs on the {min(1.0, sum(ref.share for ref in s.refs(item.stage))):.0%} of the examples that need it")
-    moved = [_branch(item, compiled=context.runtime.jit != "never") for item in run[:dear]]
-    return pack(plan, [*items[:at], *moved, *items[at : at + 1 + mirrors], *items[at + 1 + mirrors + dear :]])
+    return branched
+
+
+def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
+    """How many mirrors come first behind the batch, and the stages behind them that are worth a branch, up to the last dear one."""
+    mirrors = sum(1 for _ in takewhile(lambda item: isinstance(item.stage, s.Warp) and item.stage.mirrors, behind))
+    run = list(takewhile(lambda item: _conditional(item) and (not mirrors or _commutes(item)), behind[mirrors:]))
+    dear = max((i + 1 for i, item in enumerate(run) if _is_rare_and_dear(item)), default=0)
+    return mirrors, run[:dear]
+
+
+def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
+    """Batch, Read → Read, Batch."""
+    batch, read = stacking
+    assert isinstance(batch, Batch)  # noqa: S101 - the caller has looked
+    assert isinstance(read, Read)  # noqa: S101
+    return [Read(read.out.with_batch(None)), replace(batch, out=read.out.with_batch(batch.out.batch))]
+
+
+def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
+    """Whether one plan is expected to cost less than another."""
+    given = Circumstances(context.file_bytes or ASSUMED_FILE)
+    return plan_cost(rewritten, given).us < plan_cost(plan, given).us
 
 
 def _branch(item: Placed, *, compiled: bool) -> Placed:
@@ -66,7 +92,7 @@ def _conditional(item: Placed) -> bool:
 
 
 def _commutes(item: Placed) -> bool:
-    """Whether mirroring before and after comes to the same, bit for bit: values alone decide, or a filter is as wide to the left."""
+    """Returns whether mirroring before and after gives the same bits: values alone decide, or a filter is as wide to the left."""
     if isinstance(item.stage, s.Curve):
         return True
     steps = [ref.step for ref in s.refs(item.stage)]

@@ -1,8 +1,8 @@
 """image, mask, depth; the model gets image and mask → image, mask.
 
 A feature that the model does not receive, and on whose file nothing depends that it does receive, is not read, decoded, worked on or
-cached. An image that is not received stays where a mask in a file lives on it: the two have to be of one size, which only the image's
-file can tell. The vector of draws stays as it is, so that every step finds its own numbers where they were.
+cached. An image that is not received stays where a mask in a file is aligned with it: the two have to be of one size, which only the
+image's file can tell. The vector of draws stays as it is, so that every step finds its own numbers where they were.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def without_unused(plan: Plan) -> Plan:
 
 
 def _needed(plan: Plan) -> set[str]:
-    """What the model receives, and what has to be at hand to decode that."""
+    """Returns what the model receives, and what has to be at hand to decode that."""
     needed = set(received(plan.emit.output))
     beside = {stage.like[0] for stage in plan.stages() if isinstance(stage, s.Decode) and stage.like and stage.feature in needed}
     return needed | beside

@@ -39,6 +39,8 @@ def fold_constants(plan: Plan, context: PassContext, note: Callable[[str], None]
 def _mergeable(a: Placed, b: Placed) -> bool:
     if not (isinstance(a.stage, s.Pointwise) and isinstance(b.stage, s.Pointwise) and a.stage.feature == b.stage.feature):
         return False
+    if a.stage.exact:
+        return False  # what is rounded to whole numbers later would show that the values round once and not twice
     between, out = a.stage.arithmetic.dtype, b.stage.arithmetic.dtype
     return between == "float32" and out in FLOATING
 

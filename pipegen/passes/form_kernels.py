@@ -53,7 +53,7 @@ def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) 
 
 
 def _cut(before: tuple[s.Stage, ...], stage: s.Stage) -> bool:
-    """Whether `stage` would make XLA compute what stands before it again and again."""
+    """Returns whether `stage` would make XLA compute what stands before it again and again."""
     if s.starts_kernel(stage):
         return any(b.feature == stage.feature for b in before)
     costly = [b for b in before if b.feature == stage.feature and not isinstance(b, _CHEAP)]
@@ -69,7 +69,7 @@ def _mirror(stage: s.Stage) -> bool:
 
 
 def _erases(stage: s.Stage) -> bool:
-    """Whether it is a filter that reads a pixel just where it writes."""
+    """Returns whether it is a filter that reads a pixel just where it writes."""
     return isinstance(stage, s.Neighbourhood) and not stage.starts_kernel
 
 

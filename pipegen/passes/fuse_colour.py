@@ -30,7 +30,7 @@ def fuse_colour(plan: Plan, context: PassContext, note: Callable[[str], None]) -
             refs = tuple(c.ref for c in composed)
             what = f"{len(refs)} colour steps" if len(refs) > 1 else f"`{refs[0].id}`"
             note(f"{what} became one matrix on `{item.stage.feature}`")
-            colour = s.Colour(item.stage.feature, refs, composed[0].channels, item.stage.clip, item.stage.uses_mean)
+            colour = s.Colour(item.stage.feature, refs, composed[0].channels, item.stage.clip, item.stage.uses_mean, item.stage.exact)
             kept.append(Placed(colour, pending[0].before, item.after))
             pending = []
         else:

@@ -24,7 +24,7 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], Non
     kept: list[Node | Placed] = []
     for item in unpack(plan):
         previous = kept[-1] if kept else None
-        if isinstance(item, Placed) and isinstance(item.stage, s.DecodeWindow) and item.stage.whole:
+        if isinstance(item, Placed) and isinstance(item.stage, s.DecodeWindow) and item.stage.whole and _can(item, item.stage.decode):
             note(f"`{item.stage.crop.id}` decodes its window alone")
             kept.append(Placed(replace(item.stage, whole=False), item.before, item.after))
         elif (
@@ -34,7 +34,7 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], Non
             and isinstance(previous.stage, s.Decode)
             and previous.stage.feature == item.stage.feature
             and previous.stage.like is None
-            and previous.stage.ref.step.traits(previous.before[item.stage.feature]).decodes_windows
+            and _can(previous, previous.stage.ref)
         ):
             fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")
@@ -42,6 +42,11 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], Non
         else:
             kept.append(item)
     return pack(plan, kept)
+
+
+def _can(decoding: Placed, ref: s.StepRef) -> bool:
+    """Whether the decoder can decode a window alone."""
+    return ref.step.traits(decoding.before[decoding.stage.feature]).decodes_windows
 
 
 FUSE_DECODE_CROP = Pass("fuse_decode_crop", "E0", "pixels outside the window are never decoded", fuse_decode_crop)

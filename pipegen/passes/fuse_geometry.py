@@ -45,7 +45,8 @@ def _warp(pending: list[Placed], end: Placed, note: Callable[[str], None]) -> Pl
         note(f"`{refs[0].id}` only mirrors, so `{stage.feature}` is reversed and not resampled")
     else:
         note(f"`{refs[0].id}` resamples `{stage.feature}` once")
-    warp = s.Warp(stage.feature, refs, stage.fill, stage.interpolation, composed[0][1].canvas, stage.size, mirrors, stage.projective)
+    how = stage.fill, stage.interpolation, composed[0][1].canvas, stage.size
+    warp = s.Warp(stage.feature, refs, *how, mirrors, stage.projective, stage.exact)
     return Placed(warp, pending[0].before, end.after)
 
 

@@ -62,7 +62,7 @@ def cache_point(plan: Plan, *, disk: bool) -> int:
 
 
 def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
-    """What `auto` does, in words, and whether that is a cache in memory."""
+    """Says what `auto` does, and whether that is a cache in memory."""
     out = plan.nodes[at - 1].out
     size = cached_bytes(out)
     if context.num_examples is None or context.ram_budget is None:
@@ -91,7 +91,7 @@ def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
 
 
 def _first(node: Node) -> str:
-    """What a node that a cache cannot stand behind is, in words."""
+    """Names a node that a cache cannot stand behind."""
     drawn = isinstance(node, Element) and any(map(s.is_random, node.stages))
     return f"{'a random step' if drawn else 'a Python function without a `version`'} comes before"
 

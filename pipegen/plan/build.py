@@ -22,6 +22,8 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.doubts import Doubts
+from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
@@ -29,7 +31,7 @@ from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
 from pipegen.plan.recipe import recipe
 from pipegen.plan.segments import Colour, Geometric, varying
 from pipegen.spec.models import WindowShuffle
-from pipegen.spec.stand_in import UnknownStep, keeps_shape
+from pipegen.spec.stand_in import UnknownStep
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from pipegen.plan.stages import Stage, StepRef
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
-
-_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
-"""What an image's kind and shape alone show, whatever its values are."""
 
 Locate = Callable[..., "Label"]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
@@ -57,7 +56,7 @@ class Builder:
         self.type = source_type
         """What is known of each feature so far."""
         self.followed = followers.followed(record or source_type)
-        """The images that something lives on, whether it is here or, in a plan of some features, left out."""
+        """Returns the images that something is aligned with, whether it is here or, in a plan of some features, left out."""
         self.edge = source_type
         """The type of the edge behind the last node."""
         self.nodes: list[Node] = []
@@ -67,18 +66,23 @@ class Builder:
         self.ordinary: set[Diagnostic] = set()
         """Findings about random steps, which run on the training split as a matter of course."""
         self.poisoned: set[str] = set()
-        self.vague: set[str] = set()
-        """Features of which only the kind and the shape are known."""
+        self.doubts = Doubts()
         self.segment: Geometric | Colour | None = None
         self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef]] = {}
-        """For what lives on an image: that image, and what decodes it."""
+        """Returns, for a feature aligned with an image, that image and what decodes it."""
         self.fills = Fills()
         self.mixed: StepRef | None = None
         """The first step that mixes examples: from there on whole batches flow."""
 
-    def build(self, *, whole: bool = True) -> Plan | None:
-        """The plan, or `None` when there are errors; without `whole`, steps are missing: what leaves the last one is not judged."""
+    def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
+        """The plan, or `None` when there are errors.
+
+        Args:
+            whole: Whether all steps are there: else what leaves the last one is not judged.
+            guessed: Whether another source may be meant, so that values are in doubt from the start.
+        """
+        self.doubts.values |= {f for f, t in self.type.items() if guessed and t.pictured}
         chosen = recipe(self.spec, self.split)
         independent = followers.anchors(self.type)
         width = sum(ref.num_draws for ref in chosen.draws)
@@ -92,11 +96,11 @@ class Builder:
                 self._mixing(ref, features, tuple(later for later, _ in acts[position + 1 :]))
                 done = position + 1
         self._apart(acts[done:], numbers, width)
-        self.poisoned |= self.vague
+        self.poisoned |= self.doubts.all()
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if t.pictured)
         self._finish()
-        return None if self.poisoned else Plan(self.split, tuple(self.nodes))
+        return None if self.poisoned else Plan(self.split, marked(self.nodes))
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
@@ -119,7 +123,7 @@ class Builder:
         return s.StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
 
     def _apart(self, acts: list[tuple[StepRef, tuple[str, ...]]], numbers: dict[str, int], width: int) -> None:
-        """Run steps on one feature after another, since none looks at two; what lives on an image draws what that does."""
+        """Runs steps on one feature after another, since none looks at two; an aligned feature takes the draws of its image."""
         found: dict[str, list[Diagnostic]] = {}
         for feature in followers.in_order(self.type):
             anchor = followers.anchor(self.type, feature)
@@ -138,16 +142,17 @@ class Builder:
             done = 0
             for ref, acting in near:
                 if not acting:
-                    self._close()  # what divides the segments of an image divides those of what lives on it
+                    self._close()  # what divides the segments of an image divides those of what is aligned with it
                     continue
                 done += 1
                 if isinstance(ref.step, UnknownStep):
-                    self.vague.add(feature)
+                    self._close()
+                    self.type = self.type.replace(**{feature: self.doubts.after_unknown(ref.step, feature, self.type[feature])})
                 else:
                     self._step(self._decoding(ref, feature), feature, mine[done] if done < len(mine) else None)
             self._close()
             found[feature] = self.findings[known:]
-        # What is wrong with a step on an image and on what lives on it is said once.
+        # What is wrong with a step on an image and on what is aligned with it is said once.
         self._place()
         own = {name: followers.anchor(self.type, name) == name for name in found}
         said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
@@ -178,7 +183,7 @@ class Builder:
         found = followers.acted_on(step, self.type)
         if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
             found = tuple(name for name in found if name not in {t.feature for t in self.spec.transforms if isinstance(t, DecodeTransform)})
-        if not found:
+        if not found and not isinstance(step, UnknownStep):
             kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
             message = f"`{step.op}` works on features of kind {kinds}, and there is none"
             self._report(ref, OpError("PG203", message, help="leave the step out"))
@@ -193,20 +198,22 @@ class Builder:
             self.ordinary.add(finding)
 
     def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
-        """What leaves a step, where that is known; what is wrong or odd is noted."""
-        if feature in self.poisoned:
-            return None
+        """Infers what leaves a step, where that is known, and notes what is wrong or odd."""
         x = self.type[feature]
+        if feature in self.poisoned | self.doubts.lost:
+            return None
         try:
             y = ref.step.infer(x)
             if ref.choice is not None:
                 require_same_shape(ref.step, x, y)
         except OpError as error:
-            if feature not in self.vague or error.code in _OF_SHAPES:
+            if not self.doubts.explain(error, feature, x):
                 self._report(ref, error)
-            (self.vague if keeps_shape(type(ref.step)) else self.poisoned).add(feature)
+            self._close()
+            self.type = self.type.replace(**{feature: self.doubts.after_error(ref.step, feature, x)})
             return None
-        if feature in self.vague:
+        if feature in self.doubts.all():
+            self._close()
             self.type = self.type.replace(**{feature: y})
             return None
         for lint in ref.step.lints(x) if x.kind != "mask" else ():
@@ -244,12 +251,12 @@ class Builder:
         if isinstance(step, PointwiseTransform):
             return s.Pointwise(feature, step.arithmetic(x), (ref,))
         if traits.decodes:
-            return s.Decode(feature, ref, self._needed(feature, y, following), self.like.get(feature))
+            return s.Decode(feature, ref, self._needed(feature, y, following) if traits.decodes_scaled else None, self.like.get(feature))
         return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
-        """How small a file may be decoded. What else lives on the image has to go the same way: where the frame that the next step
-        shows follows from the size before, it would differ by a pixel."""
+        """Returns how small a file may be decoded. What else is aligned with the image has to go the same way: where the frame that the
+        next step shows follows from the size before, it would differ by a pixel."""
         needed = None if following is None or feature in self.like else following.step.needed_size()
         if following is None or needed is None:
             return None

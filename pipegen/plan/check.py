@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
+_OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
+"""What is wrong with splits whatever the source is."""
+_OF_FEATURES = frozenset({"PG203", "PG217"})
+"""What only the features of the source decide."""
+
+
 @dataclass(frozen=True)
 class Checked:
     """The plainest plan of each split, where there is one, and every finding."""
@@ -60,28 +66,39 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
 def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     """The findings that the sound part of a wrong spec allows: none that could come from what was left out."""
     broken, diagnostics = draft.broken, Diagnostics()
-    if not broken & {"source", "splits"}:
-        diagnostics.extend(check_splits(draft.spec, locate))
+    if "splits" not in broken:
+        found = check_splits(draft.spec, locate)
+        diagnostics.extend(d for d in found if "source" not in broken or d.code in _OF_SPLITS_ALONE)
     elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
     whole = not broken & {"transforms", "output"} and not elsewhere
-    possible = draft.spec.source.possible()
-    _, findings = _build(draft.spec, locate, possible[0], whole=whole)
-    findings = _whatever_comes(findings, draft.spec, locate, possible[1:], whole=whole)
-    diagnostics.extend(findings)
+    findings = _of_every_source(draft.spec, locate, whole=whole, guessed=draft.guessed)
+    for other in draft.others:
+        if not findings:
+            break
+        findings = _common(findings, _of_every_source(other, locate, whole=whole, guessed=draft.guessed))
+    diagnostics.extend(d for d in findings if not (draft.guessed and d.code in _OF_FEATURES))
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
     return [d for d in diagnostics if d.severity is Severity.ERROR]
 
 
-def _build(spec: PipelineSpec, locate: Locate, source: ElementType, *, whole: bool = True) -> tuple[dict[str, Plan], list[Diagnostic]]:
-    """Every split's plan, where there is one, and the findings, each once; without `whole`, see `Builder.build`."""
+def _of_every_source(spec: PipelineSpec, locate: Locate, *, whole: bool, guessed: bool) -> list[Diagnostic]:
+    possible = spec.source.possible()
+    _, findings = _build(spec, locate, possible[0], whole=whole, guessed=guessed)
+    return _whatever_comes(findings, spec, locate, possible[1:], whole=whole)
+
+
+def _build(
+    spec: PipelineSpec, locate: Locate, source: ElementType, *, whole: bool = True, guessed: bool = False
+) -> tuple[dict[str, Plan], list[Diagnostic]]:
+    """Every split's plan, where there is one, and the findings, each once; for `whole` and `guessed` see `Builder.build`."""
     plans: dict[str, Plan] = {}
     per_split: dict[str, list[Diagnostic]] = {}
     ordinary: set[Diagnostic] = set()
     for split in spec.split_names():
         builder = Builder(spec, split, locate, source)
         try:
-            plan = builder.build(whole=whole)
+            plan = builder.build(whole=whole, guessed=guessed)
         except OpError as error:  # an op broke its contract by raising outside `infer`
             builder.findings.append(make(error.code, error.message, locate(("transforms",))))
             plan = None
@@ -104,10 +121,14 @@ def _whatever_comes(
     for type_ in others:
         if not findings:
             break
-        _, elsewhere = _build(spec, locate, type_, whole=whole)
-        places = {(f.code, f.labels[:1]) for f in elsewhere}
-        findings = [f for f in findings if (f.code, f.labels[:1]) in places]
+        findings = _common(findings, _build(spec, locate, type_, whole=whole)[1])
     return findings
+
+
+def _common(findings: list[Diagnostic], elsewhere: list[Diagnostic]) -> list[Diagnostic]:
+    """The findings that are made elsewhere, too."""
+    places = {(f.code, f.labels[:1]) for f in elsewhere}
+    return [f for f in findings if (f.code, f.labels[:1]) in places]
 
 
 def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:
@@ -135,7 +156,7 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
 
 
 def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Whether the global batch divides among the hosts that the spec names."""
+    """Reports a global batch that does not divide among the hosts that the spec names."""
     shard = spec.runtime.shard
     if not isinstance(shard, ShardIndex) or spec.batch.size % shard.count == 0:
         return []

@@ -1,4 +1,4 @@
-"""What a plan is expected to cost: processor time per image for each stage, and bytes in memory.
+"""Predicts the cost of a plan: processor time per image for each stage, and bytes in memory.
 
 The model is small on purpose. A stage costs so many nanoseconds for each value (pixel × channel) that it writes, a decoder
 so many for each stored byte, and a batch so many for each byte of fresh memory that it takes. The constants are times of one
@@ -83,7 +83,7 @@ _FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the costs of a plan depend on beside the plan.
+    """Holds what the costs of a plan depend on beside the plan.
 
     Attributes:
         file_bytes: The mean size of a stored record.
@@ -100,7 +100,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class NodeCost:
-    """What a node costs.
+    """Holds the cost of a node.
 
     Attributes:
         us: Microseconds of one core per image, stages included.
@@ -117,7 +117,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """What a plan costs, node by node.
+    """Holds the cost of a plan, node by node.
 
     Attributes:
         nodes: In the order of the plan's nodes.
@@ -183,7 +183,7 @@ def gather_us(out: ElementType, *, together: bool) -> float:
 
 
 def gathers(plan: Plan, number: int) -> bool:
-    """Whether a node is a cache out of which batches are gathered, or the batch that is."""
+    """Returns whether a node is a cache out of which batches are gathered, or the batch that is."""
     kinds = [type(node) for node in plan.nodes]
     return (Cache, Batch) in (tuple(kinds[number : number + 2]), tuple(kinds[max(number - 1, 0) : number + 1]))
 
@@ -194,7 +194,7 @@ def example_bytes(out: ElementType) -> int:
 
 
 def reads_rows(node: Read) -> bool:
-    """Whether records are rows of arrays in memory, and no files."""
+    """Returns whether records are rows of arrays in memory, and no files."""
     return all(t.kind != "encoded" for _, t in node.out.items())
 
 
@@ -242,7 +242,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
 
 
 def _own_us(node: Node, together: bool) -> float:
-    """What a node costs beside its stages; `together` says whether a batch is gathered as one."""
+    """Returns the cost of a node beside its stages; `together` says whether a batch is gathered as one."""
     size = example_bytes(node.out)
     match node:
         case Index():

@@ -1,4 +1,4 @@
-"""What is to be said of steps that call Python functions: whether what lives on an image can stay, and that somebody has to allow them."""
+"""Checks steps that call Python functions: whether aligned features can stay as they are, and whether the functions are allowed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
         path = step_path(index, step)
         left = _left_behind(step, record) if step.moves_pixels else None
         if left is not None:
-            message = f"`{step.op}` may move the pixels of `{left[0]}`, and `{left[1]}`, which lives on it, would stay where it is"
+            message = f"`{step.op}` may move the pixels of `{left[0]}`, and `{left[1]}`, which is aligned with it, would stay where it is"
             advice = ("`moves_pixels: false` says that every pixel stays in its place", "a step of pipegen's own moves both")
             found.append(make("PG203", message, locate(path, key=True), help=advice))
         message = f"`{step.op}` calls the Python function `{step.function}`, on one image at a time however many threads there are"
@@ -42,7 +42,7 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
 
 
 def _left_behind(step: CustomTransform, record: ElementType) -> tuple[str, str] | None:
-    """An image that the step acts on, and what lives on it."""
+    """Returns an image that the step acts on, and what is aligned with it."""
     acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
     pairs = ((followers.anchor(record, name), name) for name, _ in record.items())
     return next(((image, name) for image, name in pairs if image in acted and image != name), None)

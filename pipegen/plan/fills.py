@@ -1,4 +1,4 @@
-"""One constant for several images: what a step fills with has to mean the same on an image and on what lives on it."""
+"""One constant for several images: what a step fills with has to mean the same on an image and on what is aligned with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Fills:
             self._met.setdefault((ref.path, ref.start), (ref, {}))[1][feature] = x
 
     def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:
-        """The uses whose constant means something else on an image than on one that lives on it."""
+        """Returns the uses whose constant means something else on an image than on one aligned with it."""
         for ref, images in self._met.values():
             for feature, x in images.items():
                 home = followers.anchor(record, feature)
@@ -38,12 +38,12 @@ class Fills:
                     value = ref.step.fill.constant  # type: ignore[attr-defined]
                     message = (
                         f"`{ref.step.op}` fills with {value:g}, and `{home}` ({images[home]}) and `{feature}` ({x}), "
-                        "which lives on it, have different units"
+                        "which is aligned with it, have different units"
                     )
                     help_ = "`{constant: 0}` means nothing in both, and `reflect` shows what is there"
                     yield ref, OpError("PG207", message, field="fill", help=help_)
 
 
 def _alike(a: FeatureType, b: FeatureType) -> bool:
-    """Whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
+    """Returns whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
     return a.interval == b.interval or (a.dtype == b.dtype and a.dtype in INTEGER_RANGES)

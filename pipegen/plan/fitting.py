@@ -30,7 +30,7 @@ def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
 
 
 def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Whether there is a training split for the steps that take numbers from it."""
+    """Checks that there is a training split for the steps that take numbers from it."""
     if "train" in spec.split_names():
         return []
     return [
@@ -57,7 +57,7 @@ def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
 
 
 def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementType) -> tuple[str, ...]:
-    """The features that a step acts on, less those that the model does not receive and nothing it receives lives on."""
+    """Returns the features that a step acts on, without those that the model does not receive and that nothing received is aligned with."""
     acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
     wanted = {name for name in received(spec.output) if name in record}
     wanted |= {followers.anchor(record, name) for name in wanted}

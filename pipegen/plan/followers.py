@@ -1,4 +1,4 @@
-"""Features that live on another one: a mask or a depth map moves with its image, and images that live on none draw for themselves."""
+"""Features aligned with another one: a mask or a depth map moves with its image, and images aligned with none draw for themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def anchor(type_: ElementType, feature: str) -> str:
-    """The feature that one lives on; itself where it lives on none of those that are there."""
+    """Returns the feature that one is aligned with; itself where it is aligned with none of those present."""
     of = type_[feature].of
     return of if of is not None and of in type_ else feature
 
@@ -27,12 +27,12 @@ def anchors(type_: ElementType) -> tuple[str, ...]:
 
 
 def followed(type_: ElementType) -> frozenset[str]:
-    """The features that others live on."""
+    """Returns the features that others are aligned with."""
     return frozenset(anchor(type_, name) for name, _ in type_.items() if anchor(type_, name) != name)
 
 
 def left_behind(step: Transform, type_: ElementType) -> str | None:
-    """A feature that a step narrowed to one feature would leave behind: it lives on the same image, and the step moves pixels at
+    """A feature that a step narrowed to one feature would leave behind: it is aligned with the same image, and the step moves pixels at
     random, or by a matrix."""
     if (
         step.feature is None
@@ -46,14 +46,15 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
 
 
 def in_order(type_: ElementType) -> tuple[str, ...]:
-    """Every feature, those that live on another one first: its file is still at hand then."""
+    """Returns every feature, aligned ones first: its file is still at hand then."""
     return tuple(sorted((name for name, _ in type_.items()), key=lambda name: anchor(type_, name) == name))
 
 
 def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
-    """The features that a step acts on, unless it names one.
+    """Returns the features that a step acts on, unless it names one.
 
-    What lives on an image is moved with it, and keeps its values: steps that have no rule for masks, and so move nothing, leave it alone.
+    What is aligned with an image moves with it and keeps its values: steps that have no rule for masks, and so move nothing, leave it
+    alone.
     """
     if isinstance(step, DecodeTransform):
         return tuple(name for name, t in type_.items() if t.pictured)

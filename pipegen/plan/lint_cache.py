@@ -20,7 +20,7 @@ _CACHE = ("runtime", "cache")
 
 
 def lint_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: Sequence[StepRef]) -> list[Diagnostic]:
-    """Whether a cache that the spec asks for by name has nothing to hold of the training split.
+    """Warns of a cache that the spec asks for by name and that has nothing to hold of the training split.
 
     Args:
         spec: The spec.

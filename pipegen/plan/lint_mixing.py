@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def lint_mixing(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Whether each step works out examples of the batches beside it, for the sake of the groups that it shares with them."""
+    """Warns where each step computes examples of the batches beside it, for the sake of the groups that it shares with them."""
     mixing = [step_path(i, t) for i, t in enumerate(spec.transforms) if isinstance(t, MixingTransform) and runs_on(t, "train")]
     index, count = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
     own = spec.batch.size // count

@@ -20,7 +20,7 @@ _HELP = {"mask": "output: {{y: {}}}", "label": "output: {{y: {}}}", "weight": "o
 
 
 def lint_unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
-    """Whether each feature reaches the model, or says where something that does belongs, or which class an example is of."""
+    """Warns of a feature that neither reaches the model nor says where something belongs or which class an example is of."""
     wanted = received(settled(spec))
     if any(name not in record for name in wanted):
         return []  # which feature was meant there is not known

@@ -1,4 +1,4 @@
-"""What a step that mixes examples needs around it: images of one size, labels that can be weighed, nothing left behind."""
+"""Checks what a step that mixes examples needs around it: images of one size, labels that can be weighed, nothing left behind."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def plan_mixing(
 
 
 def late(mixed: StepRef, ref: StepRef) -> OpError:
-    """What is wrong with a step that works on single examples and comes after the mixing."""
+    """Reports a step that works on single examples and comes after the mixing."""
     message = f"`{ref.step.op}` works on one image at a time, and `{mixed.step.op}` before it has stacked and mixed them"
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
@@ -114,5 +114,5 @@ def _canvas(x: FeatureType) -> tuple[int | None, int | None]:
 
 
 def _fixes_shape(ref: StepRef, x: FeatureType) -> bool:
-    """Whether a later step works on single images, which it cannot any more."""
+    """Returns whether a later step works on single images, which it cannot any more."""
     return ref.step.traits(x).family is Family.ELEMENT

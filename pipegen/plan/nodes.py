@@ -36,7 +36,7 @@ class Index:
 
     @property
     def scheduled(self) -> bool:
-        """Whether a step changes over the epochs."""
+        """Returns whether a step changes over the epochs."""
         return any(r.step.schedules() for r in self.draws)
 
 

@@ -1,4 +1,4 @@
-"""What the model receives: checks `output` against the features that arrive, and says which stages produce it."""
+"""Checks `output` against the features that arrive, and says which stages produce what the model receives."""
 
 from __future__ import annotations
 
@@ -230,12 +230,12 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
 
 
 def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
-    """How a label is to be encoded; unless it is said, several labels are `multi_hot`."""
+    """Returns the encoding of a label; by default several labels are `multi_hot`."""
     return output.encode.get(name, "multi_hot" if x.several_labels else UNENCODED)
 
 
 def is_encoded(x: FeatureType) -> bool:
-    """Whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
+    """Returns whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
     return x.kind == "label" and x.dtype == "float32"
 
 

@@ -1,4 +1,4 @@
-"""Which steps a split runs: `when`, evaluation forms, ids and the layout of the vector of draws."""
+"""Chooses the steps that a split runs: `when`, evaluation forms, ids and the layout of the vector of draws."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Recipe:
 
 
 def step_path(index: int, step: Transform) -> Path:
-    """Where step number `index` stands in a spec."""
+    """Returns the place of step number `index` in a spec."""
     return ("transforms", index, step.op)
 
 
 def runs_on(step: Transform, split: str) -> bool:
-    """Whether a step acts on a split: random steps on `train` alone unless `when` says otherwise."""
+    """Returns whether a step acts on a split: random steps on `train` alone unless `when` says otherwise."""
     when = step.when if step.when is not None else ("train" if step.random else "all")
     if isinstance(when, list):
         return split in when

@@ -164,7 +164,11 @@ def _fill(fill: object) -> str:
     return fill if isinstance(fill, str) else f"constant {getattr(fill, 'constant', 0):g}"
 
 
-def _stage(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a closed set
+def _stage(stage: Stage) -> str:
+    return _does(stage) + (", exact" if getattr(stage, "exact", False) else "")
+
+
+def _does(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a closed set
     feature = stage.feature
     match stage:
         case s.Decode():

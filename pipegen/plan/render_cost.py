@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
 
 
-def render_cost(plan: Plan, cost: PlanCost) -> str:
-    """The cost of each stage and the memory that each node holds, ending in a newline."""
+def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:
+    """Returns the cost of each stage in their order, and the memory that each node holds, ending in a newline.
+
+    Args:
+        plan: The plan.
+        cost: Its cost.
+        dearest: How many stages to show, the dearest first, and of the memory the sum alone; `None` shows all.
+    """
     given = cost.given
     read = next(n for n in plan.nodes if isinstance(n, Read))
     rows, stored = reads_rows(read), given.file_bytes
@@ -25,17 +31,25 @@ def render_cost(plan: Plan, cost: PlanCost) -> str:
         stored = example_bytes(read.out)
     guess = given.assumed and not (rows and all(d is not None for _, t in read.out.items() for d in t.shape))
     size = ("rows of " if rows else "files of ") + format_bytes(stored) + (", which is a guess" if guess else "")
-    lines = [f"expected cost, in µs of one core for an image ({size})"]
-    lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in _parts(plan, cost) if us >= _LEAST_US]
+    parts = [(us, text) for us, text in _parts(plan, cost) if us >= _LEAST_US]
+    shown = sorted(parts, key=lambda part: -part[0])[:dearest] if dearest is not None else parts
+    what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} dearest stages"
+    lines = [f"{what}, in µs of one core for an image ({size})"]
+    lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
     lines += _totals(plan, cost)
     open_end = given.examples is None and any(isinstance(n, Cache) and not n.disk for n in plan.nodes)
     lines.append(f"expected memory: {format_bytes(cost.bytes)}{' and the cache' if open_end else ''}, beside TensorFlow itself")
+    if dearest is None:
+        lines += _memory(plan, cost, open_end)
+    return "\n".join(lines) + "\n"
+
+
+def _memory(plan: Plan, cost: PlanCost, open_end: bool) -> Iterator[str]:
     for cost_of, node, shown in zip(cost.nodes, plan.nodes, plan_json(plan)["nodes"], strict=True):
         if open_end and isinstance(node, Cache):
-            lines.append(f"  {format_bytes(example_bytes(node.out)):>10}  {shown['text']}, times the examples")
+            yield f"  {format_bytes(example_bytes(node.out)):>10}  {shown['text']}, times the examples"
         elif cost_of.bytes:
-            lines.append(f"  {format_bytes(cost_of.bytes):>10}  {shown['text']}")
-    return "\n".join(lines) + "\n"
+            yield f"  {format_bytes(cost_of.bytes):>10}  {shown['text']}"
 
 
 _LEAST_US = 0.05
@@ -44,11 +58,11 @@ _LEAST_US = 0.05
 
 def _totals(plan: Plan, cost: PlanCost) -> list[str]:
     if not any(isinstance(n, Cache) for n in plan.nodes):
-        rate = f": {1e6 / cost.us:,.0f} images a second on each core" if cost.us else ""  # a table of numbers costs next to nothing
+        rate = f": {1e6 / cost.us:,.0f} images/s on each core" if cost.us else ""  # a table of numbers costs next to nothing
         return [f"  {cost.us:>8,.1f}        in all{rate}"]
     return [
         f"  {cost.first_us:>8,.1f}        in all while the cache fills",
-        f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images a second on each core",
+        f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images/s on each core",
     ]
 
 

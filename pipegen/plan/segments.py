@@ -32,7 +32,7 @@ class Geometric:
         self.out: FeatureType | None = None
 
     def accepts(self, mode: tuple[Fill, str] | None) -> bool:
-        """Whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
+        """Returns whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
         return not self.closed and (mode is None or mode == self.mode)
 
 

@@ -1,7 +1,10 @@
-"""What can be done to one feature of an example or a batch: the closed set of stages that nodes are made of.
+"""Defines the closed set of stages that nodes are made of: what can be done to one feature of an example or a batch.
 
 A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
 TensorFlow; `backend/lower.py` gives each its meaning.
+
+`exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
+`plan/exactness.py`.
 """
 
 from __future__ import annotations
@@ -45,12 +48,12 @@ class StepRef:
 
     @property
     def conditional(self) -> bool:
-        """Whether it leaves some examples as they are, whatever its own numbers are."""
+        """Returns whether it leaves some examples as they are, whatever its own numbers are."""
         return self.gated or self.choice is not None
 
     @property
     def is_random(self) -> bool:
-        """Whether what it does depends on the example's draws."""
+        """Returns whether what it does depends on the example's draws."""
         return bool(self.num_draws) or self.choice is not None
 
     @property
@@ -65,13 +68,13 @@ class StepRef:
 
     @property
     def end(self) -> int:
-        """How much of the example's vector of draws has to be there."""
+        """Returns how much of the example's vector of draws the stage needs."""
         return max(self.start + self.num_draws, self.choice.policy.end if self.choice is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a policy decides about one of its parts, for each example.
+    """Holds what a policy decides about one of its parts, for each example.
 
     Attributes:
         policy: The use of the policy.
@@ -88,7 +91,7 @@ class Decode:
 
     Attributes:
         needed: The least height and width that the next step can use without loss, or `None`.
-        like: The image that it lives on, whose file is not decoded yet, and what decodes that: both have to be of one size.
+        like: The image that it is aligned with, whose file is not decoded yet, and what decodes that: both have to be of one size.
     """
 
     feature: str
@@ -153,6 +156,7 @@ class Resample:
     interpolation: str
     size: tuple[int | None, int | None]
     projective: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,7 @@ class Warp:
     """Whether the product only mirrors axes."""
     projective: bool = False
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,7 @@ class ApplyColour:
     feature: str
     clip: Interval | None
     uses_mean: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +205,11 @@ class Colour:
     channels: int
     clip: Interval | None
     uses_mean: bool
+    exact: bool = False
 
     @property
     def mixes_channels(self) -> bool:
-        """Whether an output channel can depend on another channel."""
+        """Returns whether an output channel can depend on another channel."""
         return any(r.step.mixes_channels() for r in self.refs)  # type: ignore[attr-defined]
 
 
@@ -232,6 +239,7 @@ class Neighbourhood:
     ref: StepRef
     clip: Interval | None
     starts_kernel: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +270,7 @@ class Mix:
     ref: StepRef
     canvas: tuple[int | None, int | None]
     label: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +280,7 @@ class Pointwise:
     feature: str
     arithmetic: Arithmetic
     refs: tuple[StepRef, ...]
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +321,7 @@ def refs(stage: Stage) -> tuple[StepRef, ...]:
 
 
 def starts_kernel(stage: Stage) -> bool:
-    """Whether what computes the stage's input has to be done with before the stage starts: it reads whole images first, or
+    """Returns whether what computes the stage's input has to be done with before the stage starts: it reads whole images first, or
     pixels at other places than it writes."""
     match stage:
         case Warp():
@@ -324,10 +334,10 @@ def starts_kernel(stage: Stage) -> bool:
 
 
 def is_random(stage: Stage) -> bool:
-    """Whether the stage reads the example's draws."""
+    """Returns whether the stage reads the example's draws."""
     return any(r.is_random for r in refs(stage))
 
 
 def is_lasting(stage: Stage) -> bool:
-    """Whether what the stage gives may be kept on a disk, for other processes."""
+    """Returns whether what the stage gives may be kept on a disk, for other processes."""
     return all(r.step.lasting() for r in refs(stage))

@@ -1,4 +1,4 @@
-"""What makes a plan well formed: a table of rules, checked after every pass."""
+"""Checks that a plan is well formed: a table of rules, applied after every pass."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.plan import stages as s
+from pipegen.plan.exactness import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.outputs import received
 
@@ -51,10 +52,12 @@ def _shard_follows_shuffle(plan: Plan) -> str | None:
 
 
 def _stages_stand_where_they_work(plan: Plan) -> str | None:
-    """Element stages come before the batch, kernels after it."""
-    batched = False
+    """Element stages come before the batch, kernels after it, and all of them after Read."""
+    batched = read = False
     for node in plan.nodes:
-        batched = batched or isinstance(node, Batch)
+        batched, read = batched or isinstance(node, Batch), read or isinstance(node, Read)
+        if isinstance(node, (Element, Kernel, Cache)) and not read:
+            return f"{type(node).__name__} comes before Read."
         if isinstance(node, Element) and batched:
             return "an Element follows Batch."
         if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
@@ -67,7 +70,7 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
 
 
 def _whole_images_come_first(plan: Plan) -> str | None:
-    """What reads whole images comes first in its kernel, where they are."""
+    """Requires that stages which read whole images come first in their kernel."""
     for node in plan.nodes:
         seen: set[str] = set()
         for stage in node.stages if isinstance(node, Kernel) else ():
@@ -78,7 +81,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 
 
 def _batch_is_static(plan: Plan) -> str | None:
-    """What is batched has a fixed shape."""
+    """Requires that what is batched has a fixed shape."""
     for name, t in plan.batch.out.items():
         if not t.is_static and not t.indexed:
             return f"`{name}` is {t}."
@@ -135,6 +138,14 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     return None
 
 
+def _what_is_rounded_is_exact(plan: Plan) -> str | None:
+    """Floats that are rounded to whole numbers later are computed exactly."""
+    if any(isinstance(node, (Element, Kernel)) and len(node.stages) != 1 for node in plan.nodes):
+        return None  # grouped: no pass changes a stage from there on
+    lost = unmarked(plan.nodes)
+    return f"{type(lost[0]).__name__} on `{lost[0].feature}` is not." if lost else None
+
+
 RULES: tuple[Rule, ...] = (
     _starts_and_ends,
     _order_is_settled_once,
@@ -146,10 +157,11 @@ RULES: tuple[Rule, ...] = (
     _pending_steps_leave_the_image,
     _draws_are_in_range,
     _cache_is_deterministic,
+    _what_is_rounded_is_exact,
 )
 
 
 def same_output(before: Plan, after: Plan) -> bool:
-    """Whether a rewrite kept what the model receives, and its type."""
+    """Returns whether a rewrite kept what the model receives, and its type."""
     output = before.emit.output
     return output == after.emit.output and all(before.out.get(name) == after.out.get(name) for name in received(output))

@@ -252,6 +252,7 @@ class _Expander:
     def __init__(self, out: Diagnostics) -> None:
         self.out = out
         self.nodes = 0
+        self.size = 0
         self.result = Tree({})
 
     def tree(self, root: _Node) -> Tree:
@@ -263,6 +264,8 @@ class _Expander:
         """The plain value of a node that stands at `path`."""
         self.nodes += 1
         _limit(self.nodes <= MAX_NODES, f"written out, the aliases give more than {MAX_NODES:,} values", node.span)
+        self.size += len(node.text)
+        _limit(self.size <= MAX_BYTES, f"written out, the aliases give more than {MAX_BYTES // 2**20} MiB of text", node.span)
         _limit(len(path) <= MAX_DEPTH, f"written out, the aliases nest more than {MAX_DEPTH} levels deep", node.span)
         self.result.spans.values[path] = node.span
         if node.kind == "list":
@@ -289,6 +292,7 @@ class _Expander:
         """One key with its value."""
         name = key.text if key.kind == "scalar" else f"a {key.kind}"
         at = (*path, name)
+        self.size += len(key.text)
         if not isinstance(key.scalar, str):
             self.result.odd_keys[at] = key.kind if key.kind != "scalar" else _reading(key.scalar)
         result[name] = self.value(value, at)

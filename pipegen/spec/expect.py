@@ -1,4 +1,4 @@
-"""What a setting accepts, in words, read off its type: "a whole number of 1 or more", "`global`, `none` or `{window: SIZE}`"."""
+"""Says what a setting accepts, read off its type: "a whole number of 1 or more", "`global`, `none` or `{window: SIZE}`"."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def describe_argument(annotation: Any) -> str:
 
 
 def accepts(annotation: Any, *kinds: str) -> bool:
-    """Whether a type, or a member of a union, is of one of the kinds."""
+    """Returns whether a type, or a member of a union, is of one of the kinds."""
     s = shape(annotation)
     return s.kind in kinds or (s.kind == "union" and any(accepts(m, *kinds) for m in s.items))
 
@@ -165,7 +165,7 @@ def schedules_of(annotation: Any) -> list[str]:
 
 
 def with_arguments(annotation: Any, word: str) -> str | None:
-    """How a word of a choice is written with its arguments, for one that cannot go without."""
+    """Writes a word of a choice with its arguments, for one that cannot go without."""
     for member in shape(annotation).items if shape(annotation).kind == "union" else ():
         if shape(member).kind == "model" and list(member.model_fields) == [word]:
             return describe(member).strip("`")

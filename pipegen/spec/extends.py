@@ -6,19 +6,21 @@ Every value keeps the place it came from, in whichever file that is.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
 from pipegen.diagnostics.suggest import closest
+from pipegen.regular import read_regular
 from pipegen.spec.compose import MAX_BYTES, compose, decode
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import needs_quotes, quoted
 from pipegen.spec.source_map import Tree
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics
     from pipegen.spec.source_map import KeyPath
 
 CHOICES: frozenset[KeyPath] = frozenset(
@@ -35,6 +37,12 @@ CHOICES: frozenset[KeyPath] = frozenset(
     }
 )
 """Where a map is a word with its arguments, so that two words never stand side by side."""
+_SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
+"""A line by which a text that is no YAML is a spec all the same."""
+_ENDINGS = (".pipegen.yaml", ".pipegen.yml")
+"""Names that only specs have."""
+_LONGEST_CHAIN = 128
+"""Files that a spec may be spread over."""
 
 
 @dataclass(slots=True)
@@ -51,18 +59,53 @@ class Files:
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
-    """The tree of one file; `at` is the `extends` that asks for it."""
+    """The tree of one file; `at` is the `extends` that asks for it.
+
+    Whoever calls names the first spec, which may come from a pipe. What is reached from there, by `extends` or a link, was named by
+    the author of a spec, who may be a stranger: only a regular file is read, and if it is no spec, nothing of it is shown.
+    """
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
+        if at is None:
+            with path.open("rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+        else:
+            data = read_regular(path, MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
         out.add(_unreadable(path, file, error, at))
         return None
+    folder = Path(os.path.abspath(path)).parent
+    if (at is None and not path.is_symlink()) or os.path.realpath(path).endswith(_ENDINGS):
+        return _read_bytes(data, file, folder, files, out)
+    return _read_guarded(data, file, folder, files, out, at or Label(None, path=file))
+
+
+def _read_bytes(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
     text = decode(data, file)
     if not isinstance(text, str):
         out.add(text)
         return None
-    return read_text(text, file, Path(os.path.abspath(path)).parent, files, out)
+    return read_text(text, file, folder, files, out)
+
+
+def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics, at: Label) -> Tree | None:
+    """The tree of a file that is a spec; of another, one finding that says nothing of what is in it."""
+    found, own = Diagnostics(most=out.most), Files()
+    tree = _read_bytes(data, file, folder, own, found)
+    if _SAYS_SO.search(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
+        files.texts |= own.texts
+        files.folders |= own.folders
+        out.extend(found.items)
+        return tree
+    span = next((d.span for d in found.items if d.span is not None), None)
+    where = f": line {span.line}, column {span.column} is no YAML of a spec" if tree is None and span is not None else ""
+    help_ = ("a spec is a map of sections in YAML that says `pipegen: 1`",)
+    out.add(make("PG110", f"{file} is not a spec{where}", at, help=help_))
+    return None
+
+
+def _is_spec(value: dict[str, Any]) -> bool:
+    """Returns whether a map is meant to be a spec: it says so, or has nothing but sections."""
+    return "pipegen" in value or (bool(value) and value.keys() <= {"extends", *PipelineSpec.model_fields})
 
 
 def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
@@ -86,6 +129,10 @@ def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagno
         if _real(path) in chain:
             help_ = ("one of these files must stand alone",)
             out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join([*shown, name])}", at, help=help_))
+            return _merged(layers, partial=True)
+        if len(layers) >= _LONGEST_CHAIN:
+            help_ = ("pipegen reads no longer chain, so that a hostile one ends quickly",)
+            out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
             return _merged(layers, partial=True)
         chain.append(_real(path))
         shown.append(name)
@@ -144,11 +191,13 @@ def _overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
     return result
 
 
-def _unreadable(path: Path, file: str, error: OSError, at: Label | None) -> Any:
+def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | None) -> Any:
     code = "PG005" if at is None else "PG110"
     where = at if at is not None else Label(None, path=file)
     if not isinstance(error, FileNotFoundError):
-        reason = "it is a folder" if isinstance(error, IsADirectoryError) else (error.strerror or "unreadable").lower()
+        said = error.strerror if isinstance(error, OSError) else "no file can have that name"
+        reason = "it is a folder" if isinstance(error, IsADirectoryError) else (said or "unreadable")
+        reason = reason[0].lower() + reason[1:]
         help_ = (
             (f"for a folder of images, `pipegen init {file}` writes a first spec",)
             if at is None and isinstance(error, IsADirectoryError)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _SCALARS = frozenset({"integer", "number", "boolean", "string"})
 _REFERENCE = {"$ref": "#/$defs/ParamReference"}
+EXTENDS = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
+"""What the key `extends` means; it is no field of the model, since the loader follows it."""
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
@@ -103,7 +105,7 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
-    """Whether a value is a scalar that a param's name would not pass as."""
+    """Returns whether a value is a scalar that a param's name would not pass as."""
     if "enum" in schema or "const" in schema:
         return True
     return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
@@ -121,8 +123,7 @@ def _param_reference() -> dict[str, Any]:
 
 
 def _extends() -> dict[str, Any]:
-    text = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
-    return {"description": text, "type": "string", "minLength": 1}
+    return {"description": EXTENDS, "type": "string", "minLength": 1}
 
 
 def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:

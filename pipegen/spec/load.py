@@ -14,7 +14,8 @@ from pipegen.spec.compose import decode
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
-from pipegen.spec.params import Params
+from pipegen.spec.overrides import Outside, lay_over, split
+from pipegen.spec.params import Given, Params
 from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
@@ -60,6 +61,8 @@ def load(
     *,
     params: Mapping[str, Any] = _NOTHING,
     params_from: str = "params=",
+    overrides: Mapping[str, Any] = _NOTHING,
+    overrides_from: str = "overrides=",
     runtime: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     text: str | bytes | None = None,
@@ -70,6 +73,8 @@ def load(
         source: A path, or a mapping of the same shape; with `text`, the name that findings show.
         params: Values for the spec's params; texts are converted to the declared types.
         params_from: What findings call those: `params=` or `--set`.
+        overrides: Values for params, or for anything else by its path, such as `batch.size`.
+        overrides_from: What findings call those: `overrides=` or `--set`.
         runtime: Settings laid over the `runtime` section.
         env: The environment; the process's own by default.
         text: The spec's text, for one that is not read from a file, such as standard input.
@@ -90,9 +95,12 @@ def load(
             return nothing
         tree = follow(tree, base, file if named else None, files, out)
         locate = Locator(tree.spans, files, cwd)
-        section = Params(locate, cwd, params, params_from, os.environ if env is None else env, out)
+        given, values = _outside(tree, Outside(params, params_from), Outside(overrides, overrides_from))
+        lay_over(tree, values, locate, out)
+        section = Params(locate, cwd, given, os.environ if env is None else env, out)
         substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
-        substitution.apply(tree)
+        if not substitution.apply(tree):
+            return nothing
         if runtime:
             tree = _laid_over(tree, runtime, locate, out)
         make_absolute(tree.value, locate)
@@ -106,6 +114,14 @@ def load(
         return nothing
     spec = draft.spec if draft is not None and not out.has_errors else None
     return Loaded(spec, draft if spec is None else None, out, locate, base, file, tree.value, files.texts)
+
+
+def _outside(tree: Tree, params: Outside, overrides: Outside) -> tuple[dict[str, Given], Outside]:
+    """Sorts the values from outside: those for params, and those that go to a path."""
+    declared = tree.value.get("params")
+    names, paths = split(overrides.values, declared if isinstance(declared, dict) else ())
+    given = {name: Given(value, source.origin(name)) for source in (overrides, params) for name, value in source.values.items()}
+    return {name: value for name, value in given.items() if name in names or name in params.values}, Outside(paths, overrides.by)
 
 
 def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, files: Files, out: Diagnostics) -> Tree | None:

@@ -27,7 +27,7 @@ class Locator:
         base: What relative paths outside any file are relative to: the working directory.
         origins: The params that a value came from.
         params: The params that a value holds.
-        outside: Values that Python laid over the spec (`runtime=`), which stand in no file.
+        outside: Values laid over the spec from outside (`--set`, `overrides=`, `runtime=`), which stand in no file.
         raw: The resolved plain values.
     """
 
@@ -50,6 +50,12 @@ class Locator:
             text: A few words to write beside the caret.
             key: Point at the key in place of the value.
         """
+        outside = self._origin_outside(path)
+        if outside is not None:
+            text = f"{outside}: {text}" if text else outside
+        elif not text and not key and path:
+            below = next((origin for at, origin in self.outside.items() if at[: len(path)] == path), None)
+            text = f"with {below}" if below is not None else ""
         return Label(self.span(path, key=key), text, format_path(path))
 
     def span(self, path: tuple[str | int, ...], *, key: bool = False) -> Span | None:
@@ -63,14 +69,14 @@ class Locator:
         return self.spans.values.get(known)
 
     def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
-        """Whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
+        """Returns whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
         try:
             return len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
         except KeyError:
             return False
 
     def origin(self, path: tuple[str | int, ...]) -> str:
-        """Where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
+        """Says where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
         given = self._origin_outside(path)
         if given is not None:
             return given
@@ -105,7 +111,7 @@ class Locator:
         return self._lines[span.file][span.line - 1] if span.file in self._lines else None
 
     def folder(self, path: KeyPath) -> Path:
-        """What a relative path at `path` is relative to."""
+        """Returns the folder that a relative path at `path` is relative to."""
         if path in self._folders:
             return self._folders[path]
         span = self.span(path)
@@ -120,9 +126,13 @@ class Locator:
             self._folders[path] = self.base
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
-        """Note that Python gave the value at `path`."""
+        """Note that the value at `path` came from outside."""
         self.spans.drop(path)
         self.outside[path] = origin
+
+    def is_outside(self, path: tuple[str | int, ...]) -> bool:
+        """Returns whether the value at `path` came from outside."""
+        return self._origin_outside(path) is not None
 
     def _origin_outside(self, path: tuple[str | int, ...]) -> str | None:
         return next((self.outside[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.outside), None)

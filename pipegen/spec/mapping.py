@@ -54,7 +54,7 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
 
 
 def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
-    """Where an infinity or a NaN stands."""
+    """Finds the infinities and NaNs."""
     if isinstance(value, dict):
         return [p for key, inner in value.items() for p in endless(inner, (*path, key))]
     if isinstance(value, list):

@@ -86,7 +86,7 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
 
 
 def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
-    """What a map was probably meant to be, where none is due: a param, or a schedule of another name."""
+    """Guesses what a map was meant to be, where none is due: a param, or a schedule of another name."""
     if list(value) == ["a map"]:
         return ["a param is written `$name`"]
     schedules = schedules_of(annotation)
@@ -116,7 +116,7 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
 
 
-def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], taken: set[str]) -> tuple[Diagnostic, str | None]:
+def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], given: set[str]) -> tuple[Diagnostic, str | None]:
     """Makes the finding for a key that a model has not, and names the key that was probably meant.
 
     Args:
@@ -124,9 +124,8 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
         key: The key.
         place: The map that it stands in.
         values: The whole map.
-        taken: Keys that other unknown ones were probably meant to be: two never become the same one.
+        given: Keys that it was certainly not meant to be.
     """
-    given = {*values, *taken}
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
     advice = instead_of_key(model, key, values) or anywhere(key, values.get(key), top=False)
@@ -203,7 +202,7 @@ def labels(place: Place) -> tuple[Label, ...]:
 
 
 def provenance(place: Place) -> tuple[str, ...]:
-    """Which param gave the value, for the help."""
+    """Names the param that gave the value, for the help."""
     names = place.locate.params.get(place.path)
     return (f"the value is from {one_of([f'${n}' for n in names], 'and')} ({place.locate.origin(place.path)})",) if names else ()
 
@@ -222,7 +221,7 @@ def replacement(place: Place, text: str, applicability: Applicability) -> Fix | 
 
 
 def is_slip(word: str, near: str) -> bool:
-    """Whether a word is so near to the right one that putting that in its place is worth offering; a name from elsewhere is not."""
+    """Returns whether a word is so near to the right one that putting that in its place is worth offering; a name from elsewhere is not."""
     return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
@@ -267,7 +266,7 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
 
 
 def _same_kind(annotation: Any, value: Any) -> bool:
-    """Whether a value has a type that is accepted, so that only the value itself is wrong."""
+    """Returns whether a value has a type that is accepted, so that only the value itself is wrong."""
     if isinstance(value, bool):
         return accepts(annotation, "bool")
     if isinstance(value, str):

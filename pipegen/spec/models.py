@@ -19,7 +19,7 @@ DType = Literal["float32", "float16", "bfloat16", "uint8"]
 Remainder = Literal["drop", "keep", "pad"]
 Encoding = Literal["int", "one_hot", "binary", "multi_hot"]
 UNENCODED: Encoding = "int"
-"""How a label is encoded when nothing is said."""
+"""The encoding of a label by default."""
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -42,7 +42,7 @@ class Param(Model):
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     """An environment variable that gives the value when it is set."""
     description: str | None = None
-    """What the knob is for."""
+    """The purpose, for people."""
 
 
 class ColumnMethod(Model):
@@ -56,26 +56,27 @@ class PathGroup(Model):
     """Records whose path gives the same match belong together."""
 
     path: str
-    """A regular expression searched in the relative path; its first group (or the whole match) names the group."""
+    """A regular expression (RE2: no look-around, no back-references) searched in the relative path; its first group (or the whole
+    match) names the group."""
 
 
 class Folds(Model):
     """Cross-validation: the data is cut into `count` folds, and one of them is the validation split."""
 
     count: Annotated[int, Field(ge=2)]
-    """How many folds."""
+    """The number of folds."""
     fold: Annotated[int, Field(ge=0)]
-    """Which fold is the validation split, from 0."""
+    """The fold that is the validation split, from 0."""
 
 
 class Splits(Model):
-    """Which part of the data is which split."""
+    """Divides the data into splits."""
 
     parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str] = {}
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
     value that names the split in the data."""
     method: Literal["random", "hash", "folder", "keras"] | ColumnMethod = "random"
-    """How records are dealt out. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
+    """How records are assigned to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
     on the hash, so that adding data moves nothing. `folder`: the first folder names the split. `keras`: the first files
     of each class are validation, as Keras does."""
     stratify: Literal["label"] | None = None
@@ -96,23 +97,23 @@ class WindowShuffle(Model):
 
 
 class Epoch(Model):
-    """What counts as an epoch of the training split."""
+    """Sets the length of an epoch of the training split."""
 
     steps: PositiveInt
     """Steps in an epoch; the next epoch goes on where this one ended in the shuffled order."""
 
 
 class Batch(Model):
-    """How examples are stacked."""
+    """Stacks examples into batches."""
 
     size: PositiveInt = 32
     """Examples in a global batch, over all hosts."""
     remainder: Remainder | dict[SplitName, Remainder] | None = None
-    """What happens to a last batch that is not full: `drop` it, `keep` it smaller, or `pad` it with repeats of weight
-    0. One word for every split, or one per split; `drop` for train and `keep` elsewhere unless told otherwise."""
+    """The fate of a last batch that is not full: `drop` it, `keep` it smaller, or `pad` it with repeats of weight 0. One
+    word for every split, or one per split; by default `drop` for train and `keep` elsewhere."""
 
     def remainder_for(self, split: str) -> Remainder:
-        """The rule for one split."""
+        """Returns the rule for one split."""
         if isinstance(self.remainder, str):
             return self.remainder
         return (self.remainder or {}).get(split, "drop" if split == "train" else "keep")
@@ -122,25 +123,25 @@ Features = str | list[str] | dict[str, str]
 
 
 class Output(Model):
-    """What the model receives."""
+    """Chooses what the model receives."""
 
     x: Features = "image"
     """The model's inputs: a feature, a list, or a map whose keys are Keras input names."""
     y: Features | None = "label"
-    """The targets, likewise; left out for unlabelled data."""
+    """The targets, likewise; none for unlabelled data."""
     sample_weight: str | None = None
     """The feature that weights each example in the loss."""
     encode: dict[str, Encoding] = {}
-    """How a label is encoded: `int` (the class index), `one_hot`, `binary` (0 or 1 as float32, for two classes) or
+    """The encoding of each label: `int` (the class index), `one_hot`, `binary` (0 or 1 as float32, for two classes) or
     `multi_hot`."""
     dtype: DType = "float32"
     """The dtype of images; `uint8` rounds half to even."""
     channels: Literal["last", "first"] = "last"
-    """Where the channel axis of an image stands."""
+    """The place of an image's channel axis."""
 
 
 class Skip(Model):
-    """Take the next good record of the same part in place of a damaged one."""
+    """Takes the next good record of the same part in place of a damaged one."""
 
     max_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The share of the split that may be damaged before the run stops."""
@@ -152,11 +153,11 @@ class SkipChoice(Model):
     """`skip`, with its arguments."""
 
     skip: Skip
-    """How many records may be skipped, and where they are noted."""
+    """The limit on damaged records, and a file that lists them."""
 
 
 class Errors(Model):
-    """What happens to a record that cannot be decoded."""
+    """Chooses what happens to a record that cannot be decoded."""
 
     decode: Literal["raise"] | SkipChoice = "raise"
     """`raise` stops and names the file. `{skip: {max_fraction, report}}` lets the next good record of the training
@@ -166,7 +167,7 @@ class Errors(Model):
 
     @property
     def skip(self) -> Skip | None:
-        """The skip rule, if there is one."""
+        """Returns the skip rule, if there is one."""
         return self.decode.skip if isinstance(self.decode, SkipChoice) else None
 
 
@@ -174,17 +175,16 @@ class DiskCache(Model):
     """A cache in a folder, which outlives the run."""
 
     disk: str
-    """The folder; it is made when it is not there, and may hold the caches of many specs. `pipegen cache` lists, checks and
-    deletes them."""
+    """The folder, made if needed; it may hold the caches of many specs. `pipegen cache` lists, checks and deletes them."""
 
 
 class ShardIndex(Model):
     """This host's share of each global batch."""
 
     index: Annotated[int, Field(ge=0)]
-    """Which share, from 0."""
+    """The number of the share, from 0."""
     count: PositiveInt
-    """How many shares."""
+    """The number of shares."""
 
     @model_validator(mode="after")
     def _inside(self) -> ShardIndex:
@@ -201,13 +201,13 @@ class DevicePrefetch(Model):
 
 
 class Runtime(Model):
-    """How fast, where, and which host does which share. Nothing here changes what the model sees."""
+    """Chooses how fast it runs, where, and which host does which share. Nothing here changes what the model sees."""
 
     cache: Literal["auto", "memory", "none"] | DiskCache = "auto"
-    """Where what the deterministic steps give is kept between epochs: `memory`, `{disk: FOLDER}`, `none`, or `auto`, which
-    caches in memory what saves time and fits into half of the RAM budget, and never writes to a disk."""
+    """Keeps the result of the deterministic steps between epochs: in `memory`, on a disk (`{disk: FOLDER}`), not at all (`none`),
+    or `auto`: in memory, if that saves time and fits into half of the RAM budget, and never on a disk."""
     shard: Literal["auto", "none"] | ShardIndex = "auto"
-    """Which share of each global batch this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
+    """The share of each global batch that this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
     prefetch: Literal["auto", "none"] | DevicePrefetch = "auto"
     """`auto` keeps finished batches ready in memory; `{device: auto}` also copies them to the accelerator."""
     threads: Literal["auto"] | PositiveInt = "auto"
@@ -215,7 +215,7 @@ class Runtime(Model):
     ram_budget: Literal["auto"] | ByteSize = "auto"
     """Memory for caches and buffers, such as `8GiB`; `auto` is half of what the machine or container leaves free."""
     jit: Literal["auto", "always", "never"] = "auto"
-    """Whether batch kernels are compiled by XLA: `auto` falls back to plain TensorFlow where XLA fails, `always` makes
+    """Compiles batch kernels with XLA: `auto` falls back to plain TensorFlow where XLA fails, `always` makes
     that an error, `never` does not compile."""
 
 
@@ -227,13 +227,13 @@ class PipelineSpec(Model):
     name: str | None = None
     """A name for people; the file's stem by default."""
     description: str | None = None
-    """What the pipeline is for."""
+    """The purpose, for people."""
     params: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Param] = {}
     """Typed knobs, used elsewhere as `$name`."""
     source: Source
-    """Which data: a source and its arguments."""
+    """The data: a source and its arguments."""
     splits: Splits = Splits()
-    """Which part of the data is which split; by default all is `train`, or `predict` without labels."""
+    """The splits of the data; by default all is `train`, or `predict` without labels."""
     transforms: tuple[Transform, ...] = ()
     """The steps, in order."""
     seed: Seed = 0
@@ -243,16 +243,16 @@ class PipelineSpec(Model):
     epoch: Literal["pass"] | Epoch = "pass"
     """An epoch of the training split: one pass over it, or `{steps: N}`."""
     batch: Batch = Batch()
-    """How examples are stacked."""
+    """The size of a batch, and the fate of a last one that is not full."""
     output: Output = Output()
-    """What the model receives."""
+    """The model's inputs, targets and weights."""
     errors: Errors = Errors()
-    """What happens to damaged records."""
+    """The fate of damaged records."""
     runtime: Runtime = Runtime()
-    """How it runs."""
+    """Cache, threads, memory, shards: how fast it runs, and where."""
 
     def split_names(self) -> tuple[str, ...]:
-        """The splits, in the order that the spec names them."""
+        """Returns the splits, in the order that the spec names them."""
         own = self.source.split_names()
         if own is not None:
             return own

@@ -45,6 +45,19 @@ class Value:
     ok: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value from outside.
+
+    Attributes:
+        value: The value.
+        origin: It as it was given: `--set size=192`.
+    """
+
+    value: Any
+    origin: str
+
+
 class _WrongError(Exception):
     """A value does not fit its declaration; says what would."""
 
@@ -56,8 +69,7 @@ class Params:
     Attributes:
         locate: Where the declarations stand.
         folder: What a path given from outside is relative to.
-        given: The values of `--set` or `params=`.
-        given_by: What findings call the two: `--set` or `params=`.
+        given: The values of `--set`, `params=` and `overrides=`.
         env: The environment.
         out: Where findings go.
         declared: The sound declarations, once evaluated.
@@ -65,8 +77,7 @@ class Params:
 
     locate: Locator
     folder: Path
-    given: Mapping[str, Any]
-    given_by: str
+    given: Mapping[str, Given]
     env: Mapping[str, str]
     out: Diagnostics
     declared: dict[str, Param] = field(default_factory=dict)
@@ -93,8 +104,9 @@ class Params:
     def _unknown(self, name: str, known: list[str]) -> None:
         near = closest(name, known)
         listed = f"the spec declares {one_of(known, 'and')}" if known else "the spec declares no params"
-        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
-        message = f"{self._source(name, self.given[name])}: no param is named `{name}`"
+        paths = "any other value is set by its path, such as `batch.size` (`--set`, `overrides=`)"
+        help_ = (f"did you mean `{near}`?", listed, paths) if near else (listed, paths)
+        message = f"{self.given[name].origin}: no param is named `{name}`"
         self.out.add(make("PG108", message, self.locate.label(("params",), key=True), help=help_))
 
     def _one(self, name: str, raw: Any) -> Value:
@@ -111,13 +123,10 @@ class Params:
             return Value(None, "default", outside=False, ok=False)
         self.declared[name] = param
         if name in self.given:
-            return self._outside(param, name, self.given[name], self._source(name, self.given[name]))
+            return self._outside(param, name, self.given[name].value, self.given[name].origin)
         if param.env is not None and param.env in self.env:
             return self._outside(param, name, self.env[param.env], f"${param.env}")
         return self._default(param, name)
-
-    def _source(self, name: str, value: Any) -> str:
-        return f"--set {name}={value}" if self.given_by == "--set" else f"params={{{name!r}: {value!r}}}"
 
     def _sound(self, param: Param, name: str) -> bool:
         wrong = None

@@ -1,4 +1,4 @@
-"""What the language reserves for later, in one table: the loader answers "not yet" where it would say "unknown".
+"""Lists what the language reserves for later: the loader answers "not yet" where it would say "unknown".
 
 To bring something in, add it to the models or the ops and remove it here; what is registered wins over this table.
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pipegen.terminal import ODD
+
 Scalar = str | int | float | bool | None
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -15,6 +17,9 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _INF = re.compile(r"[-+]?\.(inf|Inf|INF)\Z")
 _NAN = frozenset({".nan", ".NaN", ".NAN"})
+_RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")
+"""What is written as an escape."""
+_SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 _MAX_DIGITS = 400
 """A longer run of digits is text: Python refuses to convert thousands of them, and no setting needs any."""
 
@@ -45,13 +50,26 @@ def _number(text: str) -> Scalar:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether `text`, written plainly, would be read as something other than this text."""
-    return resolve(text) != text or text != text.strip() or text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text
+    """Returns whether `text`, written plainly, would be read as something other than this text."""
+    if _RAW.search(text) or resolve(text) != text or text != text.strip():
+        return True
+    return text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text
 
 
 def quoted(text: str) -> str:
-    """`text` in quotes, as it can stand anywhere in a spec."""
-    return "'" + text.replace("'", "''") + "'"
+    """`text` in quotes, as it can stand anywhere in a spec; what no spec may hold, or no terminal may show, as escapes."""
+    return double_quoted(text) if _RAW.search(text) else "'" + text.replace("'", "''") + "'"
+
+
+def double_quoted(text: str) -> str:
+    """`text` in double quotes, on one line."""
+    return '"' + _RAW.sub(_escaped, text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char, point = match[0], ord(match[0])
+    short = _SHORT.get(char)
+    return short or (f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}")
 
 
 def flow_scalar(text: str) -> str:

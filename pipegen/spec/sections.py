@@ -73,7 +73,7 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
         if (key,) in reserved:
             continue
         if key not in PipelineSpec.model_fields:
-            near = closest(key, [k for k in known if k not in raw])
+            near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
             names_section = any(name in PipelineSpec.model_fields for row in rows(key, "key") for name in row.names)
             advice = instead_of_key(PipelineSpec, key, raw) if names_section else None
@@ -114,7 +114,7 @@ def _meant(raw: dict[str, Any], section: str) -> bool:
 
 
 def _first_key(place: Place) -> Label:
-    """Where to say that a section is missing: no one place is wrong, so the first key."""
+    """Returns the place for saying that a section is missing: no one place is wrong, so the first key."""
     first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
     return place.locate.label(first, key=True)
 

@@ -1,4 +1,4 @@
-"""Where each key and value of a spec stands, whichever file it came from."""
+"""Maps each key and value of a spec to its place, whichever file it came from."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SHOWN_LONGEST = 60
 
 
 def canonical(spec: PipelineSpec) -> dict[str, Any]:
-    """What a spec means, as plain values: every default filled in, less `runtime`, names, and where files lie."""
+    """Returns the meaning of a spec as plain values: every default filled in, without `runtime`, names, and where files lie."""
     result: dict[str, Any] = {}
     for name in _SECTIONS:
         value = getattr(spec, name)
@@ -50,7 +50,7 @@ def spec_hash(spec: PipelineSpec) -> str:
 
 
 def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """What differs between two canonical specs, a line for each setting: `batch.size: 32 -> 64`."""
+    """Says what differs between two canonical specs, a line for each setting: `batch.size: 32 -> 64`."""
     return _differences(_readable(a), _readable(b), ())
 
 
@@ -81,7 +81,7 @@ def _differences(a: Any, b: Any, path: KeyPath) -> list[str]:
 
 
 def _unsaid(path: KeyPath) -> str:
-    """What stands where a canonical spec says nothing, in words."""
+    """Says what holds where a canonical spec says nothing."""
     if path[:2] == ("batch", "remainder"):
         return Batch().remainder_for(str(path[-1]))
     return UNENCODED if path[:2] == ("output", "encode") else _ABSENT

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.suggest import closest
+from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
 from pipegen.spec.words import one_of, shorten
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))"
 _SKIPPED = ("params", "extends", "pipegen")
 _GUESSES = 50
 """Misspelt references that get a suggestion; each takes a look at every declared name."""
+
+
+class _TooLargeError(Exception):
+    """Ends the substitution."""
+
+    def __init__(self, message: str, path: KeyPath) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
 
 
 @dataclass(slots=True)
@@ -44,23 +54,51 @@ class Substitution:
     used: set[str] = field(default_factory=set)
     meant: set[str] = field(default_factory=set)
     undeclared: set[str] = field(default_factory=set)
+    _size: int = 0
 
-    def apply(self, tree: Tree) -> None:
-        """Replace every reference outside the params themselves, and report params that nothing uses."""
-        tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
+    def apply(self, tree: Tree) -> bool:
+        """Replaces every reference outside the params themselves, and reports params that nothing uses.
+
+        Returns:
+            Whether there is a spec to go on with: written out, it may be too large.
+        """
+        try:
+            tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
+        except _TooLargeError as large:
+            help_ = ("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)
+            self.out.add(make("PG003", large.message, self.locate.label(large.path), help=help_))
+            tree.value, tree.partial = {}, True
+            return False
         if tree.partial:
-            return
+            return True
         for name in self.values:
             if name not in self.used | self.meant:
                 help_ = (f"`${name}` stands for its value elsewhere; remove it where nothing wants it",)
                 self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
+        return True
 
     def _walk(self, value: Any, path: KeyPath, partial: bool) -> Any:
         if isinstance(value, dict):
             return {k: self._walk(v, (*path, k), partial) for k, v in value.items()}
         if isinstance(value, list):
             return [self._walk(v, (*path, i), partial) for i, v in enumerate(value)]
-        return self._text(value, path, partial) if isinstance(value, str) and "$" in value else value
+        if isinstance(value, str) and "$" in value:
+            value = self._text(value, path, partial)
+            self._count(value, path)
+        return value
+
+    def _count(self, value: Any, path: KeyPath) -> None:
+        """Add up the text that params put in.
+
+        Raises:
+            _TooLargeError: When it is more than a spec may be.
+        """
+        size = len(value) if isinstance(value, str) else 0
+        self._size += size
+        if size > MAX_SCALAR:
+            raise _TooLargeError(f"with its params put in, one value is longer than {MAX_SCALAR // 1024} KiB", path)
+        if self._size > MAX_BYTES:
+            raise _TooLargeError(f"with its params put in, the spec is larger than {MAX_BYTES // 2**20} MiB", path)
 
     def _text(self, text: str, path: KeyPath, partial: bool) -> Any:
         whole = _REFERENCE.fullmatch(text)
@@ -68,13 +106,16 @@ class Substitution:
             value = self._value(whole, path, partial)
             return text if value is None else value.value
         parts: list[str] = []
-        end = 0
+        end = size = 0
         known: dict[str, str] = {"$$": "$"}
         for match in _REFERENCE.finditer(text):
             if match[0] not in known:
                 value = self._value(match, path, partial)
                 known[match[0]] = match[0] if value is None else _plain(value.value)
             parts += [text[end : match.start()], known[match[0]]]
+            size += len(known[match[0]])
+            if size > MAX_BYTES:
+                break  # `_count` says so
             end = match.end()
         return "".join(parts) + text[end:]
 

@@ -1,4 +1,4 @@
-"""What looks like a number or a yes in YAML and is text: `1/255`, `4:3`, `1_000`, `50%`, `yes`."""
+"""Finds what looks like a number or a yes in YAML and is text: `1/255`, `4:3`, `1_000`, `50%`, `yes`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def quoted_number(text: str) -> int | float | None:
 
 
 def bool_trap(text: str) -> bool | None:
-    """Whether a word means true or false to people."""
+    """Returns the boolean that a word means to people; `None` if it means none."""
     word = text.strip().lower()
     return True if word in _YES else False if word in _NO else None
 

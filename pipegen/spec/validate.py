@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands, and where findings about it go.
+    """Tells where a value stands, and where findings about it go.
 
     Attributes:
         locate: Finds the spans.
@@ -64,9 +64,9 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 
 def valid(annotation: Any, value: Any) -> bool:
-    """Whether a plain value is of a type."""
+    """Returns whether a plain value is of a type."""
     try:
-        _validated(annotation, value)
+        validated(annotation, value)
     except ValidationError:
         return False
     return True
@@ -75,7 +75,7 @@ def valid(annotation: Any, value: Any) -> bool:
 def check(annotation: Any, value: Any, place: Place) -> Any:
     """The value as its type, or `None` after reporting everything that is wrong."""
     try:
-        return _validated(annotation, value)
+        return validated(annotation, value)
     except ValidationError as error:
         before = len(place.out)
         _report(annotation, value, error.errors(include_url=False), place)
@@ -84,7 +84,12 @@ def check(annotation: Any, value: Any, place: Place) -> Any:
         return None
 
 
-def _validated(annotation: Any, value: Any) -> Any:
+def validated(annotation: Any, value: Any) -> Any:
+    """The value as its type.
+
+    Raises:
+        ValidationError: If it is none.
+    """
     # JSON, because strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple only there.
     adapter = _adapter(annotation)
     return adapter.validate_json(json.dumps(value), strict=True)
@@ -92,7 +97,7 @@ def _validated(annotation: Any, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """How far an error's location could be followed: the path, the type there, and what is left of the location."""
+    """Tells how far an error's location could be followed: the path, the type there, and what is left of the location."""
 
     path: KeyPath
     annotation: Any
@@ -131,16 +136,19 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
         if error["type"] == "extra_forbidden" and len(at.rest) == 1 and shape(at.annotation).kind == "model":
             here = place.at(*at.path)
             model = shape(at.annotation).annotation
-            # Two keys never become the same one.
-            taken = {str(path[-1]) for path in meant if path[:-1] == at.path}
-            finding, near = unknown(model, str(at.rest[0]), here, _get(value, at.path), taken)
+            key = str(at.rest[0])
+            values = _get(value, at.path)
+            # What comes from outside may be meant to replace a key that is there. Two keys never become the same one.
+            given = set() if place.locate.is_outside((*here.path, key)) else set(values)
+            given |= {str(path[-1]) for path in meant if path[:-1] == at.path}
+            finding, near = unknown(model, key, here, values, given)
             here.at(at.rest[0]).add(finding)
             meant |= {(*at.path, near)} if near else set()
     return meant
 
 
 def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
-    """What a validator of a model said; it is placed at the part that it names, else at the first argument in its message."""
+    """Reports what a validator of a model said, at the part that it names, else at the first argument in its message."""
     s, message = shape(at.annotation), str(error)
     if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)

@@ -65,6 +65,21 @@ def test_a_whole_epoch_is_what_training_sees(pipe: Pipeline, tmp_path: Path) -> 
         assert (line["split"], line["epoch"]) == ("train", 2)
     assert done.scaled == {}
     assert done.missing == 0
+    assert done.left_out == pipe.num_examples("train") - len(images)
+    assert done.why == ("batch.remainder" if done.left_out else "")
+
+
+def test_what_no_epoch_has_is_counted_or_written(photo_folder: Path, tmp_path: Path) -> None:
+    cut = pipeline(photo_folder, transforms=STEPS[:1], batch={"size": 5})
+    done = cut.export(tmp_path / "cut", examples=None, draws=2)
+    examples = cut.num_examples("train")
+    assert examples % 5, "a last batch is not full"
+    assert done.left_out == examples % 5
+    assert len(done.files) == done.epochs * (examples - done.left_out)
+    assert cut.export(tmp_path / "all", examples=examples).left_out == done.left_out
+    assert cut.export(tmp_path / "some", examples=3).left_out == 0
+    whole = pipeline(photo_folder, transforms=STEPS[:1], batch={"size": 5, "remainder": "keep"}).export(tmp_path / "whole", examples=None)
+    assert (len(whole.files), whole.left_out, whole.why) == (examples, 0, "")
 
 
 def test_draws_are_versions_of_the_same_examples(pipe: Pipeline, tmp_path: Path) -> None:

@@ -67,6 +67,26 @@ def test_a_result_that_somebody_holds_stays_as_it_is(places: Callable[[int, floa
         np.testing.assert_array_equal(tensor, np.full(SHAPE, number, np.float32))
 
 
+@pytest.mark.timeout(60)
+def test_kernels_one_behind_another_never_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
+
+    from pipegen.backend import reuse
+
+    monkeypatch.setattr(reuse, "LARGE", 48)
+    spec = [tf.TensorSpec(SHAPE, tf.float32)]
+    chain = [reuse.Places(lambda _into, x: [x + 1.0], spec, DEPTH) for _ in range(5)]
+
+    def whole(number: Any) -> Any:
+        x = tf.fill(SHAPE, tf.cast(number, tf.float32))
+        for places in chain:
+            (x,) = places(number, x)
+        return x
+
+    made = tf.data.Dataset.range(20).map(whole, num_parallel_calls=2, deterministic=True)
+    assert [x[0, 0] for x in made.as_numpy_iterator()] == [n + 5.0 for n in range(20)]
+
+
 @pytest.fixture(scope="module")
 def fresh(photo_folder: Path) -> list[Any]:
     """Two epochs of a pipeline whose batches are too small for places of their own."""

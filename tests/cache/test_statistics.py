@@ -156,3 +156,17 @@ def test_other_data_and_another_training_split_ask_for_others() -> None:
     assert len({key(), key(larger), key(dealt), key(smaller)}) == 4
     validated = replace(MANIFEST, members={"train": MANIFEST.members["train"], "validation": (3,)})
     assert key(validated) == key(), "what is validated on does not matter"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_others_lay_in_a_files_place_is_not_read_and_not_written_through(tmp_path: Path, kind: str) -> None:
+    folder, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
+    write_statistics(elsewhere, "k", MOMENTS, "flowers", "resize")
+    before = statistics_file(elsewhere, "k", Moments).read_bytes()
+    folder.mkdir()
+    place = statistics_file(folder, "k", Moments)
+    place.symlink_to(statistics_file(elsewhere, "k", Moments)) if kind == "link" else os.mkfifo(place)
+    assert read_statistics(folder, "k", Moments) is None
+    write_statistics(folder, "k", replace(MOMENTS, count=3), "other", "resize")
+    assert statistics_file(elsewhere, "k", Moments).read_bytes() == before
+    assert read_statistics(folder, "k", Moments) == replace(MOMENTS, count=3)

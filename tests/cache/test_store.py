@@ -232,10 +232,10 @@ def test_a_cache_that_may_only_be_read_serves_what_it_holds(store: Store, tmp_pa
     store.write(1, values(1))
     real = os.open
 
-    def read_only(path: Any, flags: int, *mode: int) -> int:
+    def read_only(path: Any, flags: int, *mode: int, **more: Any) -> int:
         if flags & os.O_RDWR:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-        return real(path, flags, *mode)
+        return real(path, flags, *mode, **more)
 
     monkeypatch.setattr(os, "open", read_only)
     again = open_store(tmp_path, ABOUT)
@@ -265,3 +265,71 @@ def test_what_is_no_cache_is_left_alone(tmp_path: Path) -> None:
     assert [h.about.key for h in caches_in(tmp_path)] == [ABOUT.key], "a folder that does not bear its key was made by hand"
     (tmp_path / ABOUT.key / "about.json").write_text('{"pipegen_cache": 2}')
     assert caches_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["index", "0.rows", "1.rows"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "second name", "pipe", "folder"])
+def test_what_others_lay_in_a_files_place_is_neither_written_nor_waited_for(tmp_path: Path, name: str, kind: str) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"precious")
+    folder = tmp_path / "shared"
+    own = open_store(folder, ABOUT).folder
+    (own / name).unlink()
+    if kind == "second name":
+        os.link(mine, own / name)
+    elif kind == "pipe":
+        os.mkfifo(own / name)
+    elif kind == "folder":
+        (own / name).mkdir()
+    else:
+        (own / name).symlink_to(mine if kind == "link" else tmp_path / "new")
+    with pytest.raises(OSError, match=name):
+        open_store(folder, ABOUT)
+    assert mine.read_bytes() == b"precious"
+    assert not (tmp_path / "new").exists()
+    if kind != "second name":
+        assert verify(replace_held(own)).problem
+
+
+def replace_held(own: Path) -> Any:
+    from pipegen.cache.folder import Held
+
+    return Held(own, ABOUT, None, 0, 0.0)
+
+
+def test_what_a_cache_says_of_itself_is_written_through_no_link(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    own = open_store(tmp_path / "shared", ABOUT).folder
+    (own / "about.json").unlink()
+    (own / f"about.json.{os.getpid()}").symlink_to(mine)
+    (own / "about.json").symlink_to(mine)
+    assert read_about(own) is None
+    assert open_store(tmp_path / "shared", ABOUT).refused is None
+    assert mine.read_text() == "precious"
+    assert not (own / "about.json").is_symlink()
+
+
+def test_files_of_another_user_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipegen import regular
+
+    own = open_store(tmp_path, ABOUT).folder
+    within = os.open(own, os.O_RDONLY)
+    try:
+        other = os.geteuid() + 1
+        monkeypatch.setattr(regular.os, "geteuid", lambda: other)
+        with pytest.raises(OSError, match="another user"):
+            regular.open_owned("index", os.O_RDONLY, within=within, owners=())
+        os.close(regular.open_owned("index", os.O_RDONLY, within=within, owners=[other - 1]))
+        (tmp_path / "link").symlink_to(own)
+        with pytest.raises(OSError, match="link of another user"):
+            regular.open_folder(tmp_path / "link")
+    finally:
+        os.close(within)
+
+
+def test_the_cache_may_lie_behind_a_link_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "here").symlink_to(tmp_path / "disk")
+    assert open_store(tmp_path / "here", ABOUT).refused is None
+    assert (tmp_path / "disk" / ABOUT.key / "index").is_file()

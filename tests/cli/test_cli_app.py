@@ -16,7 +16,7 @@ from cli_helpers import GOOD, ROOT, Cli, Program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COMMANDS = ("init", "validate", "show", "explain", "preview", "export", "bench", "migrate", "ops", "rule", "schema", "version")
+COMMANDS = ("init", "validate", "show", "explain", "preview", "export", "bench", "migrate", "ops", "help", "rule", "schema", "version")
 
 
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])

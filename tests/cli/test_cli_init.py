@@ -316,7 +316,7 @@ def test_images_and_masks_of_splits(cli: Cli, tmp_path: Path, inside: bool) -> N
     shutil.rmtree(tmp_path / "scenes" / "test" / "masks", ignore_errors=True)
     if inside:
         text, _ = written(cli, "scenes", "-o", "two.pipegen.yaml")
-        assert "# test/ has no pairs of images and masks, and is left out" in text
+        assert "# test/ has no pairs of images and masks, and is ignored" in text
 
 
 def test_pairs_that_lack_a_partner_and_further_folders(cli: Cli, tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_pairs_that_lack_a_partner_and_further_folders(cli: Cli, tmp_path: Path)
     write_images(tmp_path / "scenes" / "thumbnails", 31)
     text, (_, manifest) = written(cli, "scenes")
     assert "# 1 file has no partner of the same name" in text
-    assert "# thumbnails/ is left out" in text
+    assert "# thumbnails/ is ignored" in text
     assert sum(map(manifest.num_examples, manifest.splits)) == 30
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,17 @@ def test_export_writes_images_and_a_table(cli: Cli, good: Path, photos: Path, tm
     assert not (photos / "new").exists()
 
 
+def test_export_says_what_an_epoch_leaves_out(cli: Cli, good: Path, photos: Path) -> None:
+    good.write_text(GOOD + "runtime: {jit: never}\n")
+    result = cli("export", "good.pipegen.yaml", "out", "--whole-epoch", "--set", "batch.size=3")
+    assert "wrote 6 images" in result.stdout
+    assert "2 examples are left out of each epoch" in result.stdout
+    (option,) = re.findall(r"`--set (\S+)` writes them", result.stdout)
+    again = cli("export", "good.pipegen.yaml", "all", "--whole-epoch", "--set", "batch.size=3", "--set", option)
+    assert "wrote 8 images" in again.stdout
+    assert "left out" not in again.stdout
+
+
 def test_export_of_a_damaged_file(cli: Cli, good: Path, photos: Path) -> None:
     for path in photos.rglob("*.jpg"):
         path.write_bytes(path.read_bytes()[:200])
@@ -106,7 +118,7 @@ def test_bench_prints_figures(cli: Cli, good: Path, photos: Path) -> None:
     good.write_text(GOOD.replace("  - random_flip\n", "") + "shuffle: none\nruntime: {jit: never}\n")
     result = cli("bench", "good.pipegen.yaml", "--steps", "3")
     assert result.exit_code == 0, result.output
-    for words in ("images a second", "first batch", "a model of 50 ms", "peak memory", "3 batches of split train"):
+    for words in ("images/s", "first batch", "a model of 50 ms", "peak memory", "3 batches of split train"):
         assert words in result.stdout
 
 

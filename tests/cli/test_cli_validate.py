@@ -172,3 +172,40 @@ def test_standard_input_cannot_be_fixed(cli: Cli) -> None:
 @pytest.mark.parametrize("args", [("--write-exclude", "x.txt"), ("--data=some",), ("--data=0",)])
 def test_data_options_that_make_no_sense(cli: Cli, good: Path, args: tuple[str, ...]) -> None:
     assert cli("validate", *args).exit_code == 2
+
+
+def test_data_that_is_not_there_is_a_note(cli: Cli, tmp_path: Path, good: Path) -> None:
+    (tmp_path / "photo").mkdir()
+    result = cli("validate", "good.pipegen.yaml", "--strict")
+    assert result.exit_code == 0
+    assert "fine" in result.stdout
+    assert "note: good.pipegen.yaml:2:31: there is no folder" in result.stderr
+    assert "holds 'photo'" in result.stderr
+    assert json.loads(cli("validate", "good.pipegen.yaml", "--format", "json").stdout)["diagnostics"] == []
+    (tmp_path / "photo").rename(tmp_path / "photos")
+    assert not cli("validate", "good.pipegen.yaml").stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("{csv: {path: t.csv, features: {image: {kind: image, column: a, root: pictures}}}}", ["t.csv", "pictures"]),
+        (
+            "{files: {features: {image: {kind: image, path: a/b*/**/*.jpg}, mask: {kind: mask, path: masks, values: {0: 0}}}}}",
+            ["/a'", "masks"],
+        ),
+        ("{by_split: {train: {image_folder: {path: a}}, test: {image_folder: {path: '.'}}}}", ["/a'"]),
+        ("{arrays: {path: x.npz, features: {image: {kind: image, size: 8, channels: 3}}}}", ["x.npz"]),
+    ],
+)
+def test_every_path_of_a_source_is_looked_for(cli: Cli, tmp_path: Path, source: str, missing: list[str]) -> None:
+    y = "null" if "kind: mask" not in source else "mask"
+    text = f"pipegen: 1\nsource: {source}\ntransforms: [{{resize: {{size: 8}}}}]\noutput: {{x: image, y: {y}}}\n"
+    if "by_split" in source:
+        text = text.replace("output: {x: image, y: null}\n", "")
+    (tmp_path / "s.pipegen.yaml").write_text(text)
+    result = cli("validate", "s.pipegen.yaml")
+    assert result.exit_code == 0, result.stdout
+    said = result.stderr.splitlines()
+    assert len(said) == len(missing)
+    assert all(name in line for name, line in zip(missing, said, strict=True))

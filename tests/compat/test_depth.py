@@ -43,7 +43,7 @@ def test_values_of_16_bits_are_keras(deep: Path) -> None:
 
 def test_a_spec_says_so(deep: Path) -> None:
     spec = ImageDataGenerator().to_spec(deep, color_mode="grayscale")
-    assert spec["transforms"][0] == {"decode": {"exif": "ignore", "scaled": "never", "channels": 1, "bits": 16}}
+    assert spec["transforms"][0] == {"decode": {"exif": "ignore", "jpeg": "accurate", "channels": 1, "bits": 16}}
     assert "bits" not in ImageDataGenerator().to_spec(deep)["transforms"][0]["decode"]
 
 

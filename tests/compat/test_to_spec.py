@@ -19,7 +19,7 @@ def preprocess_input(x: Any) -> Any:
 
 preprocess_input.__module__ = "keras.src.applications.mobilenet_v2"
 
-FOLDER = [{"decode": {"exif": "ignore", "scaled": "never"}}, {"resize": {"size": [40, 80], "method": "nearest"}}]
+FOLDER = [{"decode": {"exif": "ignore", "jpeg": "accurate"}}, {"resize": {"size": [40, 80], "method": "nearest"}}]
 
 
 def steps(arguments: dict[str, Any]) -> list[Any]:
@@ -188,7 +188,7 @@ def test_colour_modes_are_channels(mode: str, channels: int | None) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [({"interpolation": "box"}, "interpolation")],
+    [({"classes": ["."]}, "class_mode")],
 )
 def test_what_no_flow_can_be_asked_for(asked: dict[str, Any], named: str) -> None:
     with pytest.raises(UnsupportedArgument, match=f"`{named}`"):
@@ -216,8 +216,8 @@ def test_what_a_flow_is_asked_for() -> None:
         "source": {"image_folder": {"path": "photos", "classes": ["b", "a"], "follow_links": True}},
         "splits": {"parts": {"train": 0.85, "validation": 0.15}, "method": "keras"},
         "transforms": [
-            {"decode": {"exif": "ignore", "scaled": "never", "channels": 1}},
-            {"resize": {"size": [256, 256], "mode": "crop", "method": "lanczos3", "antialias": True}},
+            {"decode": {"exif": "ignore", "jpeg": "accurate", "channels": 1}},
+            {"resize": {"size": [256, 256], "mode": "crop", "method": {"pillow": "lanczos"}}},
         ],
         "seed": 3,
         "shuffle": "none",

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Severity, Span
-from pipegen.diagnostics.snippet import clean, display_width
+from pipegen.diagnostics.snippet import display_width
 from pipegen.diagnostics.text import render_text, summary
+from pipegen.terminal import one_line
 
 SPEC = """\
 pipegen: 1
@@ -306,7 +307,7 @@ def test_colours_only_add_escapes() -> None:
     ("text", "expected"), [("a\nb", "a b"), ("a\tb", "a b"), ("\x1b[31m", "␛[31m"), ("\u202eabc", "�abc"), ("\ud800", "�"), ("x\x7f", "x␡")]
 )
 def test_nothing_can_move_the_cursor(text: str, expected: str) -> None:
-    assert clean(text) == expected
+    assert one_line(text) == expected
 
 
 @pytest.mark.parametrize(("char", "width"), [("a", 1), ("é", 1), ("名", 2), ("😀", 2), ("\u0301", 0), ("\u200d", 0), ("ﾊ", 1)])

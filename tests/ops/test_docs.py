@@ -10,7 +10,7 @@ from pipegen.spec.models import Batch, PipelineSpec
 def test_own_and_inherited_fields() -> None:
     docs = field_docs(transforms()["random_flip"])
     assert docs["axis"].startswith("Which way")
-    assert docs["when"].startswith("Which splits it runs on")
+    assert docs["when"].startswith("The splits that it runs on")
     assert docs["probability"].startswith("The share of examples that is mirrored")  # its own, not the family's
 
 
@@ -20,4 +20,4 @@ def test_every_field_of_every_section_and_source_has_some() -> None:
 
 
 def test_line_breaks_stay_and_indentation_goes() -> None:
-    assert field_docs(Batch)["remainder"].splitlines()[1].startswith("0. One word")
+    assert field_docs(Batch)["remainder"].splitlines()[1].startswith("word for every split")

@@ -87,8 +87,9 @@ def test_steps_after_a_wrong_one_that_keeps_the_shape_are_judged(steps: str, exp
         ("{random_hue: {degree: 4, when: all}}, {random_rotation: {degrees: 4, fill: {constant: 0.5}}}", ["PG102"]),
         # These change the shape.
         ("{grayscale: {channel: 1}}, {normalize: {mean: [1, 2]}}", ["PG102"]),
-        ("{center_crop: {sze: 9}}, {center_crop: {size: 18}}, {random_crop: {size: 24}}", ["PG102"]),
-        ("{random_zom: {factor: 0.2}}, {random_crop: {size: 24}}", ["PG103"]),
+        ("{center_crop: {sze: 9}}, {center_crop: {size: 24}}", ["PG102"]),
+        ("{random_zum_in: {factor: 0.2}}, {random_crop: {size: 24}}", ["PG103"]),
+        ("nothing_known, {normalize: {preset: torch}}, {normalize: {mean: [1, 2], std: [1, 2]}}", ["PG103"]),
         # After a finding about values, nothing more is said about them.
         ("{rescale: {to: [0, 1]}}, {normalize: {preset: torch}}, {random_brightness: {factor: 0.1}}", ["PG213"]),
         ("{normalize: {preset: torch}}, {random_hue: {degrees: 4}}, {random_brightness: {factor: 0.1}}", ["PG214"]),
@@ -107,3 +108,52 @@ def test_the_steps_of_a_section_that_is_left_out_keep_their_places() -> None:
     text = f"pipegen: 1\nsource: {{image_folder: {{path: a}}}}\ntransforms:{steps}"
     found = inspect("spec.yaml", text=text).diagnostics.sorted()
     assert [(d.code, d.span.line) for d in found if d.span] == [("PG213", 5), ("PG105", 6)]
+
+
+TORCH = "{normalize: {preset: torch}}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # What a misspelt word stands for is one of a few, and with each of them what comes later is wrong.
+        ("{normalize: {preset: torhc}}, equalization", ["PG105", "PG221"]),
+        ("{normalize: {preset: nobody}}, {random_brightness: {factor: 0.1}}", ["PG105", "PG214"]),
+        ("{cast: {dtype: flaot32}}, {normalize: {preset: torhc}}, equalization", ["PG105", "PG105", "PG221"]),
+        ("{cast: {dtype: q}}, {normalize: {preset: q}}, equalization", ["PG105", "PG105"]),  # too many to try
+        # A wrong size leaves the values, and an unknown step what a later one fixes.
+        (f"{{resize: {{sise: 9}}}}, {TORCH}, equalization", ["PG102", "PG221"]),
+        (f"nothing_known, {{resize: {{size: 9}}}}, {TOO_LARGE}", ["PG103", "PG206"]),
+        (f"nothing_known, {{center_crop: {{size: 9}}}}, {TOO_LARGE}, equalization", ["PG103", "PG206"]),
+        (f"nothing_known, {TORCH}, equalization", ["PG103"]),
+        # So does a step that cannot run.
+        (f"{TOO_LARGE}, {{center_crop: {{size: 40}}}}, {TORCH}, equalization", ["PG206", "PG206", "PG221"]),
+        (f"{TOO_LARGE}, {{center_crop: {{size: 20}}}}", ["PG206"]),
+    ],
+)
+def test_what_is_wrong_behind_a_wrong_step_is_found_in_one_run(steps: str, expected: list[str]) -> None:
+    assert codes(transforms=f"[{SMALL}, {steps}]") == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{image_foldr: {path: x}}",
+        "{image_folder: {path: x, lables: 3}}",
+        "{csv: {path: x, features: {image: {kind: image, colum: a}}}}",
+        "{by_split: {train: {image_folder: {pth: x}}}}",
+        "nobody",
+    ],
+)
+def test_a_wrong_source_hides_neither_steps_nor_splits(source: str) -> None:
+    found = codes(
+        source=source, splits="{parts: {train: 0.9, validation: 0.3}}", transforms=f"[{SMALL}, {TOO_LARGE}, {TORCH}, equalization]"
+    )
+    assert [c for c in found if c not in ("PG102", "PG103", "PG221")] == ["PG206", "PG301"]
+    assert ("PG221" in found) == ("image_fol" in source and "by_split" not in source), "of other sources the values are not known"
+
+
+@pytest.mark.parametrize("source", ["{arays: {features: {}}}", "{csv: {path: x, features: {n: {kind: tensor, colum: a}}}}"])
+def test_features_of_a_source_in_doubt_are_not_missed(source: str) -> None:
+    steps = "[{random_flip: {feature: photo}}, {resize: {size: 8, feature: mask}}]"
+    assert set(codes(source=source, transforms=steps, output="{x: photo, y: mask}")) <= {"PG101", "PG102", "PG103", "PG104", "PG105"}

@@ -1,4 +1,4 @@
-"""What lives on an image goes where it goes, by the same draws; images of their own draw for themselves."""
+"""What is aligned with an image goes where it goes, by the same draws; images of their own draw for themselves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_followers_draw_what_their_image_draws_and_others_for_themselves() -> No
     found = plans()
     image = refs(found, "image")
     assert [name for name, _ in image] == ["random_resized_crop", "random_rotation", "random_brightness"]
-    assert refs(found, "mask") == refs(found, "depth") == image[:2], "colour steps leave alone what lives on an image"
+    assert refs(found, "mask") == refs(found, "depth") == image[:2], "colour steps leave alone what is aligned with an image"
     other = refs(found, "other")
     assert [name for name, _ in other] == [f"{name}@other" for name, _ in image]
     draws = found.plans["train"].index.draws
@@ -73,7 +73,7 @@ def test_a_mask_is_picked_and_not_blended() -> None:
     assert (resample.fill.constant, resample.interpolation) == (255, "nearest")
     assert next(st for st in mask if isinstance(st, s.Apply)).ref.step.method == "nearest"
     depth = next(st for st in stages(found) if isinstance(st, s.Resample) and st.feature == "depth")
-    assert (depth.fill.constant, depth.interpolation) == (7, "bilinear"), "an image is blended, whatever it lives on"
+    assert (depth.fill.constant, depth.interpolation) == (7, "bilinear"), "an image is blended, whatever it is aligned with"
 
 
 def test_followers_are_decoded_first_at_full_size_and_compared() -> None:

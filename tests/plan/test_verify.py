@@ -9,6 +9,7 @@ import pytest
 from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
+from pipegen.ops.base import Arithmetic
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s
@@ -128,6 +129,12 @@ def element_after_the_batch(p: Plan) -> Plan:
     return swap(p, p.batch, p.batch, replace(resize, out=p.batch.out))
 
 
+def worked_on_before_it_is_read(p: Plan) -> Plan:
+    read = next(n for n in p.nodes if isinstance(n, Read))
+    decode = nodes_with(p, s.Decode)[0]
+    return swap(without(p, decode), read, decode, read)
+
+
 def mixed_before_the_batch(p: Plan) -> Plan:
     use = nodes_with(p, s.Apply)[0].stages[0]
     assert isinstance(use, s.Apply)
@@ -136,6 +143,14 @@ def mixed_before_the_batch(p: Plan) -> Plan:
 
 def empty_node(p: Plan) -> Plan:
     return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, ()), p.batch)
+
+
+def quantised(p: Plan, *, exact: bool) -> Plan:
+    """A plan whose colour is cast to bytes at the end."""
+    image, node = p.batch.out["image"], nodes_with(p, s.ApplyColour)[0]
+    whole = p.batch.out.replace(image=image.with_(dtype="uint8")).with_batch(None)
+    rounding = Element(whole, (s.Pointwise("image", Arithmetic((1.0,), (0.0,), "uint8"), (), exact=True),))
+    return swap(p, node, replace(node, stages=(replace(node.stages[0], exact=exact),)), rounding)
 
 
 BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
@@ -149,6 +164,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "shuffled twice": (shuffled_twice, "_order_is_settled_once"),
     "a shard before the shuffle": (lambda p: moved(p, Shuffle, 4), "_shard_follows_shuffle"),
     "the index's shard before the shuffle": (sharded_before_the_shuffle, "_shard_follows_shuffle"),
+    "an element before the read": (worked_on_before_it_is_read, "_stages_stand_where_they_work"),
     "an element after the batch": (element_after_the_batch, "_stages_stand_where_they_work"),
     "a kernel before the batch": (kernel_before_the_batch, "_stages_stand_where_they_work"),
     "decode in a kernel": (decode_in_a_kernel, "_stages_stand_where_they_work"),
@@ -163,6 +179,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "a pending step that changes the image": (pending_changes_the_image, "_pending_steps_leave_the_image"),
     "draws that nobody makes": (unknown_draws, "_draws_are_in_range"),
     "a cache behind a random step": (cached_after_randomness, "_cache_is_deterministic"),
+    "floats that are rounded later, computed as others are": (lambda p: quantised(p, exact=False), "_what_is_rounded_is_exact"),
     "a cache at any shape": (cached_at_any_shape, "_cache_is_deterministic"),
 }
 """A broken plan, and the rule that it breaks."""

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.spec.compose import compose
 from pipegen.spec.scalars import needs_quotes, quoted, resolve
 
 
@@ -59,4 +61,7 @@ def test_a_mile_of_digits_is_text() -> None:
 def test_text_that_needs_no_quotes_is_read_as_itself(text: str) -> None:
     if not needs_quotes(text):
         assert resolve(text) == text
-    assert quoted(text)[0] == quoted(text)[-1] == "'"
+    assert quoted(text)[0] == quoted(text)[-1]
+    tree = compose(f"a: {quoted(text)}", "x", Diagnostics())
+    assert tree is not None
+    assert tree.value["a"] == text

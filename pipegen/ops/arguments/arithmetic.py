@@ -36,6 +36,6 @@ class Arithmetic:
         return x.with_(dtype=self.dtype, interval=interval, centred=x.centred and not any(self.offset))
 
     def is_identity(self, x: FeatureType) -> bool:
-        """Whether nothing changes on an input of type `x`."""
+        """Returns whether nothing changes on an input of type `x`."""
         plain = all(s == 1 for s in self.scale) and all(o == 0 for o in self.offset)
         return plain and self.dtype == x.dtype and self.order in ((), tuple(range(len(self.order))))

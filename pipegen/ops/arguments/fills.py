@@ -1,4 +1,4 @@
-"""What a step puts where the image has no pixels, and how it reads between pixels."""
+"""Defines what a step puts where the image has no pixels, and how it reads between pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ConstantFill(Model):
     """Fill with one value."""
 
     constant: Number = 0.0
-    """The value, in the units of the image that enters the step. An image that lives on it is filled with the same value, so that any
+    """The value, in the units of the image that enters the step. An image aligned with it is filled with the same value, so that any
     but 0 needs both to have one range; a mask is filled with its `ignore`."""
 
 

@@ -1,4 +1,4 @@
-"""What steps learn from a training split, whatever kind of numbers it is."""
+"""Holds what steps learn from a training split, whatever kind of numbers it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Statistics(Protocol):
     suffix: ClassVar[str]
 
     def figures(self) -> dict[str, str]:
-        """What people want to see of them: a text for each name."""
+        """Returns what people want to see of them: a text for each name."""
         ...
 
     def as_json(self) -> dict[str, Any]:
@@ -29,7 +29,7 @@ class Statistics(Protocol):
         ...
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """What is odd about them, in sentences on the step and the feature."""
+        """Reports what is odd about them, in sentences on the step and the feature."""
         ...
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
@@ -38,7 +38,7 @@ class Statistics(Protocol):
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Self]:
-        """What `to_bytes` was given, and the numbers.
+        """Returns what `to_bytes` was given, and the numbers.
 
         Raises:
             ValueError: Where that is not whole; also `TypeError` and `KeyError`.
@@ -48,7 +48,7 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a step has learned from the training split.
+    """Holds what a step has learned from the training split.
 
     Attributes:
         numbers: Of each feature that it acts on.

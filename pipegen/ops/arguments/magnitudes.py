@@ -1,4 +1,4 @@
-"""How strong a random step is: a number or a range, what it means, and what is wrong with it."""
+"""Defines how strong a random step is: a number or a range, what it means, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
 
 
 def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
-    """What a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
+    """Returns what a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
     if has_type(field, Level):
         return value.at(epoch, level_range)[0]
     return value.at(epoch, factor_range if factor else symmetric_range)
@@ -81,7 +81,7 @@ def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | 
 
 
 def has_type(field: FieldInfo, wanted: Any) -> bool:
-    """Whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
+    """Returns whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
@@ -160,7 +160,7 @@ def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bo
 
 
 def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str = "degrees") -> tuple[OpError, ...]:
-    """What is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
+    """Reports what is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
         help_ = (
@@ -174,7 +174,7 @@ def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str =
 
 
 def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
-    """What is odd about a range of distances: reaching a whole side."""
+    """Reports what is odd about a range of distances: reaching a whole side."""
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
         return ()
@@ -183,7 +183,7 @@ def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
 
 
 def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float) -> tuple[OpError, ...]:
-    """What is odd about a range of factors: reaching `low` or less, or beyond `high`."""
+    """Reports what is odd about a range of factors: reaching `low` or less, or beyond `high`."""
     least, most = factor_range(factor)
     if low is not None and least <= low:
         what = "0, where nothing of the image is left" if least == 0 else f"{least:g}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What is known of the values of each channel.
+    """Holds what is known of the values of each channel.
 
     Attributes:
         count: How many values each channel has.
@@ -60,7 +60,7 @@ class Moments:
         return {name: f"[{', '.join(f'{v:.6g}' for v in values)}]" for name, values in (("mean", self.mean), ("std", self.std))}
 
     def as_json(self) -> dict[str, Any]:
-        """How many values there are, their mean and their standard deviation."""
+        """Returns the count of the values, their mean and their standard deviation."""
         return {"values": self.count, "mean": list(self.mean), "std": list(self.std)}
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:

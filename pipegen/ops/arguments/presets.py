@@ -1,4 +1,4 @@
-"""What the models of `keras.applications` expect of their input, as arithmetic on values from 0 to 255."""
+"""Lists what the models of `keras.applications` expect of their input, as arithmetic on values from 0 to 255."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
 
 
 def needs_three_channels(preset: str) -> bool:
-    """Whether the preset treats red, green and blue apart."""
+    """Returns whether the preset treats red, green and blue apart."""
     return preset in _CAFFE or preset in _TORCH
 
 

@@ -39,7 +39,7 @@ class Whitening:
 
     @cached_property
     def reach(self) -> tuple[Array, Array, Array]:
-        """What bounds the values that leave: of each column of the matrix the sum of what is positive, the sum of what is
+        """Returns what bounds the values that leave: of each column of the matrix the sum of what is positive, the sum of what is
         negative, and its product with the mean. float64 `(values,)` each."""
         from pipegen.ops.lowering.whitening import reach
 
@@ -64,7 +64,7 @@ class Whitening:
         return {"values": len(self.mean), "variances": {**ends, "below_epsilon": self.below}, "epsilon": self.epsilon}
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Whether `epsilon` decides more than the images do."""
+        """Reports an `epsilon` that decides more than the images do."""
         values = len(self.mean)
         if self.count <= values:
             why = f"{self.count:,} examples span at most {max(self.count - 1, 0):,} of the {values:,} directions of `{feature}`"

@@ -32,7 +32,7 @@ FILTERS = ("sharpness",)
 
 
 class Limits(NamedTuple):
-    """What each operation does at full strength.
+    """Holds what each operation does at full strength.
 
     Attributes:
         shear: The slope, about the top left corner.
@@ -52,7 +52,7 @@ class Limits(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What the layers of a policy do to each example.
+    """Holds what the layers of a policy do to each example.
 
     Attributes:
         operation: int32 `(..., layers)`: by number.
@@ -72,7 +72,7 @@ class Chosen(NamedTuple):
         return tf.where(self.operation == NUMBER[name], amount, tf.zeros_like(amount))
 
     def bits(self, limits: Limits) -> tf.Tensor:
-        """How many bits `posterize` leaves, int32 `(..., layers)`."""
+        """Returns the bits that `posterize` leaves, int32 `(..., layers)`."""
         import tensorflow as tf
 
         return 8 - tf.cast(tf.round(self.strength * limits.bits), tf.int32)
@@ -132,11 +132,11 @@ class Augmentation(Policy):
         raise NotImplementedError
 
     def operations(self, u: tf.Tensor) -> tf.Tensor:
-        """What each layer does, by number: int32 `(..., layers)` from `u`, float64 `(..., num_draws)`. No schedule has a say in it."""
+        """Returns what each layer does, by number: int32 `(..., layers)` from `u`, float64 `(..., num_draws)`; no schedule changes it."""
         raise NotImplementedError
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        """What each layer does, and how strongly."""
+        """Returns what each layer does, and how strongly."""
         raise NotImplementedError
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -187,7 +187,7 @@ KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
 
 
 class AugmentationPart(Transform):
-    """What every part has from its policy: its draws, its schedules, and how a message calls it.
+    """Takes from its policy what every part has: its draws, its schedules, and how a message calls it.
 
     Class attributes:
         name: What the part is, in a plan.

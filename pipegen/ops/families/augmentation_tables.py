@@ -1,4 +1,4 @@
-"""What RandAugment and its kin do by a table or a filter: the parts that only some examples get."""
+"""Does by a look-up table or a filter what RandAugment and its kin give only some examples."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ class LayerFilter(LayerPart, SharpenTransform):
 
 
 def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
-    """Where a layer does this: bool `(n, 1, 1)`."""
+    """Returns where a layer does this: bool `(n, 1, 1)`."""
     return (operation == NUMBER[name])[:, None, None]

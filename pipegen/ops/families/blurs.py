@@ -22,7 +22,7 @@ class BlurTransform(NeighbourhoodTransform):
     symmetric = True
 
     def radius(self) -> int:
-        """How many pixels to each side are read."""
+        """Returns how many pixels to each side are read."""
         raise NotImplementedError
 
     def weight(self) -> float:
@@ -44,7 +44,7 @@ class BlurTransform(NeighbourhoodTransform):
 
 
 def sigma_lints(op: str, largest: float) -> tuple[OpError, ...]:
-    """What is odd about a blur that reaches this sigma."""
+    """Reports what is odd about a blur that reaches this sigma."""
     if 0 < largest < 0.3:
         message = f"`{op}` blurs by less than a third of a pixel, which nobody sees"
         return (OpError("PG510", message, field="sigma", help="`sigma` is in pixels, and not a fraction of the image"),)

@@ -35,7 +35,7 @@ class CurveTransform(Transform):
     """The share of examples that the step changes."""
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        """What becomes of each of the values 0 to 255.
+        """Returns the look-up table: what becomes of each of the values 0 to 255.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
@@ -72,7 +72,7 @@ class CurveTransform(Transform):
         raise OpError("PG221", f"`{self.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
 
     def keeps_type(self, x: FeatureType) -> bool:
-        """Whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
+        """Returns whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
         return x.dtype == "uint8" and x.interval == BYTE_RANGE
 
 
@@ -89,7 +89,7 @@ class OccasionalCurve(CurveTransform):
 
 
 def threshold_lints(op: str, threshold: float | tuple[float, float]) -> tuple[OpError, ...]:
-    """What is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
+    """Reports what is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
     highest = threshold[1] if isinstance(threshold, tuple) else threshold
     if not 0 < highest <= 1:
         return ()

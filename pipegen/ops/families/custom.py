@@ -39,8 +39,8 @@ class CustomTransform(ElementTransform):
     """The function, as `module:function`. The module is imported as any other is, when a pipeline is built and not before, and only
     for a caller who allows it: `allow_code=["my_pkg"]` in Python, `--allow-code my_pkg` on the command line."""
     moves_pixels: bool = True
-    """Whether the function may move pixels, as a crop or a flip does. Where a mask or another picture lives on the image this has to be
-    `false`, since the function does not see that."""
+    """Whether the function may move pixels, as a crop or a flip does. Where a mask or another picture is aligned with the image, this
+    has to be `false`, since the function does not see that."""
 
     _callee: Any = PrivateAttr(default=None)
     _handed: bool = PrivateAttr(default=False)
@@ -88,7 +88,7 @@ class CustomTransform(ElementTransform):
 
     @property
     def has_been_handed(self) -> bool:
-        """Whether the caller has handed its function over."""
+        """Returns whether the caller has handed its function over."""
         return self._handed
 
     def __getstate__(self) -> dict[Any, Any]:

@@ -20,7 +20,7 @@ class DecodeTransform(ElementTransform):
     kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True)
+        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """Decode the whole image.
@@ -60,7 +60,7 @@ class DecodeTransform(ElementTransform):
         raise NotImplementedError
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
-        """What is to be known of several files before each is decoded, found out for all of them at once.
+        """Finds out what decoding needs to know of several files, for all of them at once.
 
         Args:
             contents: string scalars: the bytes of `n` files.
@@ -81,5 +81,5 @@ class DecodeTransform(ElementTransform):
         *,
         whole: bool = False,
     ) -> tf.Tensor:
-        """What `decode`, or with a window `decode_window`, gives for a file of which a survey says `found`."""
+        """Decodes a file of which a survey says `found`, as `decode` or with a window `decode_window` does."""
         return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)

@@ -35,19 +35,19 @@ class FittedTransform(Transform):
 
     @property
     def fitted(self) -> Fitted | None:
-        """What it has learned, or `None` before that."""
+        """Returns what it has learned, or `None` before that."""
         return self._fitted
 
     def learns(self) -> bool:
-        """Whether its arguments ask for numbers of the training split."""
+        """Returns whether its arguments ask for numbers of the training split."""
         raise NotImplementedError
 
     def kind_of_numbers(self) -> type[Statistics]:
-        """What it learns."""
+        """Returns the kind of numbers that it learns."""
         raise NotImplementedError
 
     def measuring(self, feature: str) -> ElementTransform:
-        """What stands in its place while it is fitted: from an image that would enter it to what `gather` takes."""
+        """Returns what stands in its place while it is fitted: from an image that would enter it to what `gather` takes."""
         raise NotImplementedError
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Statistics:
@@ -75,13 +75,13 @@ class FittedTransform(Transform):
         return self.parts()[0].step.traits(x)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """What its part gives; with the numbers of several features, what is known without them."""
+        """Infers what its part gives; with the numbers of several features, what is known without them."""
         parts = self.parts()
         return parts[0].step.infer(x) if len(parts) == 1 else self.with_numbers(None).infer(x)
 
 
 class StepPart(Transform):
-    """What does the work of a step, or stands in for it while it is fitted."""
+    """Does the work of a step, or stands in for it while it is fitted."""
 
     owner: Transform
     """The step as it was written."""
@@ -94,7 +94,7 @@ class StepPart(Transform):
         return self.owner
 
     def waits(self) -> bool:
-        """Whether the numbers that it needs have not been learned yet."""
+        """Returns whether the numbers that it needs have not been learned yet."""
         return False
 
     def meaning(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How a mask's file becomes class indices. A source says so of its masks, so it is no step that a spec writes."""
+"""Turns a mask's file into class indices. A source says so of its masks, so it is no step that a spec writes."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class MixingTransform(Transform):
         return _SHARED_DRAWS
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
-        """What ranks an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
+        """Ranks an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
         return u[..., 0]
 
     def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
@@ -79,7 +79,7 @@ class MixingTransform(Transform):
         return {"own_share": self.own_share(self.choose(u, *shape[:2]), *shape[:2])}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """What the draws decide, as whole numbers: the same bits wherever it is computed.
+        """Returns what the draws decide, as whole numbers: the same bits wherever it is computed.
 
         Args:
             u: float64 `(..., num_draws)`, uniform in [0, 1).

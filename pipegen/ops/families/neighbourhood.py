@@ -44,7 +44,7 @@ class NeighbourhoodTransform(Transform):
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What the draws say, computed in float64 and rounded once. `probability` has no part in it.
+        """Returns what the draws say, computed in float64 and rounded once. `probability` has no part in it.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
@@ -110,7 +110,7 @@ class NeighbourhoodTransform(Transform):
         return Traits(Family.NEIGHBOURHOOD, random=self.random, starts_kernel=self.starts_kernel, weight=self.weight())
 
     def weight(self) -> float:
-        """How many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
+        """Returns how many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
         return 1.0
 
     def infer(self, x: FeatureType) -> FeatureType:

@@ -33,7 +33,7 @@ class Policy(Transform):
     """The share of examples that the policy changes."""
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        """Whether an example gets one of the choices.
+        """Returns whether an example gets one of the choices.
 
         Args:
             u: float64 `(..., num_draws)`, uniform in [0, 1).
@@ -52,7 +52,7 @@ class Policy(Transform):
         return Traits(Family.POLICY, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """What the parts make of it, one after another."""
+        """Infers what the parts make of it, one after another."""
         for part in self.parts():
             y = part.step.infer(x)
             require_same_shape(part.step, x, y)
@@ -152,7 +152,7 @@ def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
 
 
 def rank(step: Transform) -> int:
-    """Where a step's family comes within a policy; a policy inside another takes part by its own parts, at the front."""
+    """Ranks a step's family within a policy; a policy inside another takes part by its own parts, at the front."""
     if isinstance(step, Policy):
         return 0
     return next((i for i, family in enumerate(_ORDER) if isinstance(step, family)), len(_ORDER))

@@ -35,7 +35,7 @@ class SharpenTransform(NeighbourhoodTransform):
 
 
 def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """How much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
+    """Returns how much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
     import tensorflow as tf
 
     gain = (1.0 - factor) / _SMOOTH
@@ -57,7 +57,7 @@ def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tenso
 
 
 def _inside(length: int | tf.Tensor, repeat: int) -> tf.Tensor:
-    """Whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
+    """Returns whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
     import tensorflow as tf
 
     i = tf.range(length * repeat)
@@ -69,11 +69,12 @@ def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Te
     import tensorflow as tf
 
     from pipegen.ops.lowering.filters import rounded_shift, sides
+    from pipegen.ops.lowering.floats import nearest_float32, working
 
     height, width, channels = sides(images)
     row, size = width * channels, height * width * channels
     margin = row + channels
-    dtype = tf.int32 if images.dtype.is_integer else tf.float32
+    dtype = tf.int32 if images.dtype.is_integer else working(images)
 
     def read(values: tf.Tensor, start: int | tf.Tensor) -> tf.Tensor:
         return tf.cast(tf.reshape(values[:, start : start + size], [-1, height, row]), dtype)
@@ -89,5 +90,5 @@ def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Te
         total = tf.bitwise.left_shift(x, _BITS) + rougher * whole[:, None, None]
         y = tf.clip_by_value(rounded_shift(total, _BITS), 0, 255)
     else:
-        y = x + rougher * real[:, None, None]
+        y = x + nearest_float32(rougher) * tf.cast(real, dtype)[:, None, None]
     return (tf.cast(y, images.dtype),)

@@ -1,4 +1,4 @@
-"""What standardises images: by their own mean and spread, or by those of the training split."""
+"""Standardises images by their own mean and spread, or by those of the training split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StandardizePart(StepPart):
-    """What does the work of a step that standardises."""
+    """Does the work of a step that standardises."""
 
     center: bool
     """Whether the mean is subtracted."""
@@ -60,7 +60,7 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
         return (self._moments,)
 
     def _moments(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What is subtracted, what is multiplied by, and what is added for the rounding of the first, float32 `(n,)`: of an image
+        """Returns what is subtracted, what is multiplied by, and what is added for the rounding of the first, float32 `(n,)`: of an image
         with little contrast it would show."""
         import tensorflow as tf
 
@@ -75,8 +75,11 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        shift, factor, rest = (g[:, None, None, None] for g in given)
-        return (tf.cast(images, tf.float32) - shift) * factor + rest
+        from pipegen.ops.lowering.floats import nearest_float32, working
+
+        dtype = working(images)
+        shift, factor, rest = (tf.cast(g, dtype)[:, None, None, None] for g in given)
+        return nearest_float32(tf.cast(images, dtype) - shift) * factor + rest
 
 
 class FeatureStandardization(StandardizePart, PointwiseTransform):

@@ -1,1 +1,1 @@
-"""What steps come to in TensorFlow, which is imported inside the functions: what several steps share."""
+"""Holds what several steps share of their lowering to TensorFlow, which is imported inside the functions."""

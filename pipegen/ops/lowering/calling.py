@@ -29,7 +29,7 @@ class CallFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Declared:
-    """What a function promises to return.
+    """Holds what a function promises to return.
 
     Attributes:
         function: Its name, as the spec has it.
@@ -47,7 +47,7 @@ class Declared:
 
 
 def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
-    """What a function makes of an image.
+    """Calls a function on an image.
 
     It gets arrays of its own, which it may write into, and what it returns is copied, so that it may keep that. What it returns must
     follow from what it is given: calls of equal arguments may be made once.
@@ -99,7 +99,7 @@ def _told(error: BaseException) -> str:
 
 
 def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str | None:
-    """How a result breaks its declaration, in words."""
+    """Says how a result breaks its declaration."""
     import numpy as np
 
     if not isinstance(result, np.ndarray):

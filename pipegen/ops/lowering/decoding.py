@@ -1,13 +1,14 @@
 """A file's bytes become pixels: by content, whole, one window alone, or at a fraction of the size.
 
-JPEG is decoded with the integer FAST transform and without fancy upsampling. That is a matter of meaning: only so do
-the pixels of a window depend on nothing outside it, and decoding the window alone gives what cutting it out gives.
+JPEG is decoded with the integer FAST transform and without fancy upsampling, unless it is to be accurate. That is a matter of
+meaning: only so do the pixels of a window depend on nothing outside it, and decoding the window alone gives what cutting it out
+gives. Accurate is the slow integer transform with fancy upsampling, which is what Pillow does, bit for bit: at full size and whole.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
-_EXACT = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
+_FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
+_ACCURATE: dict[str, Any] = {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True}
 _HEAD = 24
 _UNKNOWN_SIDE = 1 << 15
 """Stands for the height and width of a file that is looked at alone: no window is too large for it."""
@@ -32,7 +34,9 @@ _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 
 
-def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ignore"] = "apply", need: Need = None) -> tf.Tensor:
+def decode(
+    contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ignore"] = "apply", need: Need = None, accurate: bool = False
+) -> tf.Tensor:
     """Decode a file of any format that is read; of an animation the first frame.
 
     Args:
@@ -41,6 +45,7 @@ def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ig
         exif: Whether a JPEG is turned upright.
         need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
             multiple of it still fits into the upright image. `None` keeps the full size.
+        accurate: Whether a JPEG is decoded accurately, which takes `need` to be `None`.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -50,12 +55,12 @@ def decode(contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ig
     from pipegen.ops.lowering.once import once
 
     def plain() -> tf.Tensor:
-        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None)
+        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, accurate=accurate)
 
     def segmented() -> tf.Tensor:
         turn = once(orientation, contents)
         size = _upright(_jpeg_size(contents), swaps_sides(turn)) if need else None
-        return once(orient, _jpeg(contents, channels, _ratio_index(size, need) if need else None), turn)
+        return once(orient, _jpeg(contents, channels, _ratio_index(size, need) if need else None, accurate=accurate), turn)
 
     def other() -> tf.Tensor:
         return once(decode_other, contents, channels=channels, exif=exif)
@@ -71,6 +76,7 @@ def decode_window(
     exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
     whole: bool = False,
+    accurate: bool = False,
 ) -> tf.Tensor:
     """Decode one window of an image.
 
@@ -85,6 +91,7 @@ def decode_window(
             `RATIOS` whose multiple of it still fits into the window. The window in the reduced image is
             `scaled_window`. `None` keeps the full size.
         whole: Decode the whole image (reduced likewise) and cut the window out: the same pixels, slower.
+        accurate: As for `decode`; the window is cut out then.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -104,12 +111,14 @@ def decode_window(
 
     def plain() -> tf.Tensor:
         place, index = chosen(_jpeg_size(contents))
-        return cut(_jpeg(contents, channels, index), place, index) if whole else _jpeg(contents, channels, index, place)
+        if whole or accurate:
+            return cut(_jpeg(contents, channels, index, accurate=accurate), place, index)
+        return _jpeg(contents, channels, index, place)
 
     def segmented() -> tf.Tensor:
         turn = once(orientation, contents)
         place, index = chosen(_upright(_jpeg_size(contents), swaps_sides(turn)))
-        return cut(once(orient, _jpeg(contents, channels, index), turn), place, index)
+        return cut(once(orient, _jpeg(contents, channels, index, accurate=accurate), turn), place, index)
 
     def other() -> tf.Tensor:
         return cut_out(once(decode_other, contents, channels=channels, exif=exif), window)
@@ -124,7 +133,7 @@ def survey(
     need: Need = None,
     window: WindowOf | None = None,
 ) -> list[Found]:
-    """What `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
+    """Finds what `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
 
     Args:
         contents: string scalars: the bytes of `n` files.
@@ -155,7 +164,7 @@ def survey(
 
 
 def decode_surveyed(
-    contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False
+    contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False, accurate: bool = False
 ) -> tf.Tensor:
     """Decode a file of which `survey` has found out what is to be known.
 
@@ -166,6 +175,7 @@ def decode_surveyed(
         channels: 1, 3 or 4.
         need: What the survey was told.
         whole: As for `decode_window`.
+        accurate: As for `decode_window`.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -174,7 +184,8 @@ def decode_surveyed(
 
     ordinary, branch, *window = found
     place = window[0] if window else None
-    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole) for ratio in _ratios(need))
+    how = {"whole": whole, "accurate": accurate}
+    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, **how) for ratio in _ratios(need))
 
     def other() -> tf.Tensor:
         return tf.switch_case(branch - 1, [*reduced, _apart(alone)]) if reduced else alone()
@@ -222,7 +233,7 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch
 
 
 def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
-    """Whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
+    """Returns whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
     import tensorflow as tf
 
     from pipegen.ops.lowering.formats import is_jpeg
@@ -287,28 +298,37 @@ def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
     return tf.reduce_sum(tf.cast(tf.reduce_all(size[..., None, :] >= least, axis=-1), tf.int32), axis=-1)
 
 
-def _jpeg(contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None) -> tf.Tensor:
+def _jpeg(
+    contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None, *, accurate: bool = False
+) -> tf.Tensor:
     """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
     import tensorflow as tf
 
     def at(ratio: int) -> tf.Tensor:
-        return _jpeg_at(contents, channels, ratio, None if window is None else scaled_window(window, ratio))
+        return _jpeg_at(contents, channels, ratio, None if window is None else scaled_window(window, ratio), accurate=accurate)
 
     return at(1) if index is None else tf.switch_case(index, [partial(at, ratio) for ratio in RATIOS])
 
 
-def _jpeg_at(contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
-    """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image."""
+def _jpeg_at(
+    contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False, accurate: bool = False
+) -> tf.Tensor:
+    """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image.
+
+    Accurate gray is that of the colours, as Pillow has it: stored luma differs where a colour is clipped.
+    """
     import tensorflow as tf
 
     from pipegen.ops.lowering.formats import luma, with_opacity
 
     def read(channels: int) -> tf.Tensor:
-        if place is None or whole:
-            image = tf.io.decode_jpeg(contents, channels, ratio=ratio, **_EXACT)
+        if place is None or whole or accurate:
+            image = tf.io.decode_jpeg(contents, channels, ratio=ratio, **(_ACCURATE if accurate else _FAST))
             return image if place is None else _slice(image, place)
-        return tf.io.decode_and_crop_jpeg(contents, place, channels, ratio=ratio, **_EXACT)
+        return tf.io.decode_and_crop_jpeg(contents, place, channels, ratio=ratio, **_FAST)
 
+    if channels == 1 and accurate:
+        return _shaped(luma(read(3)), 1)
     if channels == 1:  # the decoder has no way from CMYK to gray
         cmyk = tf.io.extract_jpeg_shape(contents)[2] == 4
         return _shaped(tf.cond(cmyk, lambda: luma(read(3)), lambda: read(1)), 1)

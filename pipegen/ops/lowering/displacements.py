@@ -21,7 +21,7 @@ UNIT = float(_WEIGHT * _WEIGHT)
 
 
 def spacing(sigma: float) -> int:
-    """How far apart the points of the grid are, in pixels, such that a Gaussian of this sigma hides it."""
+    """Returns how far apart the points of the grid are, in pixels, such that a Gaussian of this sigma hides it."""
     return max(1, int(sigma))
 
 
@@ -70,7 +70,7 @@ def _reach(sigma: float) -> int:
 
 
 def _weights(length: Whole, sigma: float) -> tf.Tensor:
-    """How much each point of the grid counts at each pixel: float32 `(length, points)`, whole numbers that sum to `_WEIGHT`."""
+    """Returns how much each point of the grid counts at each pixel: float32 `(length, points)`, whole numbers that sum to `_WEIGHT`."""
     import tensorflow as tf
 
     step, reach = spacing(sigma), _reach(sigma)

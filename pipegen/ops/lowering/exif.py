@@ -53,7 +53,7 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
 
 
 def swaps_sides(orientation: tf.Tensor) -> tf.Tensor:
-    """Whether the stored rows are the columns of the picture."""
+    """Returns whether the stored rows are the columns of the picture."""
     return orientation >= 5
 
 

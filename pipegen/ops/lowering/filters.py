@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.lowering.floats import nearest_float32, working
+
 if TYPE_CHECKING:
     from typing import TypeAlias
 
@@ -21,7 +23,7 @@ BITS = 14
 
 
 def gaussian_radius(sigma: float) -> int:
-    """How far a Gaussian reaches, in pixels: 3 sigma, rounded, and at least 1. What lies farther weighs 0.3% together."""
+    """Returns how far a Gaussian reaches, in pixels: 3 sigma, rounded, and at least 1. What lies farther weighs 0.3% together."""
     return max(1, int(3.0 * sigma + 0.5))
 
 
@@ -70,7 +72,7 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         real: float32, the weights for floats.
 
     Returns:
-        As many lines: uint16 in 1/256 of a level for bytes, else float32.
+        As many lines: uint16 in 1/256 of a level for bytes, else floats.
     """
     import tensorflow as tf
 
@@ -81,7 +83,7 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         return tf.gather(wide, _reflected(offset, height), axis=1)
 
     if not images.dtype.is_integer:
-        return _weighted(line, real, radius)
+        return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius))
     shift = BITS - 8
     total = _weighted(line, whole, radius) + (1 << (shift - 1))
     return tf.cast(tf.bitwise.right_shift(total, shift), tf.uint16)
@@ -109,7 +111,7 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
         return wide[:, :, start : start + width * channels]
 
     if not images.dtype.is_integer:
-        return tf.cast(_weighted(column, real, radius), images.dtype)
+        return tf.cast(_weighted(column, tf.cast(real, working(images)), radius), images.dtype)
     return tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype)
 
 
@@ -122,7 +124,7 @@ def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
 
 
 def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
-    """The sum of what `at` gives at offsets of up to `radius` lines; equal weights are multiplied once."""
+    """The sum of what `at` gives at offsets of up to `radius` lines; equal weights are multiplied once, unless that would not be exact."""
     import tensorflow as tf
 
     def read(offset: int) -> tf.Tensor:
@@ -130,7 +132,9 @@ def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
 
     total = read(0) * weights[:, 0, None, None]
     for d in range(1, radius + 1):
-        total = total + (read(-d) + read(d)) * weights[:, d, None, None]
+        weight = weights[:, d, None, None]
+        pair = read(-d) * weight + read(d) * weight if weights.dtype == tf.float64 else (read(-d) + read(d)) * weight
+        total = total + pair
     return total
 
 
@@ -144,7 +148,7 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
 
 
 def _reflected(offset: int, length: Whole) -> tf.Tensor:
-    """Which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
+    """Returns which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
     import tensorflow as tf
 
     if isinstance(length, int):

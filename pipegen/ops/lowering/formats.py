@@ -72,14 +72,14 @@ def head_of(contents: tf.Tensor) -> tf.Tensor:
 
 
 def is_jpeg(head: tf.Tensor) -> tf.Tensor:
-    """Whether files that start with `head`, `(..., n)`, are JPEGs."""
+    """Returns whether files that start with `head`, `(..., n)`, are JPEGs."""
     import tensorflow as tf
 
     return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, head.dtype), axis=-1)
 
 
 def kind(head: tf.Tensor) -> tf.Tensor:
-    """What a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, PPM or its kin, and anything else."""
+    """Returns what a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, PPM or its kin, and anything else."""
     import tensorflow as tf
 
     def starts(magic: bytes, at: int = 0) -> tf.Tensor:

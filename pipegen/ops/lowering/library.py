@@ -1,4 +1,4 @@
-"""What Pillow and tifffile read for TensorFlow, which has no decoder for it: TIFF, PPM and its kin, and the transparency of GIF and BMP.
+"""Reads by Pillow and tifffile what TensorFlow has no decoder for: TIFF, PPM and its kin, and the transparency of GIF and BMP.
 
 Inside a graph it is a call into Python for each file. Everything that goes wrong comes back as a text, so that it takes the same
 way as what TensorFlow finds.
@@ -34,12 +34,12 @@ _TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
 
 
 class UnreadableError(Exception):
-    """What is wrong with a file; the text goes on from its name."""
+    """Says what is wrong with a file; the text goes on from its name."""
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of a TIFF says, by the tags of TIFF 6.0."""
+    """Holds what the header of a TIFF says, by the tags of TIFF 6.0."""
 
     bits: int
     samples: int
@@ -120,7 +120,7 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
 
 
 def bits_of(contents: bytes) -> int:
-    """How many bits a value of a file has: 16, or at most 8 for a format that has no more.
+    """Returns how many bits a value of a file has: 16, or at most 8 for a format that has no more.
 
     Args:
         contents: The bytes of a file of any format that is read; of anything but a TIFF the first 64 and more will do.
@@ -149,12 +149,12 @@ def require_bits(what: str, have: int, bits: int) -> None:
 
 
 def too_deep(what: str) -> str:
-    """What is said of a file of more than 8 bits where 8 are asked for."""
+    """Says what is wrong with a file of more than 8 bits where 8 are asked for."""
     return f"is {what}, which `decode` would cut to 8 bits; write `bits: 16` for the feature or `decode: {{bits: 16}}`, or convert it"
 
 
 def too_shallow(what: str) -> str:
-    """What is said of a file of 8 bits or less where 16 are asked for."""
+    """Says what is wrong with a file of 8 bits or less where 16 are asked for."""
     return f"is {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
 
 
@@ -284,7 +284,7 @@ def _upright(pixels: Any, orientation: int) -> Any:
 
 
 def _as_stored(upright: Any, orientation: int) -> Any:
-    """What `_upright` undoes."""
+    """Undoes `_upright`."""
     import numpy as np
 
     transposes, mirrored = _TURNS.get(orientation, (False, ()))

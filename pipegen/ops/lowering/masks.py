@@ -78,7 +78,7 @@ def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.
 
 
 def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
-    """What a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
+    """Reads what a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
     import io
 
     import numpy as np

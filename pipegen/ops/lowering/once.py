@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """What a function gives, traced when a graph first calls it with such tensors and options.
+    """Calls a function that is traced when a graph first calls it with such tensors and options.
 
     Every later graph has a call of what was traced, which TensorFlow writes into it as if it had been traced there.
 

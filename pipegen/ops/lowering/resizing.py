@@ -54,7 +54,7 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
 
 
 def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """What `tf.image.resize` gives, bit by bit, in two thirds of its time for an image of bytes that shrinks little.
+    """Resizes as `tf.image.resize`, bit by bit, in two thirds of its time for an image of bytes that shrinks little.
 
     TensorFlow's kernel has vector instructions for floats alone. Converting every pixel is worth it as long as most of them are read.
     """
@@ -77,7 +77,7 @@ def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
 
 
 def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: bool) -> tf.Tensor:
-    """What `tf.image.resize` gives, bit by bit, in about half of its time.
+    """Resizes as `tf.image.resize`, bit by bit, in about half of its time.
 
     TensorFlow's kernel weighs rows first and then columns. Of rows it adds up whole memory, with vector instructions; of columns it
     takes one pixel's channels at a time. So the image is turned between the two, and rows are weighed twice: an image whose pixels
@@ -118,7 +118,7 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def nearest_indices(size: tf.Tensor, count: Side) -> tf.Tensor:
-    """Which input row (or column) each output row shows, as Pillow chooses it.
+    """Returns which input row (or column) each output row shows, as Pillow chooses it.
 
     The centre of output pixel i lies at (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
     again and again, and so does this, since exact ties fall on either side according to that rounding.

@@ -1,4 +1,4 @@
-"""Tables of 256 values, by what happens to the values: what the curve steps are made of.
+"""Look-up tables of 256 values, by what happens to the values.
 
 Every function gives int32 `(n, 1, 256)`, or `(n, channels, 256)` where the histogram decides, from 0 to 255. Arithmetic is
 in integers, or in float64 rounded once.
@@ -66,7 +66,7 @@ def auto_contrasted(histogram: tf.Tensor) -> tf.Tensor:
 
 
 def equalized(histogram: tf.Tensor) -> tf.Tensor:
-    """The curve that spreads the values of each channel evenly; Pillow's `equalize` bit for bit.
+    """Returns the look-up table that spreads the values of each channel evenly; Pillow's `equalize` bit for bit.
 
     With s = (pixels - pixels of the greatest value) // 255, x becomes (s // 2 + pixels below x) // s, at most 255; a
     channel with s = 0 stays. `histogram` is int32 `(n, channels, 256)`.

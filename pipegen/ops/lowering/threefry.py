@@ -6,9 +6,11 @@ vectors from the authors' Random123 library.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
     import tensorflow as tf
@@ -24,6 +26,27 @@ def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Wo
     """Encrypt a counter: two uint32 words of random bits for each pair of key and counter words (broadcast together)."""
     import tensorflow as tf
 
+    shape = tf.TensorShape([])
+    for word in (*key, *counter):
+        shape = tf.broadcast_static_shape(shape, word.shape)
+    x0, x1 = _cipher()(*key, *counter)
+    for word in (x0, x1) if not tf.executing_eagerly() else ():
+        word.set_shape(shape)
+    return x0, x1
+
+
+@cache
+def _cipher() -> Callable[..., tuple[Word, Word]]:
+    """The rounds as a function for words of any shape: they are more than a hundred operations, which are traced once a process."""
+    import tensorflow as tf
+
+    return tf.function(_rounds, autograph=False, input_signature=[tf.TensorSpec(None, tf.uint32)] * 4)
+
+
+def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Word, Word]:
+    import tensorflow as tf
+
+    key, counter = (key0, key1), (counter0, counter1)
     schedule = (*key, tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(key[0], key[1]), tf.constant(_PARITY, tf.uint32)))
     x0, x1 = counter[0] + schedule[0], counter[1] + schedule[1]
     for block in range(5):

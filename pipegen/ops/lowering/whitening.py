@@ -146,7 +146,7 @@ def packed(numbers: Whitening, about: Mapping[str, Any]) -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[dict[str, Any], Whitening]:
-    """What `packed` was given.
+    """Returns what `packed` was given.
 
     Raises:
         ValueError: Where a part is missing or was changed.
@@ -190,15 +190,17 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
     """
     import tensorflow as tf
 
+    from pipegen.ops.lowering.floats import as_float32, working
+
     if numbers is None:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
-    shift, matrix, rest = _tensors(numbers)
-    rows = tf.reshape(tf.cast(images, tf.float32), [-1, len(numbers.mean)])
-    return tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]])
+    shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
+    rows = tf.reshape(tf.cast(images, working(images)), [-1, len(numbers.mean)])
+    return as_float32(tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
 
 
 def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
-    """What is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
+    """Returns what is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
 
     They are tensors outside any graph, which functions take as arguments: as a constant, each program would have a copy of the
     matrix in it.

@@ -107,7 +107,7 @@ class ArrayFeature(Picture):
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
 
     def mask_type(self, height: int | None, width: int | None) -> FeatureType:
-        """The type of a mask, less the image that it lives on."""
+        """Returns the type of a mask, without the image that it is aligned with."""
         classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
         highest = max((classes or LARGEST + 1) - 1, self.ignore)
         interval = Interval(0.0, float(highest))
@@ -147,7 +147,7 @@ class Arrays(Source):
         return self
 
     def infer(self) -> ElementType:
-        """What stands for a row before the data is there: 8-bit RGB images of one size, unless more is said."""
+        """Infers the type of a row before the data is there: 8-bit RGB images of one size, unless more is said."""
         return self.possible()[0]
 
     def possible(self) -> tuple[ElementType, ...]:
@@ -157,7 +157,7 @@ class Arrays(Source):
         return tuple(ElementType(tuple(zip(names, chosen, strict=True))) for chosen in choices)
 
     def has_labels(self) -> bool:
-        """Whether one of the features is a label."""
+        """Returns whether one of the features is a label."""
         return any(feature.kind == "label" for feature in self.features.values())
 
     def has_rows(self) -> bool:
@@ -165,7 +165,7 @@ class Arrays(Source):
         return True
 
     def needs_data(self) -> bool:
-        """Whether no file is named."""
+        """Returns whether no file is named."""
         return self.path is None and all(feature.path is None for feature in self.features.values())
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:

@@ -1,4 +1,4 @@
-"""What a source is: which records there are, in which order, and of which type. Listing reads names, never pixels."""
+"""Defines what a source is: which records there are, in which order, and of which type. Listing reads names, never pixels."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Listing:
 
 
 class Source(Model):
-    """Where records come from. Subclasses are found by the registry by their `op`."""
+    """Lists records. The registry finds subclasses by their `op`."""
 
     op: ClassVar[str]
 
@@ -141,27 +141,27 @@ class Source(Model):
         return main_label(name for name, t in self.infer().items() if t.kind == "label" and not t.several_labels)
 
     def has_rows(self) -> bool:
-        """Whether a record is a row of arrays, and no file of its own."""
+        """Returns whether a record is a row of arrays, and no file of its own."""
         return False
 
     def has_folders(self) -> bool:
-        """Whether the folders that files lie in say something, such as their class."""
+        """Returns whether the folders that files lie in say something, such as their class."""
         return not self.has_rows()
 
     def needs_data(self) -> bool:
-        """Whether the records come from `build(data=)` and from nowhere else."""
+        """Returns whether the records come from `build(data=)` and from nowhere else."""
         return False
 
     def has_labels(self) -> bool:
-        """Whether records carry a class label, or several."""
+        """Returns whether records carry a class label, or several."""
         raise NotImplementedError
 
     def has_columns(self) -> bool:
-        """Whether records are rows of a table, whose other columns can be asked for."""
+        """Returns whether records are rows of a table, whose other columns can be asked for."""
         return False
 
     def has_classes(self) -> bool:
-        """Whether each record is of one class."""
+        """Returns whether each record is of one class."""
         return self.has_labels()
 
     def split_names(self) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
 
-from pipegen.errors import OpError
+from pipegen.errors import OpError, OpErrors
 from pipegen.ops.base import SplitName
 from pipegen.ops.sources.base import Note, Source
 from pipegen.ops.sources.merge import merge
@@ -107,11 +107,11 @@ class BySplit(Source):
         return "train" if "train" in self.parts else next(iter(self.parts))
 
     def infer(self) -> ElementType:
-        """What the reference split gives."""
+        """Infers what the reference split gives."""
         return self.parts[self.reference].infer()
 
     def has_labels(self) -> bool:
-        """Whether the reference split has labels, and so all."""
+        """Returns whether the reference split has labels, and so all."""
         return self.parts[self.reference].has_labels()
 
     def decoders(self) -> Mapping[str, Transform]:
@@ -119,28 +119,28 @@ class BySplit(Source):
         return self.parts[self.reference].decoders()
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
-        """Where the training source describes them."""
+        """Returns where the training source describes them."""
         source = self.parts[self.reference]
         return {name: (self.reference, source.op, *path) for name, path in source.described().items()}
 
     def has_rows(self) -> bool:
-        """Whether the parts are arrays."""
+        """Returns whether the parts are arrays."""
         return self.parts[self.reference].has_rows()
 
     def has_columns(self) -> bool:
-        """Whether the parts are tables."""
+        """Returns whether the parts are tables."""
         return all(source.has_columns() for source in self.parts.values())
 
     def has_folders(self) -> bool:
-        """Whether the parts are folders."""
+        """Returns whether the parts are folders."""
         return all(source.has_folders() for source in self.parts.values())
 
     def needs_data(self) -> bool:
-        """Whether one of the parts does."""
+        """Returns whether one of the parts does."""
         return any(source.needs_data() for source in self.parts.values())
 
     def possible(self) -> tuple[ElementType, ...]:
-        """What the reference split may give."""
+        """Returns what the reference split may give."""
         return self.parts[self.reference].possible()
 
     def split_names(self) -> tuple[str, ...]:
@@ -165,9 +165,13 @@ class BySplit(Source):
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in listing.notes)
             listings[split] = replace(listing, notes=tuple(notes))
         if not listings:
-            split, error = next(iter(errors.items()))
-            raise OpError(error.code, f"`{split}`: {error.message}", field=self._field(split, error.field), help=error.help) from error
-        missing = [Note(e.code, f"`{s}`: {e.message}", e.help, self._field(s, e.field), "error") for s, e in errors.items()]
+            told = [(split, error) for split, several in errors.items() for error in several.every]
+            raise OpErrors(OpError(e.code, f"`{s}`: {e.message}", field=self._field(s, e.field), help=e.help) for s, e in told)
+        missing = [
+            Note(e.code, f"`{s}`: {e.message}", e.help, self._field(s, e.field), "error")
+            for s, several in errors.items()
+            for e in several.every
+        ]
         return merge(listings, self.reference, notes=missing)
 
     def _field(self, split: str, name: str | None) -> str:
@@ -176,7 +180,7 @@ class BySplit(Source):
 
 
 def _like(a: FeatureType, b: FeatureType) -> bool:
-    """Whether two features hold the same, as far as the arguments say."""
+    """Returns whether two features hold the same, as far as the arguments say."""
     images = ("encoded", "image")
     return (
         (a.kind == b.kind or (a.kind in images and b.kind in images))

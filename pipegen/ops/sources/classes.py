@@ -16,7 +16,7 @@ _MOST = 100_000
 
 
 def main_label(names: Iterable[str]) -> str | None:
-    """Which of several labels gives the data its classes: `label`, else the first."""
+    """Returns the label that gives the data its classes, of several: `label`, else the first."""
     names = tuple(names)
     return "label" if "label" in names else next(iter(names), None)
 

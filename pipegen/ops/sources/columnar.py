@@ -35,7 +35,7 @@ class ColumnTable(Table):
 
 
 def text_of(value: Any) -> str:
-    """What a table of text would say: nothing for a missing value, no fraction for a whole number, `LIST` before each item of a list."""
+    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bytes):

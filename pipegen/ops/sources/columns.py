@@ -1,4 +1,4 @@
-"""What the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
+"""Reads what the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
 
 from __future__ import annotations
 
@@ -49,21 +49,38 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
     import numpy as np
 
     values: Any = np.empty(len(cells), np.float32)
+    wrong: list[tuple[str, str]] = []
     for row, cell in enumerate(cells):
         try:
-            value = float(cell.replace("_", "x"))  # Python's own underscores between digits are no numbers of a table
+            values[row] = _number(cell)
         except ValueError:
-            value = float("nan")
-        if not abs(value) <= _LARGEST:
-            what = f"{place(row)} has {cell!r}, which is no number" if cell else f"{place(row)} has an empty cell, where a number is due"
-            if cell.startswith(LIST):
-                what = f"{place(row)} holds a list, where one number is due"
-            raise OpError("PG423", what, field=field, help="leave such rows out, or fill them in")
-        if weights and value < 0:
-            message = f"{place(row)} has the weight {value:g}"
-            raise OpError("PG423", message, field=field, help="a weight is 0 or more: an example of weight 2 counts twice in the loss")
-        values[row] = value
+            wrong.append((_no_number(place(row), cell), "leave such rows out, or fill them in"))
+            continue
+        if weights and values[row] < 0:
+            help_ = "a weight is 0 or more: an example of weight 2 counts twice in the loss"
+            wrong.append((f"{place(row)} has the weight {values[row]:g}", help_))
+    if wrong:
+        more = f"; {count(len(wrong) - 1, 'more row is wrong', 'more rows are wrong')} in this column" if len(wrong) > 1 else ""
+        raise OpError("PG423", wrong[0][0] + more, field=field, help=wrong[0][1])
     return values
+
+
+def _number(cell: str) -> float:
+    """A finite number.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    value = float(cell.replace("_", "x"))  # Python's own underscores between digits are no numbers of a table
+    if not abs(value) <= _LARGEST:
+        raise ValueError(cell)
+    return value
+
+
+def _no_number(where: str, cell: str) -> str:
+    if cell.startswith(LIST):
+        return f"{where} holds a list, where one number is due"
+    return f"{where} has {cell!r}, which is no number" if cell else f"{where} has an empty cell, where a number is due"
 
 
 def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str) -> Labels:
@@ -108,7 +125,7 @@ def read_several_labels(
         field: The feature, for errors.
 
     Raises:
-        OpError: `PG420` for a class that there is not, and where no row has any.
+        OpError: `PG420` for an unknown class, and where no row has any.
     """
     import numpy as np
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from pipegen.errors import OpError
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.sources.arrays import FeatureName
 from pipegen.ops.sources.base import Files as FilesOf
 from pipegen.ops.sources.base import Listing, Note, Source
@@ -16,6 +17,7 @@ from pipegen.ops.sources.glob import compile_glob
 from pipegen.ops.sources.pictures import StoredPicture, encoded, lives_on
 from pipegen.ops.sources.reports import count, find_root, nothing_found, quoted, tally_notes
 from pipegen.ops.sources.scan import Scan
+from pipegen.patterns import compile_pattern
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.scan import Found
 
 _WILD = re.compile(r"[*?\[]")
+_compiled = lru_cache(maxsize=16)(compile_pattern)
 
 
 class FilesFeature(StoredPicture):
@@ -39,19 +42,31 @@ class FilesFeature(StoredPicture):
     classes: Annotated[int, Field(ge=1)] | None = None
     """How many classes a mask has; by default the largest index in `values` says so."""
 
+    @field_validator("path")
+    @classmethod
+    def _sound_pattern(cls, path: str) -> str:
+        pattern = _split(path)[1]
+        if pattern is not None:
+            compile_glob(pattern)
+        return path
+
     def split_path(self) -> tuple[str, str | None]:
         """The folder, and the pattern below it."""
-        parts = self.path.split("/")
-        wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
-        if wild is None:
-            return self.path, None
-        return "/".join(parts[:wild]) or ("/" if self.path.startswith("/") else "."), "/".join(parts[wild:])
+        return _split(self.path)
+
+
+def _split(path: str) -> tuple[str, str | None]:
+    parts = path.split("/")
+    wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
+    if wild is None:
+        return path, None
+    return "/".join(parts[:wild]) or ("/" if path.startswith("/") else "."), "/".join(parts[wild:])
 
 
 class Files(Source):
     """Files without labels; where there are several features, the files of each record are paired by their names.
 
-    A record is known by the relative path of its first image. Hidden files and folders are passed over.
+    A record is known by the relative path of its first image. Hidden files and folders are ignored.
     """
 
     op: ClassVar[str] = "files"
@@ -59,8 +74,8 @@ class Files(Source):
     features: Annotated[dict[FeatureName, FilesFeature], Field(min_length=1)]
     """What there is of each record: `{image: {kind: image, path: photos}, mask: {kind: mask, path: masks, values: {0: 0, 255: 1}}}`."""
     key: Annotated[str, Field(min_length=1)] = "stem"
-    """What the files of one record share: `stem`, the relative path below the folder without its ending; or a regular expression with
-    one group, which is searched in the relative path, such as `(\\d+)_(?:photo|mask)`."""
+    """What the files of one record share: `stem`, the relative path below the folder without its ending; or a regular expression (RE2: no
+    look-around, no back-references) with one group, which is searched in the relative path, such as `(\\d+)_(?:photo|mask)`."""
     follow_links: bool = False
     """Whether linked folders are entered; linked files always count."""
 
@@ -76,9 +91,9 @@ class Files(Source):
         if key == "stem":
             return key
         try:
-            groups = re.compile(key).groups
-        except re.error as error:
-            raise ValueError(f"`key` is `stem` or a regular expression, and {key!r} is none: {error}") from None
+            groups = compile_pattern(key).groups
+        except ValueError as error:
+            raise ValueError(f"`key` is `stem` or a regular expression; {error}") from None
         if groups != 1:
             raise ValueError(f"the regular expression of `key` needs one group, which is what the files of a record share; it has {groups}")
         return key
@@ -102,7 +117,7 @@ class Files(Source):
         return False
 
     def has_folders(self) -> bool:
-        """Where records have one file each, the folders that these lie in may say something."""
+        """Returns whether folders may say something: where records have one file each."""
         return len(self.features) == 1
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
@@ -113,7 +128,14 @@ class Files(Source):
                 share a key, when none can be paired, or when a file's path has none.
         """
         notes: builtins.list[Note] = []
-        found = {name: self._find(name, str(base), progress, notes) for name in self.pictures}
+        tried = Attempts()
+        found: dict[str, tuple[str, builtins.list[Found]]] = {}
+        for name in self.pictures:
+            there = tried.of(self._find, name, str(base), progress, notes)
+            if there is not None:
+                found[name] = there
+        if tried.errors:
+            raise OpErrors(tried.errors)
         first, *others = self.pictures
         keyed = {name: self._keyed(name, files) for name, (_, files) in found.items()} if others else {}
         root, files = found[first]
@@ -145,17 +167,18 @@ class Files(Source):
     def _key(self, name: str, path: str) -> str:
         if self.key == "stem":
             return os.path.splitext(path)[0]
-        match = re.search(self.key, path)
-        if match is None or match[1] is None:
+        match = _compiled(self.key).search(path)
+        if match is None or match.first is None:
             raise OpError("PG424", f"`key` finds nothing in {path!r} of `{name}`", field="key", help="narrow the `path` of the feature")
-        return match[1]
+        return match.first
 
     def _keyed(self, name: str, files: builtins.list[Found]) -> dict[str, Found]:
         keyed: dict[str, Found] = {}
         for path, size in files:
-            other = keyed.setdefault(self._key(name, path), (path, size))
+            key = self._key(name, path)
+            other = keyed.setdefault(key, (path, size))
             if other[0] != path:
-                message = f"{other[0]!r} and {path!r} of `{name}` are both {self._key(name, path)!r}, so one has no partner"
+                message = f"{other[0]!r} and {path!r} of `{name}` are both {key!r}, so one has no partner"
                 help_ = "narrow the pattern, or give a `key` that tells them apart"
                 raise OpError("PG424", message, field=f"features.{name}.path", help=help_)
         return keyed
@@ -173,12 +196,12 @@ def _further(root: str, files: list[Found]) -> FilesOf:
 
 
 def _unpaired(keyed: Mapping[str, Mapping[str, Found]], whole: set[str]) -> list[Note]:
-    """What is said of files that are part of no record."""
+    """Reports files that are part of no record."""
     notes = []
     for name, files in keyed.items():
         alone = [path for key, (path, _) in files.items() if key not in whole]
         if alone:
             verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
-            message = f"{count(len(alone), 'file')} of `{name}` {verbs} left out: {quoted(alone)}"
+            message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"
             notes.append(Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning"))
     return notes

@@ -29,7 +29,7 @@ class ImageFolder(Source):
     """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, told apart by their content.
 
     Each sub-folder that holds an image is a class, in the order of their names; deeper folders belong to the class that
-    they lie in. Hidden files and folders are passed over. Records stand class by class, then by relative path.
+    they lie in. Hidden files and folders are ignored. Records stand class by class, then by relative path.
     """
 
     op: ClassVar[str] = "image_folder"
@@ -82,7 +82,7 @@ class ImageFolder(Source):
         return ElementType((("image", image), ("label", label)))
 
     def has_labels(self) -> bool:
-        """Whether the sub-folders are classes."""
+        """Returns whether the sub-folders are classes."""
         return self.labels == "folder"
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:

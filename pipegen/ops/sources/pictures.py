@@ -1,4 +1,4 @@
-"""What features with pixels have in common, wherever they are stored: which image they live on, and what a mask's values mean."""
+"""Holds what features with pixels have in common: the image that they are aligned with, and what a mask's values mean."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Picture(Model):
-    """The arguments of a feature that can live on an image.
+    """Holds the arguments of a feature that can be aligned with an image.
 
     Attributes:
         kind: What it is; subclasses say which kinds there are.
     """
 
     of: Annotated[str, Field(min_length=1)] | None = None
-    """The image that this mask or image lives on: it moves with it, and takes no steps that change values unless one names it. A mask
-    lives on the image where there is one alone; an image without it draws for itself."""
+    """The image that this mask or image is aligned with: it moves with it, and takes no steps that change values unless one names it. A
+    mask is aligned with the only image by default; an image without it draws for itself."""
     ignore: _Index = 0
     """For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
 
@@ -53,22 +53,22 @@ class StoredPicture(Picture):
         return values and dict(sorted(values.items()))
 
     def decoder(self, classes: int | None) -> MaskDecoder:
-        """What decodes the files of a mask that has so many classes."""
+        """Returns what decodes the files of a mask that has so many classes."""
         allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
     def classes_of_mask(self) -> int | None:
-        """How many classes a mask has, as far as its values say so; what the loss ignores is none, unless it is class 0."""
+        """Counts the classes of a mask, as far as its values say so; what the loss ignores is none, unless it is class 0."""
         indices = [index for index in (self.values or {}).values() if index != self.ignore or index == 0]
         return max(indices) + 1 if indices else None
 
 
 def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
-    """The image that each feature lives on, or `None`.
+    """Returns the image that each feature is aligned with, or `None`.
 
     Raises:
-        PartError: For an `of` that names no image or one that lives on another, for a mask whose image is in doubt, and for arguments
-            of other kinds of features.
+        PartError: For an `of` that names no image or one that is aligned with another, for a mask whose image is in doubt, and for
+            arguments of other kinds of features.
     """
     kinds = {name: getattr(feature, "kind", None) for name, feature in features.items()}
     images = [name for name, feature in features.items() if kinds[name] == "image" and feature.of is None]
@@ -83,7 +83,7 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
         if feature.of is not None and feature.of not in images:
             raise _nowhere(name, feature.of, features, images)
         if kinds[name] == "mask" and feature.of is None and len(images) > 1:
-            raise PartError(f"`{name}` needs `of`: it can live on {' or '.join(f'`{image}`' for image in images)}", name)
+            raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
         _check_classes(name, feature, kinds[name])
         found[name] = feature.of if feature.of is not None or kinds[name] == "image" else next(iter(images), None)
     return found
@@ -100,23 +100,23 @@ def _check_kind(name: str, feature: Picture, kind: str | None) -> None:
 
 
 def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
-    """What is wrong with an `of` that names none of the images that draw for themselves, and what was probably meant."""
+    """Says what is wrong with an `of` that names none of the images that draw for themselves, and what was probably meant."""
     others = [image for image in images if image != name]
     further = features[of].of if of in features else None
     if of == name:
         what = "is itself"
     elif further is not None and getattr(features[of], "kind", None) == "image":
-        what = "lives on another one itself"
+        what = "is aligned with another image itself"
     else:
         what = "is no image of `features`"
     near = further if further in others else closest(of, others)
     if near is not None:
         help_ = f"did you mean `{near}`?"
     elif others:
-        help_ = f"it can live on {' or '.join(f'`{image}`' for image in others)}"
+        help_ = f"it can be aligned with {' or '.join(f'`{image}`' for image in others)}"
     else:
         help_ = "leave `of` out: there is no other image"
-    return PartError(f"`{name}` lives `of: {of}`, which {what}", name, "of", help=help_)
+    return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 
 def _check_classes(name: str, feature: Picture, kind: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What is said about a folder of images: why nothing was found, which classes are empty, what was passed over."""
+"""Reports on a folder of images: why nothing was found, which classes are empty, what was skipped."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
         raise OpError("PG401", f"{root!r} is a file and not a folder", field=field, help="give the folder; unpack an archive first")
     if os.path.islink(root):
         raise OpError("PG401", f"{root!r} is a link that leads nowhere: {os.readlink(root)!r}", field=field)
-    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=_nearest(root))
+    raise OpError("PG401", f"there is no folder {root!r}", field=field, help=nearest_folder(root))
 
 
-def _nearest(path: str) -> str:
+def nearest_folder(path: str) -> str:
+    """How far a path that leads nowhere leads, and what may be meant."""
     parent, missing = os.path.split(path)
     while parent and not os.path.isdir(parent):
         upper, name = os.path.split(parent)
@@ -169,7 +170,7 @@ def class_notes(
         tops = {name.split("/")[0] for name in names}
         unlisted = [folder for folder in folders if folder not in tops]
         if unlisted:
-            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and left out: {quoted(unlisted)}", field="classes")
+            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and ignored: {quoted(unlisted)}", field="classes")
 
 
 _VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})
@@ -186,7 +187,7 @@ def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:
     """Images that lie directly in a folder whose sub-folders are what counts."""
     if loose:
         folder = f"{scan.root}/{within}" if within else scan.root
-        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} left out, for want of a class"
+        message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} ignored, for want of a class"
         yield Note("PG411", message, "move such images into a class folder", "path")
 
 
@@ -195,12 +196,12 @@ def _is(n: int) -> str:
 
 
 def tally_notes(tally: Tally) -> Iterator[Note]:
-    """What was passed over, a note for each reason to act and one for the rest."""
+    """Reports what was skipped, a note for each reason to act and one for the rest."""
     for kind, files in sorted(tally.unsupported.items()):
         message = f"{kind} cannot be decoded, and {count(len(files), 'file')} of that format {_is(len(files))} here: {quoted(files)}"
         yield Note("PG414", message, "convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`", "path")
     if tally.broken:
-        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} left out: {quoted(tally.broken)}"
+        message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} ignored: {quoted(tally.broken)}"
         yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning")
     passed = []
     if tally.hidden:
@@ -212,4 +213,4 @@ def tally_notes(tally: Tally) -> Iterator[Note]:
     if tally.loops:
         passed.append(f"{count(len(tally.loops), 'link')} back to what is listed already ({quoted(tally.loops)})")
     if passed:
-        yield Note("PG411", f"passed over: {', '.join(passed)}", field="path")
+        yield Note("PG411", f"ignored: {', '.join(passed)}", field="path")

@@ -49,7 +49,7 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
 
 
 def sizes_apart(type_: ElementType) -> list[Note]:
-    """What is said of a mask or an image that is not as large as the image that it lives on."""
+    """Reports a mask or an image whose size differs from that of the image that it is aligned with."""
     notes = []
     for name, x in type_.items():
         image = type_[x.of] if x.of is not None else x

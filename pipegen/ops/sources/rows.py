@@ -53,7 +53,7 @@ class Rows:
         return found.hexdigest()
 
     def mismatch(self, other: Rows) -> str | None:
-        """What of another split's rows differs from these, in words; a model takes one shape and one dtype."""
+        """Says what of another split's rows differs from these; a model takes one shape and one dtype."""
         for name, x in self.type.items():
             y = other.type[name]
             if (x.dtype, x.shape) != (y.dtype, y.shape):

@@ -1,4 +1,4 @@
-"""Walks a folder of images: names, sizes and what was passed over. Opens only files whose name does not tell."""
+"""Walks a folder of images: names, sizes and what it ignored. Opens only files whose name does not tell."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.sniff import HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED, UNSUPPORTED_EXTENSIONS, sniff
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
+
+    from pipegen.ops.sources.glob import Glob
 
 _JUNK = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
 _PROGRESS_EVERY = 1000
@@ -23,13 +24,13 @@ Found = tuple[str, int]
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is the system's own and no data."""
+    """Returns whether a file or folder of this name is the system's own and no data."""
     return name.startswith(".") or name.lower() in _JUNK
 
 
 @dataclass
 class Tally:
-    """What a walk passed over, as relative paths or as counts by kind."""
+    """Holds what a walk skipped, as relative paths or as counts by kind."""
 
     files: int = 0
     unmatched: int = 0
@@ -47,14 +48,14 @@ class Scan:
     Attributes:
         root: The absolute folder that every path is relative to.
         match: What relative paths must match, or `None`.
-        tally: What was passed over so far.
+        tally: What was ignored so far.
     """
 
     def __init__(
         self,
         root: str,
         *,
-        match: re.Pattern[str] | None = None,
+        match: Glob | None = None,
         follow_links: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> None:
@@ -93,7 +94,7 @@ class Scan:
         return found
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """What lies directly in a relative folder.
+        """Lists what lies directly in a relative folder.
 
         Returns:
             The folders, the linked folders (none unless links are followed) and the images, as sorted relative paths.
@@ -125,7 +126,7 @@ class Scan:
         return sorted(folders), sorted(links), sorted(images)
 
     def has_folder(self, folder: str) -> bool:
-        """Whether there is such a folder that may be entered."""
+        """Returns whether there is such a folder that may be entered."""
         parts = folder.split("/")
         linked = any(os.path.islink(self._absolute("/".join(parts[: i + 1]))) for i in range(len(parts)))
         return os.path.isdir(self._absolute(folder)) and (self._follow_links or not linked)
@@ -178,5 +179,5 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _holds(folder: str, inner: str) -> bool:
-    """Whether `inner` is `folder` or lies in it."""
+    """Returns whether `inner` is `folder` or lies in it."""
     return inner == folder or inner.startswith(folder.rstrip(os.sep) + os.sep)

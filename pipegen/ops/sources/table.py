@@ -39,7 +39,7 @@ class Table:
     num_rows: int
 
     def place(self, row: int) -> str:
-        """Where a row stands, for messages."""
+        """Says where a row stands, for messages."""
         raise NotImplementedError
 
     def cells(self, number: int) -> tuple[str, ...]:

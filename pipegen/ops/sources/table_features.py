@@ -1,4 +1,4 @@
-"""What a feature of a table's rows is, and which columns hold it."""
+"""Describes a feature of a table's rows, and the columns that hold it."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ class TableFeature(StoredPicture):
 
     @property
     def several(self) -> bool:
-        """Whether an example has any number of labels."""
+        """Returns whether an example has any number of labels."""
         return self.separator is not None
 
     @property
     def num_classes(self) -> int | None:
-        """How many classes it is said to have."""
+        """Returns the number of classes, as far as it is given."""
         return len(self.classes) if isinstance(self.classes, tuple) else self.classes
 
     def type(self, of: str | None = None) -> FeatureType:
-        """The type, from the arguments alone, of a feature that lives on `of`."""
+        """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
         if self.kind in ("image", "mask"):
             return encoded(self.kind, of, self, self.num_classes)
         if self.kind == "label":

@@ -1,4 +1,4 @@
-"""What sources that read a table have in common: features in columns, images in files."""
+"""Holds what sources that read a table have in common: features in columns, images in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator
 
-from pipegen.errors import OpError
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.sources.arrays import FeatureName
 from pipegen.ops.sources.base import Files, Listing, Note, Source
 from pipegen.ops.sources.classes import main_label
@@ -62,15 +62,15 @@ class TableSource(Source):
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def has_labels(self) -> bool:
-        """Whether a column holds labels."""
+        """Returns whether a column holds labels."""
         return any(feature.kind == "label" for feature in self.features.values())
 
     def has_classes(self) -> bool:
-        """Whether a column holds one class for each example."""
+        """Returns whether a column holds one class for each example."""
         return self.label is not None
 
     def has_rows(self) -> bool:
-        """Whether no column names files."""
+        """Returns whether no column names files."""
         return not self.pictures
 
     def has_columns(self) -> bool:
@@ -85,25 +85,27 @@ class TableSource(Source):
         """The records of a table.
 
         Raises:
-            OpError: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
+            OpErrors: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
                 that are none.
         """
-        beside: dict[str, Files] = {}
-        if not self.pictures:
-            keys, paths, sizes, notes = self._rows(table)
-        else:
-            keys, paths, sizes, notes = self._files(self.pictures[0], table, base, progress)
-            for name in self.pictures[1:]:
-                beside[name] = Files(*self._files(name, table, base, None)[:3])
-                sizes = tuple(map(sum, zip(sizes, beside[name].sizes, strict=True)))
+        tried = Attempts()
+        found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(self.pictures)}
+        records = tried.of(self._rows, table) if not self.pictures else found[self.pictures[0]]
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
         for name, feature in self.features.items():
             if feature.kind == "label":
-                labels = self._labels(table, name)
-                columns[name], classes[name] = labels.values, labels.names
+                labels = tried.of(self._labels, table, name)
+                if labels is not None:
+                    columns[name], classes[name] = labels.values, labels.names
             elif name not in self.pictures:
-                columns[name] = self._numbers(table, name)
+                columns[name] = tried.of(self._numbers, table, name)
+        if tried.errors or records is None:
+            raise OpErrors(dict.fromkeys(tried.errors), table.column)
+        keys, paths, sizes, notes = records
+        beside = {name: Files(*files[:3]) for name, files in found.items() if files is not None and name != self.pictures[0]}
+        for further in beside.values():
+            sizes = tuple(map(sum, zip(sizes, further.sizes, strict=True)))
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
         main = columns.pop(self.label) if self.label is not None else None
         # Without one class for each example, the classes are those of the first feature that has several.
@@ -142,17 +144,18 @@ class TableSource(Source):
                 raise OpError("PG401", f"there is no folder {root!r}", field=f"{field}.root")
         rows_of: dict[str, int] = {}
         keys: dict[str, None] = {}
-        paths, sizes, missing = [], [], []
+        paths: list[str] = []
+        sizes: list[int] = []
+        missing: list[int] = []
+        empty: list[int] = []
         for row, cell in enumerate(table.column(image if feature.column is None else feature.column, f"{field}.column")):
-            if not cell:
-                raise OpError("PG421", f"{table.place(row)} names no {feature.kind}", field=f"{field}.column", help="leave such rows out")
             path = os.path.join(root, cell)
             try:
                 size = os.stat(path).st_size if os.path.isfile(path) else -1
             except (OSError, ValueError):
                 size = -1
             if size < 0:
-                missing.append(row)
+                (missing if cell else empty).append(row)
             name = os.path.normpath(cell).replace(os.sep, "/")
             rows_of[name] = rows_of.get(name, 0) + 1
             key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
@@ -163,8 +166,17 @@ class TableSource(Source):
             sizes.append(size)
             if progress is not None and row % 1000 == 999:
                 progress(row + 1)
+        errors = []
+        if empty:
+            more = f", and so do {count(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
+            said = f"{table.place(empty[0])} names no {feature.kind}{more}"
+            errors.append(OpError("PG421", said, field=f"{field}.column", help="leave such rows out"))
         if missing:
-            raise _not_there(table, [paths[row] for row in missing], missing, len(paths), f"{field}.{'root' if feature.root else 'column'}")
+            errors.append(
+                _not_there(table, [paths[row] for row in missing], missing, len(paths), f"{field}.{'root' if feature.root else 'column'}")
+            )
+        if errors:
+            raise OpErrors(errors)
         return tuple(keys), tuple(paths), tuple(sizes), _repeated([name for name, rows in rows_of.items() if rows > 1])
 
     def _labels(self, table: Table, name: str) -> Labels:
@@ -183,7 +195,14 @@ class TableSource(Source):
             cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
             return read_numbers(cells, table.place, f"{field}.column", weights=feature.kind == "weight")
         each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
-        return np.stack([read_numbers(table.column(c, at), table.place, at) for c, at in zip(feature.columns, each, strict=True)], axis=-1)
+        tried = Attempts()
+        read = [
+            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place, at), *at)
+            for at in zip(feature.columns, each, strict=True)
+        ]
+        if tried.errors:
+            raise OpErrors(tried.errors)
+        return np.stack(read, axis=-1)
 
 
 def _not_there(table: Table, files: list[str], rows: list[int], total: int, field: str) -> OpError:
@@ -195,7 +214,7 @@ def _not_there(table: Table, files: list[str], rows: list[int], total: int, fiel
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:
-    """What is said of files that stand in several rows."""
+    """Reports files that stand in several rows."""
     if not names:
         return ()
     stands = "stands" if len(names) == 1 else "stand"

@@ -66,7 +66,7 @@ class AutoAugment(Augmentation):
         return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / FULL_LEVEL, signs(u[..., 3:5]))
 
     def _number(self, u: tf.Tensor) -> tf.Tensor:
-        """Which of the sub-policies, int32 `(...)`."""
+        """Returns the number of the sub-policy, int32 `(...)`."""
         import tensorflow as tf
 
         return tf.cast(u[..., 0] * len(sub_policies(self.policy)), tf.int32)

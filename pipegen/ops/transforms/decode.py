@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.base import Example, Family, Traits
@@ -35,6 +37,9 @@ class Decode(DecodeTransform):
     Pillow's by a level on average, by more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would
     shrink is decoded at 1/2, 1/4 or 1/8 of its size, by as much as leaves both sides (of the image, or of a random
     crop's window) no smaller than that step needs; sides are rounded up, and a window grows to whole pixels.
+
+    `jpeg: accurate` gives the pixels that Pillow, and so Keras, reads: the slow integer transform with smooth upsampling of chroma, at
+    full size and never a window alone. It is for parity, with `resize: {method: {pillow: FILTER}}`, and takes several times as long.
     """
 
     op = "decode"
@@ -42,11 +47,14 @@ class Decode(DecodeTransform):
         Example("decode", FILE, "uint8[?×?×3] in [0, 255]"),
         Example("decode: {channels: 1, exif: ignore}", FILE, "uint8[?×?×1] in [0, 255]"),
         Example("decode: {scaled: never}", FILE, "uint8[?×?×3] in [0, 255]"),
+        Example("decode: {jpeg: accurate, exif: ignore}", FILE, "uint8[?×?×3] in [0, 255]"),
         Example("decode: {channels: 1, bits: 16}", FILE, "uint16[?×?×1] in [0, 65535]"),
     )
 
     exif: Literal["apply", "ignore"] = "apply"
     """Whether a JPEG or a TIFF is turned upright as its EXIF orientation says: `apply` or `ignore`."""
+    jpeg: Literal["fast", "accurate"] = "fast"
+    """How a JPEG is decoded: `fast`, or `accurate` as Pillow does it, at full size."""
     scaled: Literal["auto", "never"] = "auto"
     """Whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as far as the next step allows: `auto` or `never`."""
     channels: Literal[1, 3, 4] | None = None
@@ -54,6 +62,16 @@ class Decode(DecodeTransform):
     what the source says, else 3."""
     bits: Literal[8, 16] | None = None
     """Bits of a value, in the files and in the output; by default what the source says, else 8."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Decode:
+        if self._accurate and self.scaled == "auto" and "scaled" in self.model_fields_set:
+            raise ValueError("`jpeg: accurate` decodes at full size, so leave `scaled` out")
+        return self
+
+    def meaning(self) -> dict[str, Any]:
+        """`accurate` decodes at full size, whatever `scaled` is."""
+        return super().meaning() | ({"scaled": "never"} if self._accurate else {})
 
     def infer(self, x: FeatureType) -> FeatureType:
         if x.kind != "encoded":
@@ -74,7 +92,8 @@ class Decode(DecodeTransform):
         return self.model_copy(update=open_) if open_ else self
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True, decodes_windows=self.on(x)._bits == _BITS)
+        plain = self.on(x)._bits == _BITS and not self._accurate
+        return Traits(Family.ELEMENT, decodes=True, decodes_windows=plain, decodes_scaled=plain and self.scaled == "auto")
 
     @property
     def _channels(self) -> int:
@@ -84,8 +103,12 @@ class Decode(DecodeTransform):
     def _bits(self) -> int:
         return self.bits or _BITS
 
+    @property
+    def _accurate(self) -> bool:
+        return self.jpeg == "accurate"
+
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
-        return need if self.scaled == "auto" else None
+        return need if self.scaled == "auto" and not self._accurate else None
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         return self.decode(image)
@@ -97,7 +120,7 @@ class Decode(DecodeTransform):
 
         if self._bits != _BITS:
             return once(decode_deep, contents, channels=self._channels, exif=self.exif)
-        return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need))
+        return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need), accurate=self._accurate)
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.sizes import stored_size
@@ -111,7 +134,8 @@ class Decode(DecodeTransform):
 
         if self._bits != _BITS:
             return cut_out(self.decode(contents), window)
-        return decode_window(contents, window, self._channels, exif=self.exif, need=self._need(need), whole=whole)
+        given = contents, window, self._channels
+        return decode_window(*given, exif=self.exif, need=self._need(need), whole=whole, accurate=self._accurate)
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
         from pipegen.ops.lowering.decoding import survey
@@ -134,9 +158,9 @@ class Decode(DecodeTransform):
         alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
         if self._bits != _BITS:
             return alone()
-        return decode_surveyed(contents, found, alone, self._channels, need=self._need(need), whole=whole)
+        return decode_surveyed(contents, found, alone, self._channels, need=self._need(need), whole=whole, accurate=self._accurate)
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:
-    """What the source says of files of type `x`, by argument."""
+    """Returns what the source says of files of type `x`, by argument."""
     return {"channels": x.file_channels, "bits": x.file_bits}

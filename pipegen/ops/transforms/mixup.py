@@ -56,6 +56,9 @@ class Mixup(MixingTransform):
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        own = tf.cast(chosen[:, 0], tf.float32)[:, None, None, None]
-        mixed = tf.cast(images, tf.float32) * own + tf.cast(partners, tf.float32) * (WHOLE - own)
+        from pipegen.ops.lowering.floats import working
+
+        dtype = working(images)
+        own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
+        mixed = tf.cast(images, dtype) * own + tf.cast(partners, dtype) * (WHOLE - own)
         return mixed * (1.0 / WHOLE)

@@ -21,8 +21,8 @@ Corner = tuple[Number, Number]
 class Perspective(DeterministicGeometric):
     """Shows every image in perspective: its corners move, and straight lines stay straight.
 
-    A corner moves by `[x, y]`: x to the right, as a fraction of the width, and y down, as a fraction of the height. What
-    is left out stays in its place. Where the picture does not reach is `fill`; so is what would lie behind the viewer.
+    A corner moves by `[x, y]`: x to the right, as a fraction of the width, and y down, as a fraction of the height. A
+    corner without a value stays in its place. `fill` shows where the picture does not reach, and what would lie behind the viewer.
     """
 
     op = "perspective"

@@ -69,7 +69,7 @@ class Python(CustomTransform):
         return value
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """What the step declares."""
+        """Returns what the step declares."""
         require_image(self, x)
         dtype = self.dtype or x.dtype
         bounds = full_range(dtype)

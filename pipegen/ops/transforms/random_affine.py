@@ -30,7 +30,7 @@ class RandomAffine(GeometricTransform):
     """Magnifies, slants and turns an image about its centre, in this order, and then moves it; each amount is drawn uniformly.
 
     It is the run of `random_zoom`, `random_shear`, `random_rotation` and `random_translation`, written as one step; see
-    there for the directions. What is left out changes nothing.
+    there for the directions. An argument without a value changes nothing.
     """
 
     op = "random_affine"

@@ -32,7 +32,7 @@ class RandomColorJitter(ColourTransform):
 
     It is the run of `random_brightness`, `random_contrast`, `random_saturation` and `random_hue`, written as one step:
     four matrices multiplied into one and clipped once at the end. So contrast pivots on the mean luma of the image that
-    enters the run of colour steps, before its brightness is changed. What is left out changes nothing. (torchvision
+    enters the run of colour steps, before its brightness is changed. An argument without a value changes nothing. (torchvision
     draws the order too, and clips after each of the four.)
     """
 

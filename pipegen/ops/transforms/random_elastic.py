@@ -90,7 +90,7 @@ class RandomElastic(DisplacementTransform):
         return (self._displacements,)
 
     def _displacements(self, images: tf.Tensor, key: tf.Tensor, gain: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """How far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
+        """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
         import tensorflow as tf
 
         from pipegen.ops.lowering.displacements import smooth_field

@@ -47,7 +47,7 @@ class RandomFlip(GeometricTransform):
         return 2 if self.axis == "both" else 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Whether it is mirrored: `horizontal`, `vertical` or both."""
+        """Returns whether it is mirrored: `horizontal`, `vertical` or both."""
         axes = ("horizontal", "vertical") if self.axis == "both" else (self.axis,)
         return {axis: u[..., i] < self.probability for i, axis in enumerate(axes)}
 

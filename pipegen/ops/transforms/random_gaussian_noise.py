@@ -115,6 +115,7 @@ def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor
     import tensorflow as tf
 
     from pipegen.ops.lowering.filters import rounded_shift
+    from pipegen.ops.lowering.floats import working
 
     values = tf.reshape(images, tf.shape(places))
     noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))
@@ -122,7 +123,8 @@ def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor
         bits = _BITS + _STD_BITS
         total = tf.bitwise.left_shift(tf.cast(values, tf.int32), bits) + tf.cast(noise, tf.int32) * whole[:, None]
         return (tf.cast(tf.clip_by_value(rounded_shift(total, bits), 0, 255), images.dtype),)
-    return (tf.cast(tf.cast(values, tf.float32) + tf.cast(noise, tf.float32) * real[:, None], images.dtype),)
+    dtype = working(images)
+    return (tf.cast(tf.cast(values, dtype) + tf.cast(noise, dtype) * tf.cast(real, dtype)[:, None], images.dtype),)
 
 
 @cache

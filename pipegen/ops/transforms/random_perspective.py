@@ -60,7 +60,7 @@ class RandomPerspective(GeometricTransform):
         return symmetric_range(self.x), symmetric_range(self.y)
 
     def _spread(self) -> float:
-        """How far corners can come apart: 0 moves them all alike, and from 1 on three of them can lie on one line."""
+        """Returns how far corners can come apart: 0 moves them all alike, and from 1 on three of them can lie on one line."""
         return sum(high - low for low, high in self._ranges())
 
     def traits(self, x: FeatureType) -> Traits:

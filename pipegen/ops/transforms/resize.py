@@ -22,6 +22,7 @@ from pipegen.ops.base import (
     height_width,
     require_image,
 )
+from pipegen.ops.lowering import pillow_resizing as pillow
 from pipegen.ops.lowering.resizing import (
     ANTIALIAS_WEIGHT,
     BLURS_WITH_ANTIALIAS,
@@ -32,12 +33,25 @@ from pipegen.ops.lowering.resizing import (
     resize,
     shorter_side_size,
 )
+from pipegen.ops.model import Model
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.lowering.resizing import Side
+
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
+
+
+class PillowMethod(Model):
+    """A filter as Pillow computes it."""
+
+    pillow: pillow.Filter
+    """Pillow's name of it: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
+
+    def __str__(self) -> str:
+        return f"{{pillow: {self.pillow}}}"
 
 
 class Resize(ElementTransform):
@@ -54,16 +68,22 @@ class Resize(ElementTransform):
     torchvision, at two to three times the cost. JPEG files need it less: `decode: {scaled: auto}` has brought them within a
     factor of two of the size.
 
+    `method: {pillow: FILTER}` gives what Pillow 13 gives, bit for bit, and so what Keras' `load_img` does: its filters widen by
+    themselves where they shrink, values are whole between the two passes, and `mode: crop` cuts whole pixels before it resizes. It is
+    for parity, with `decode: {jpeg: accurate}`, and takes several times as long as `antialias: true`.
+
     A mask takes the nearest pixels whatever the `method` is, and `pad` puts its `ignore` around it.
     """
 
     op = "resize"
     kinds = PICTURES
+    only_sizes = True
     examples = (
         Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("resize: {size: [192, 256], mode: pad, fill: {constant: 128}}", ANY_IMAGE, "uint8[192×256×3] in [0, 255]"),
         Example("resize: {shorter_side: 256, method: bicubic, antialias: true}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
         Example("resize: {shorter_side: 150}", LANDSCAPE, "uint8[150×200×3] in [0, 255]"),
+        Example("resize: {size: 224, method: {pillow: bilinear}}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
     )
 
     size: Size | None = None
@@ -72,8 +92,8 @@ class Resize(ElementTransform):
     """The length of the output's shorter side in pixels; the proportions stay."""
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
-    method: Method = "bilinear"
-    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    method: Method | PillowMethod = "bilinear"
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`."""
     antialias: bool = False
     """Let every input pixel count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
     fill: ConstantFill = ConstantFill()
@@ -93,19 +113,26 @@ class Resize(ElementTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         stretches = self.size is not None and self.mode == "stretch"
-        return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
+        weight = ANTIALIAS_WEIGHT if self.antialias else 1.0
+        if isinstance(self.method, PillowMethod) and self.method.pillow != "nearest":
+            weight = pillow.WEIGHT
+        return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=weight)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         height, width = self._output(x)
         interval = x.interval
-        if interval is not None and self.method in OVERSHOOTS:
+        if interval is not None and self._overshoots:
             interval = INTEGER_RANGES.get(x.dtype)
         if self.mode == "pad":
             value = self.fill.constant
             require_holds(x, value, "padded")
             interval = interval.union(Interval(value, value)) if interval else None
         return x.with_(shape=(height, width, x.channels), interval=interval)
+
+    @property
+    def _overshoots(self) -> bool:
+        return self.method.pillow in pillow.OVERSHOOTS if isinstance(self.method, PillowMethod) else self.method in OVERSHOOTS
 
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:
@@ -141,14 +168,16 @@ class Resize(ElementTransform):
         import tensorflow as tf
 
         if self.size is not None and self.mode == "stretch":
-            return resize(image, *height_width(self.size), self.method, antialias=self.antialias)
+            return self._resized(image, *height_width(self.size))
         height, width = (tf.shape(image)[i] if image.shape[i] is None else image.shape[i] for i in (0, 1))
         if self.shorter_side is not None:
-            return resize(image, *shorter_side_size(height, width, self.shorter_side), self.method, antialias=self.antialias)
+            return self._resized(image, *shorter_side_size(height, width, self.shorter_side))
         assert self.size is not None  # noqa: S101 - the validator has checked it
         size = height_width(self.size)
+        if isinstance(self.method, PillowMethod) and self.mode == "crop":
+            return pillow.resize_as_pillow(image, *size, self.method.pillow, pillow.centred_box(height, width, size))
         rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
-        y = resize(image, rows, columns, self.method, antialias=self.antialias)
+        y = self._resized(image, rows, columns)
         if self.mode == "crop":
             y = y[(rows - size[0]) // 2 :, (columns - size[1]) // 2 :][: size[0], : size[1]]
         else:
@@ -157,3 +186,8 @@ class Resize(ElementTransform):
             y = tf.pad(y, margins, constant_values=tf.cast(self.fill.constant, y.dtype))
         y.set_shape([*size, image.shape[-1]])
         return y
+
+    def _resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
+        if isinstance(self.method, PillowMethod):
+            return pillow.resize_as_pillow(image, height, width, self.method.pillow)
+        return resize(image, height, width, self.method, antialias=self.antialias)

@@ -24,7 +24,7 @@ class Standardize(FittedTransform):
 
     - `samplewise`: each image by its own mean and standard deviation, over all its pixels and channels.
     - `featurewise`: each channel by its mean and standard deviation over every pixel of the training split, as it reaches
-      this step without augmentation: random steps before it are left out, or their evaluation form stands in. The same
+      this step without augmentation: without the random steps before it, or with their evaluation forms. The same
       numbers then serve every split.
 
     `pipegen.build` finds the featurewise numbers in one pass over the training split, keeps them in the folder of the spec's disk

@@ -29,8 +29,8 @@ class Whiten(FittedTransform):
     U · diag(1 / √(v + epsilon)) · Uᵀ, known as ZCA: of all ways to uncorrelate the values and to give each the variance 1, the one
     that keeps images most as they are. Edges stay, and what is even or smooth goes.
 
-    The training split is taken as it reaches this step without augmentation: random steps before it are left out, or their
-    evaluation form stands in. `pipegen.build` finds the matrix in one pass over it, keeps it beside the other caches, and takes it
+    The training split is taken as it reaches this step without augmentation: without the random steps before it, or with
+    their evaluation forms. `pipegen.build` finds the matrix in one pass over it, keeps it beside the other caches, and takes it
     from there as long as the data, the training split, the steps before and the arguments here are the same; `pipegen fit` does
     that ahead. The memory that this takes does not grow with the number of examples, but fast with their size: they have at most
     8,192 values (52×52×3). For 32×32×3 the matrix takes 36 MiB, and finding it half a minute beside the pass over the images. There

@@ -168,7 +168,10 @@ def test_what_cannot_be_read(folder: Path, text: str | bytes, arguments: dict[st
         ({"features": {"a": {"kind": "image"}, "b": {"kind": "image"}, "m": {"kind": "mask"}}}, "`m` needs `of`"),
         ({"features": {"a": {"kind": "image"}, "m": {"kind": "mask", "of": "b"}}}, "is no image of `features`"),
         ({"features": {"a": {"kind": "image", "of": "a"}}}, "which is itself"),
-        ({"features": {"a": {"kind": "image"}, "b": {"kind": "image", "of": "a"}, "c": {"kind": "image", "of": "b"}}}, "lives on another"),
+        (
+            {"features": {"a": {"kind": "image"}, "b": {"kind": "image", "of": "a"}, "c": {"kind": "image", "of": "b"}}},
+            "is aligned with another image",
+        ),
         ({"features": {"a": {"kind": "image", "values": {0: 1}}}}, "`values` belongs to masks"),
         ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` belongs to images and masks"),
         ({"features": {"a": {"kind": "mask", "values": {0: 256}}}}, "less than or equal to 255"),

@@ -69,8 +69,8 @@ def test_what_has_no_partner_is_told_and_left_out(folder: Path) -> None:
     assert listing.keys == ("a.jpg", "deep/a.jpg")
     told = [(note.code, note.severity, note.message) for note in listing.notes]
     assert told == [
-        ("PG424", "warning", "1 file of `image` has no partner and is left out: 'b.jpg'"),
-        ("PG424", "warning", "1 file of `mask` has no partner and is left out: 'c.png'"),
+        ("PG424", "warning", "1 file of `image` has no partner and is ignored: 'b.jpg'"),
+        ("PG424", "warning", "1 file of `mask` has no partner and is ignored: 'c.png'"),
     ]
 
 

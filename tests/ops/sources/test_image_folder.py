@@ -62,7 +62,7 @@ def test_an_explicit_list_of_classes_gives_the_label_order_and_may_be_nested(tre
     root = tree("pets/cat/a.jpg", "pets/dog/b.jpg", "wild/fox/c.jpg", "other/d.jpg")
     listing = listed(root, classes=["wild/fox", "pets/cat"])
     assert (listing.class_names, listing.keys, listing.labels) == (("wild/fox", "pets/cat"), ("wild/fox/c.jpg", "pets/cat/a.jpg"), (0, 1))
-    assert notes(listing, "PG411").startswith("1 folder not in `classes` and left out: 'other'")
+    assert notes(listing, "PG411").startswith("1 folder not in `classes` and ignored: 'other'")
     assert ImageFolder(path="x", classes=["b", "a"]).infer()["label"].classes == 2
 
 

@@ -1,0 +1,112 @@
+"""`pipegen help`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipegen.cli.common import bold, say
+from pipegen.cli.failures import CannotRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _complete(incomplete: str) -> list[tuple[str, str]]:
+    from pipegen.cli.reference.section_pages import PAGES
+
+    return [(name, subject) for name, subject in PAGES.items() if name.startswith(incomplete)]
+
+
+def help_(
+    ctx: typer.Context,
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TOPIC",
+            help="A section such as splits, a key such as batch.remainder, a step, a command or a finding's code.",
+            autocompletion=_complete,
+        ),
+    ] = None,
+) -> None:
+    """Explain a section of a spec, one of its keys, or a step.
+
+    It takes the name of a command or the code of a finding as well.
+
+    Examples:
+      pipegen help                   every section in one table
+      pipegen help splits
+      pipegen help runtime.cache
+      pipegen help random_rotation
+    """
+    if topic is None:
+        for line in _table():
+            say(line)
+        return
+    found = [_section(topic) or _step(topic) or _code(topic)]
+    if found == [None]:  # such as `cache`, which is a command and a key of `runtime`
+        found = [_command(ctx, topic), _keys(topic)]
+    if not any(found):
+        raise CannotRun(f"there is no help on `{topic}`", _hint(topic))
+    say("\n\n".join(text for text in found if text))
+
+
+def _table() -> Iterator[str]:
+    from pipegen.cli.reference.section_pages import PAGES
+
+    width = max(map(len, PAGES))
+    yield bold("sections of a spec")
+    yield from (f"  {name:<{width}}  {subject}" for name, subject in PAGES.items())
+    yield ""
+    yield "`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`)."
+    yield "`pipegen ops` lists the steps and sources, `pipegen rule` the findings, `pipegen --help` the commands."
+
+
+def _section(topic: str) -> str | None:
+    from pipegen.cli.reference.section_pages import PAGES, terminal
+    from pipegen.cli.rule import render_page
+
+    return "\n".join(render_page(terminal(topic))) if topic in PAGES else None
+
+
+def _step(topic: str) -> str | None:
+    from pipegen.cli.op_docs import all_ops, op_page
+
+    known = all_ops()
+    return op_page(known[topic]) if topic in known else None
+
+
+def _command(ctx: typer.Context, topic: str) -> str | None:
+    group = ctx.parent.command if ctx.parent is not None else None
+    command = getattr(group, "commands", {}).get(topic)
+    if command is None or ctx.parent is None:
+        return None
+    with type(ctx)(command, info_name=topic, parent=ctx.parent) as below:
+        return str(command.get_help(below))
+
+
+def _code(topic: str) -> str | None:
+    from pipegen.cli.rule import page_text
+
+    return page_text(topic)
+
+
+def _keys(topic: str) -> str | None:
+    from pipegen.cli.reference.section_pages import find_keys, key_lines
+
+    found = find_keys(topic)
+    if not found:
+        return None
+    lines = [line for page, key in found for line in (bold(page), *(f"  {line}" for line in key_lines(key)))]
+    pages = " and ".join(f"`pipegen help {page}`" for page in dict.fromkeys(page for page, _ in found))
+    return "\n".join([*lines, "", f"{pages} has the rest, with an example" if len(found) == 1 else f"the rest: {pages}"])
+
+
+def _hint(topic: str) -> str:
+    from pipegen.cli.op_docs import all_ops
+    from pipegen.cli.reference.section_pages import PAGES, key_names
+    from pipegen.diagnostics.suggest import closest
+
+    near = closest(topic, [*PAGES, *all_ops(), *key_names()])
+    return f"did you mean `{near}`?" if near else "`pipegen help` lists what there is"

@@ -1,0 +1,25 @@
+"""The reference: a page for each section of a spec, for the commands and for the findings, read off what they describe.
+
+A section's page is `sections/NAME.md`: what the section is for, an example that is a whole spec, and remarks. A line
+`<!-- keys: MODEL -->` stands for the keys of a model, `<!-- sources -->` for the list of sources. The pages in `docs/reference/` and
+`pipegen help SECTION` are both made of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def reference_pages() -> dict[str, str]:
+    """Returns every generated page of the documentation, by its path in pipegen's own repository."""
+    from pipegen.cli.op_reference import reference
+    from pipegen.cli.reference.commands import commands_page
+    from pipegen.cli.reference.findings import findings_page, migration_findings_page
+    from pipegen.cli.reference.section_pages import PAGES, markdown
+
+    pages = {name: markdown(name) for name in PAGES}
+    pages |= {"commands": commands_page(), "findings": findings_page(), "migration-findings": migration_findings_page()}
+    return {
+        os.path.join("docs", "ops.md"): reference(),
+        **{os.path.join("docs", "reference", f"{name}.md"): text for name, text in pages.items()},
+    }

@@ -1,0 +1,55 @@
+"""Folders and files that a spec names and that are not there, found without reading any."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.ops.sources.reports import nearest_folder
+from pipegen.spec.rebase import SOURCE_PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.data.places import Locate
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.source_map import KeyPath
+
+_WILD = re.compile(r"[*?\[]")
+
+
+def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
+    """Notes on the paths of the source that lead nowhere on this machine.
+
+    Args:
+        raw: The spec as plain values, with absolute paths.
+        locate: Finds the place of a key path.
+    """
+    found = []
+    for path, value in _paths(raw.get("source"), ("source",)):
+        parts = value.split("/")
+        plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
+        place = "/".join(parts[:plain]) or "/"
+        try:
+            if "://" in place or os.path.lexists(place):
+                continue
+        except ValueError:
+            continue
+        what = "folder" if value.endswith("/") or not os.path.splitext(place)[1] else "file"
+        message = f"there is no {what} {place!r} on this machine"
+        found.append(make("PG401", message, locate(path), help=nearest_folder(place), severity=Severity.INFO))
+    return found
+
+
+def _paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """The paths among the arguments of a source, with where they stand."""
+    for key, value in node.items() if isinstance(node, dict) else ():
+        here = (*at, key)
+        if isinstance(value, dict):
+            yield from _paths(value, here)
+        elif key in SOURCE_PATHS:
+            several = value if isinstance(value, list) else [value]
+            yield from ((here, one) for one in several if isinstance(one, str) and one)

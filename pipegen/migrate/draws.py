@@ -1,0 +1,228 @@
+"""Batches that code takes one by one: one iterator goes on through all of them, as Keras' did."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.migrate.homes import of_function
+from pipegen.migrate.scopes import COMPREHENSIONS, end, start
+
+if TYPE_CHECKING:
+    from pipegen.migrate.collected import Collected, Use
+    from pipegen.migrate.edits import Edits
+    from pipegen.migrate.values import Flow, Frame
+
+ENDLESS = ".repeat().as_numpy_iterator()"
+"""What makes of a split batches without an end."""
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_NEXT = ("next", "__next__")
+
+
+def is_next(use: Use) -> bool:
+    """Returns whether a use is `next(it)` or `it.next()`."""
+    return use.kind == "next" or (use.kind == "method" and use.name in _NEXT)
+
+
+def is_first(use: Use) -> bool:
+    """Returns whether a use is `it[0]`."""
+    outer = use.outer
+    return use.kind == "item" and isinstance(outer, ast.Subscript) and isinstance(outer.slice, ast.Constant) and outer.slice.value == 0
+
+
+def is_single(use: Use) -> bool:
+    """Returns whether a use runs once for each iterator."""
+    return use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0))
+
+
+def going_on(found: Collected, flow: Flow) -> list[Use]:
+    """Returns the uses that have to take their batches from one iterator, since each is another batch or is drawn anew."""
+    uses = found.uses_of(flow)
+    nexts = [u for u in uses if is_next(u)]
+    single = len({id(u.node) for u in nexts}) == 1 and is_single(nexts[0])
+    return [*(() if single else nexts), *(u for u in uses if is_first(u) and _is_drawn_anew(found, u))]
+
+
+def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
+    """Returns whether an iterator may itself become batches without an end, since code does nothing but take batches from it.
+
+    Args:
+        found: What the file has to do with `ImageDataGenerator`.
+        flow: The iterator.
+        replaced: The members that the pipeline has instead.
+    """
+    drawn = going_on(found, flow)
+    others = [u for u in found.uses_of(flow) if not any(u is d for d in drawn)]
+    return bool(drawn) and all(
+        (u.kind == "member" and u.name in replaced) or (u.kind == "method" and u.name in ("reset", "on_epoch_end")) or u.kind == "len"
+        for u in others
+    )
+
+
+def region_of(use: Use) -> ast.AST | None:
+    """Returns the innermost comprehension, loop or function around a use that runs it several times; nothing where it runs once."""
+    if isinstance(use.frame.scope.node, COMPREHENSIONS):
+        return use.frame.scope.node
+    if use.node is use.flow.node:
+        return max(loops_around(use.flow), key=start, default=None)
+    function = of_function(use.frame).scope.node
+    loops = [n for n in ast.walk(function) if isinstance(n, _LOOPS) and start(n.body[0]) <= start(use.node) <= end(n.body[-1])]
+    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not _holds(n, use.flow.node)]
+    return max(loops, key=start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
+
+
+def _is_drawn_anew(found: Collected, use: Use) -> bool:
+    """Whether `it[0]` shows other draws each time that it runs: its round has no other part of the same batch that must match."""
+    region = region_of(use)
+    if region is None:
+        return False
+    if not isinstance(region, _LOOPS):
+        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and _holds(region, u.node)}
+        if len(others) > 1:
+            return False
+    targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
+    targets += [g.target for g in region.generators] if isinstance(region, COMPREHENSIONS) else []
+    names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    body = [region] if not isinstance(region, _LOOPS) else region.body
+    return not any(
+        isinstance(n, ast.Subscript) and _begins(n, use.outer) and any(isinstance(m, ast.Name) and m.id in names for m in ast.walk(n.slice))
+        for part in body
+        for n in ast.walk(part)
+    )
+
+
+def _begins(node: ast.expr, chain: ast.AST) -> bool:
+    """Whether an expression is a chain of subscripts, attributes and calls on another."""
+    while node is not chain:
+        if isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return False
+    return True
+
+
+def _holds(node: ast.AST, inner: ast.AST) -> bool:
+    return start(node) <= start(inner) and end(inner) <= end(node)
+
+
+@dataclass
+class Draws:
+    """Makes the iterators that go on beside datasets.
+
+    Attributes:
+        edits: Takes the edits.
+        found: What the file has to do with `ImageDataGenerator`.
+    """
+
+    edits: Edits
+    found: Collected
+    names_of_calls: list[str] = field(default_factory=list)
+    """Iterators that stand in the place of calls."""
+    _names: dict[str, str] = field(default_factory=dict)
+    _placed: set[tuple[str, int]] = field(default_factory=set)
+    _rounds: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def new_name(self, wanted: str) -> str:
+        """Returns a name that the code does not have."""
+        made = (*self._names.values(), *self._rounds.values(), *self.names_of_calls)
+        taken = {*re.findall(r"\w+", self.edits.text), *(name.removeprefix("self.") for name in made)}
+        return next(n for n in (wanted, *(f"{wanted}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+
+    def iterator(self, use: Use, dataset: str) -> str | None:
+        """Returns the variable of the iterator that a use takes its batches from, made where the code makes or is given the dataset.
+
+        Args:
+            use: The use, of a variable or an attribute.
+            dataset: What stands for the dataset there.
+
+        Returns:
+            Nothing where there is no place for it.
+        """
+        target = ast.unparse(use.node)
+        place = self._place(use, target)
+        if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):
+            return None
+        if target not in self._names:
+            name = self.new_name("batches")
+            self._names[target] = f"self.{name}" if isinstance(use.node, ast.Attribute) else name
+        name = self._names[target]
+        if (name, id(place)) not in self._placed:
+            self._placed.add((name, id(place)))
+            text = f"{name} = {dataset}{ENDLESS}"
+            if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.edits.before(_first_statement(place), text)
+            else:
+                self.edits.after(place, text)
+        return name
+
+    def of_round(self, use: Use, iterator: str) -> str:
+        """Returns what a use of `it[0]` takes: the next batch, which others of the same round share."""
+        region = region_of(use)
+        shared = [u for u in self.found.uses_of(use.flow) if is_first(u) and region is not None and region_of(u) is region]
+        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, _LOOPS):
+            return f"next({iterator})"
+        key = (iterator, id(region))
+        if key not in self._rounds:
+            self._rounds[key] = self.new_name("batch")
+            self.edits.before(region.body[0], f"{self._rounds[key]} = next({iterator})")
+        return self._rounds[key]
+
+    def _place(self, use: Use, target: str) -> ast.stmt | None:
+        """The statement that assigns the iterator to what a use names, or the function that is given it."""
+        statement, frame = self.found.statements.get(id(use.flow), (None, use.flow.frame))
+        assigned = statement is not None and target == ast.unparse(_target(statement))
+        if isinstance(use.node, ast.Attribute):
+            inside = use.frame.class_frame is not None and use.frame.class_frame is frame.class_frame
+            return statement if assigned and inside and target.startswith("self.") else None
+        if not isinstance(use.node, ast.Name):
+            return None
+        around = _binding_frame(use.node.id, use.frame)
+        if around is None:
+            return None
+        if assigned and of_function(frame) is around and use.node.id not in around.scope.module_names:
+            return statement
+        bindings = around.scope.bindings[use.node.id]
+        node = around.scope.node
+        given = len(bindings) == 1 and bindings[0].kind == "param"
+        return node if given and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+
+def _target(statement: ast.stmt) -> ast.AST:
+    return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", statement)
+
+
+def _binding_frame(name: str, frame: Frame) -> Frame | None:
+    """The frame of the function or the module that binds a name which a frame reads."""
+    here: Frame | None = frame
+    while here is not None:
+        if name in here.scope.module_names:
+            return None
+        if name in here.scope.bindings and here is of_function(here):
+            return here
+        here = here.parent
+    return None
+
+
+def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+    """The first statement of a function after its docstring."""
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
+    return function.body[1] if documented else first
+
+
+def loops_around(flow: Flow) -> list[ast.stmt]:
+    """Returns the loops of its function that an iterator is made in, the outermost first, up to one that changes what it is made of."""
+    function = of_function(flow.frame).scope.node
+    loops = [n for n in ast.walk(function) if isinstance(n, _LOOPS) and start(n.body[0]) <= start(flow.node) <= end(n.body[-1])]
+    nodes = [a.node for a in flow.args.values()]
+    nodes += [a.node for a in getattr(flow.generator, "args", {}).values()]
+    read = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+    fixed = [
+        loop for loop in loops if not any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in read for n in ast.walk(loop))
+    ]
+    return sorted(fixed, key=start)

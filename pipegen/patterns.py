@@ -1,0 +1,145 @@
+r"""Regular expressions that users write, matched in time linear in the text by RE2, whatever they nest.
+
+They keep the meaning that Python's `re` gives them: `\d`, `\w` and `\s` know every script. RE2 is imported when the first
+pattern is compiled.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST = 2000
+"""Characters of a pattern; none that a person wrote is near it."""
+
+_UNICODE = {"d": r"\p{Nd}", "w": r"\p{L}\p{N}_", "s": r"\s\v\x1c-\x1f\x{85}\p{Z}"}
+"""What Python means by a class of characters, as it stands inside brackets."""
+_SURROGATES = {0xDC80 + i: 0x10FF00 + i for i in range(128)}
+"""Bytes of file names that are no UTF-8, and characters in private use that stand for them while RE2 looks at the text."""
+_BEYOND: tuple[tuple[str, str], ...] = (
+    (r"\(\?<?[=!]", "look-ahead and look-behind `(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)`"),
+    (r"\(\?P=|\\[1-9]", "back-references such as `\\1`"),
+    (r"\(\?>|[*+?}]\+", "atomic groups and possessive quantifiers"),
+    (r"\(\?\(", "conditions `(?(1)…)`"),
+    (r"\(\?#", "comments `(?#…)`"),
+    (r"\(\?[a-zA-Z]*[xuaL]", "the flags `x`, `a`, `u` and `L`"),
+)
+"""What Python's `re` has and RE2 has not, with the names for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Tells where a pattern was found.
+
+    Attributes:
+        whole: The text that was matched.
+        first: The text of the first group; `None` without one, or where it took no part.
+    """
+
+    whole: str
+    first: str | None
+
+
+class Pattern:
+    """A compiled regular expression.
+
+    Attributes:
+        groups: How many groups it has.
+    """
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.groups: int = compiled.groups
+
+    def search(self, text: str) -> Found | None:
+        """Finds the leftmost match anywhere in the text."""
+        return self._found(self._compiled.search, text)
+
+    def match(self, text: str) -> Found | None:
+        """Finds a match at the start of the text."""
+        return self._found(self._compiled.match, text)
+
+    def _found(self, by: Callable[[str], Any], text: str) -> Found | None:
+        match = by(text.translate(_SURROGATES) if not text.isascii() else text)
+        if match is None:
+            return None
+        parts = [match.span(i) for i in range(min(self.groups, 1) + 1)]
+        whole, *groups = (text[start:end] if start >= 0 else None for start, end in parts)
+        return Found(whole or "", groups[0] if groups else None)
+
+
+def compile_pattern(pattern: str) -> Pattern:
+    """Compiles a regular expression.
+
+    Raises:
+        ValueError: If it is none, or if RE2 cannot do what it asks for; the message says which.
+    """
+    if len(pattern) > MOST:
+        raise ValueError(f"it is longer than {MOST:,} characters")
+    try:
+        import re2
+    except ImportError:
+        raise ValueError("regular expressions are matched by `google-re2`, which is not installed: `pip install google-re2`") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return Pattern(re2.compile(_for_re2(pattern), options))
+    except re2.error as error:
+        raise ValueError(_why(pattern, error)) from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character") from None
+
+
+def _for_re2(pattern: str) -> str:
+    """The pattern in RE2's words, with Python's meaning."""
+    out: list[str] = []
+    inside, i = False, 0
+    while i < len(pattern):
+        char = pattern[i]
+        if char == "\\" and i + 1 < len(pattern):
+            out.append(_escape(pattern[i + 1], inside))
+            i += 2
+            continue
+        if char == "[" and not inside:
+            first = i + 2 if pattern[i + 1 : i + 2] == "^" else i + 1
+            # A bracket that comes first is a character of the set; RE2 reads it so, too.
+            end = first + 1 if pattern[first : first + 1] == "]" else first
+            out.append(pattern[i:first] + pattern[first:end].replace("]", r"\]"))
+            inside, i = True, end
+            continue
+        if char == "[" and inside:
+            char = r"\["  # RE2 would look for a class such as [:alpha:]
+        elif char == "]":
+            inside = False
+        out.append(char)
+        i += 1
+    return "".join(out)
+
+
+def _escape(char: str, inside: bool) -> str:
+    """A backslash and the character after it."""
+    if char in _UNICODE:
+        return _UNICODE[char] if inside else f"[{_UNICODE[char]}]"
+    if char.lower() in _UNICODE and not inside and char in "DWS":
+        return f"[^{_UNICODE[char.lower()]}]"
+    return r"\z" if char == "Z" else "\\" + char
+
+
+def _why(pattern: str, error: Exception) -> str:
+    """Why RE2 refuses a pattern, in words."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as wrong:
+        return f"it is no regular expression: {wrong}"
+    beyond = next((what for there, what in _BEYOND if re.search(there, pattern)), None)
+    if beyond is not None:
+        return f"it uses {beyond}, which RE2 cannot do: patterns are matched by RE2, in time linear in the text"
+    said = error.args[0] if error.args else ""
+    return f"RE2, which matches patterns, refuses it: {said.decode(errors='replace') if isinstance(said, bytes) else said}"

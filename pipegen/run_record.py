@@ -1,0 +1,161 @@
+"""The record of a run of Keras' `fit`: which batch each count of the optimizer's iterations stands for.
+
+The weights that a run is resumed with say how often the optimizer has run. Within a run that count and the pipeline's batches go up
+together, so one pair of them finds the position of any weights of the run, whenever those were saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipegen.errors import StateError
+
+KEY = "fit"
+"""Where the record stands in a state file."""
+UNCOUNTED = (
+    "the optimizer of this model does not count the batches of `pipe.train` one by one (there are several optimizers, steps were skipped, "
+    "`train_step` is the model's own, or `fit` has other data), so only the ends of epochs can be found again: save with "
+    '`save_freq="epoch"`, and put `pipe.callback` behind the callback that saves'
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where `fit` goes on.
+
+    Attributes:
+        epoch: The epoch of `fit`.
+        done: Batches of it that are done.
+        batches: Batches of the pipeline that are done, over all of its epochs.
+    """
+
+    epoch: int
+    done: int
+    batches: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of a run.
+
+    Attributes:
+        batches: Batches of the pipeline that were done when the optimizer's count was `iterations`.
+        iterations: That count; -1 where the model has no optimizer that counts.
+        steps: Batches in an epoch of the pipeline.
+        per_epoch: Steps in an epoch of `fit`, as Keras has it.
+        execution: Keras' `steps_per_execution`.
+        counts: Whether the optimizer was seen to count batches one by one; `None` before the first batch.
+        finished: Whether `fit` came to its end.
+        epochs: `(epoch, iterations at its begin, length)` of an epoch of `fit`, and of those that follow at that length, up to the next
+            entry; the length is `None` while it is not known. Keras makes epochs longer than it says where `steps_per_execution` does
+            not divide them.
+    """
+
+    batches: int
+    iterations: int
+    steps: int
+    per_epoch: int
+    execution: int = 1
+    counts: bool | None = None
+    finished: bool = False
+    epochs: tuple[tuple[int, int, int | None], ...] = field(default=())
+
+    @property
+    def begin(self) -> int:
+        """The count when the run began."""
+        return self.epochs[0][1]
+
+    def with_epoch(self, epoch: int, iterations: int) -> Record:
+        """Returns the record with an epoch of `fit` that begins at a count."""
+        known = tuple(entry for entry in self.epochs if entry[0] <= epoch and entry[1] <= iterations)
+        if known:
+            first, at, length = known[-1]
+            if length is None and epoch == first + 1:
+                return replace(self, epochs=(*known[:-1], (first, at, iterations - at)))
+            if at + (epoch - first) * (length or 0) == iterations:
+                return replace(self, epochs=known)
+        return replace(self, epochs=(*known, (epoch, iterations, None)))
+
+    def moved(self, batches: int, iterations: int) -> Record:
+        """Returns the record of the same run at a later point."""
+        return replace(self, batches=batches, iterations=iterations)
+
+    def verified(self, ran: int, last_batch: int) -> Record:
+        """Returns the record, which knows from now on whether the optimizer counts batches.
+
+        Args:
+            ran: By how much its count has gone up.
+            last_batch: What Keras calls the last batch, counted from 0: with several steps per execution it may lie beyond the data.
+        """
+        told = last_batch + 1
+        return replace(self, counts=self.counts is not False and told - self.execution < ran <= told)
+
+    def find(self, iterations: int) -> Place:
+        """Returns the place of weights of this run.
+
+        Args:
+            iterations: The count that they came with.
+
+        Raises:
+            StateError: When they cannot be of this run, or their place cannot be known.
+        """
+        ran = iterations - self.iterations
+        if self.counts is False and ran:
+            raise StateError(UNCOUNTED)
+        if self.counts is None and ran not in (0, min(self.execution, self.per_epoch), self.execution):
+            raise StateError(UNCOUNTED)
+        known = [entry for entry in self.epochs if entry[1] <= iterations]
+        if not known:
+            raise StateError(f"the weights are older ({iterations} optimizer steps) than the run ({self.begin} at its begin)")
+        epoch, at, length = known[-1]
+        done = iterations - at
+        if self.counts is not False:
+            if length:
+                epoch, done = epoch + done // length, done % length
+            elif done >= self.per_epoch:
+                if done > -(-self.per_epoch // self.execution) * self.execution:
+                    raise StateError(
+                        f"the weights have seen {done} batches since epoch {epoch} of the saved run began, which has {self.per_epoch}: "
+                        "they are of another run"
+                    )
+                epoch, done = epoch + 1, 0
+        return Place(epoch, done, self.batches + ran)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a state file holds."""
+        return {**self.__dict__, "epochs": [list(entry) for entry in self.epochs]}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Record:
+        """Reads what `to_json` gave.
+
+        Raises:
+            StateError: For anything else.
+        """
+        try:
+            epochs = tuple((int(e), int(i), None if n is None else int(n)) for e, i, n in found["epochs"])
+            numbers = {name: int(found[name]) for name in ("batches", "iterations", "steps", "per_epoch", "execution")}
+            if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
+                raise ValueError("it has no epochs")
+            return cls(**numbers, counts=found["counts"], finished=bool(found["finished"]), epochs=epochs)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the record of `fit` in the state is damaged ({error}); remove the file to start anew") from None
+
+
+def rescaled(done: int, state: Mapping[str, Any], size: int) -> int:
+    """Returns batches of an epoch in batches of another size.
+
+    Args:
+        done: Batches of the size that the state was saved with.
+        state: The state.
+        size: Examples in a batch now.
+
+    Raises:
+        StateError: When they are no whole number.
+    """
+    saved = int(state["spec"]["batch"]["size"])
+    if done * saved % size:
+        raise StateError(f"the weights are {done * saved} examples into an epoch of `fit`, which is no whole number of batches of {size}")
+    return done * saved // size

@@ -1,0 +1,222 @@
+"""Values from outside laid over a spec by their paths: `--set batch.size=64` and `overrides={"transforms.random_flip.axis": "both"}`.
+
+A path names keys with dots between them, list entries by their number as in `[2]`, and steps by their id, such as `random_flip#2`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Label
+from pipegen.diagnostics.suggest import closest
+from pipegen.spec.compose import compose
+from pipegen.spec.extends import CHOICES
+from pipegen.spec.mapping import plain
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.scalars import resolve
+from pipegen.spec.source_map import format_path
+from pipegen.spec.words import one_of, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pipegen.spec.locate import Locator
+    from pipegen.spec.source_map import KeyPath, Tree
+
+_TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
+_FIXED = ("pipegen", "extends")
+"""Sections that are read before anything can be laid over them."""
+_STEPS = ("transforms", "steps")
+"""Keys that hold lists of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Values from outside by name or path.
+
+    Attributes:
+        values: They, as given.
+        by: What findings call them: `--set`, `overrides=` or `params=`.
+    """
+
+    values: Mapping[str, Any]
+    by: str
+
+    def origin(self, name: str) -> str:
+        """One of them as it was given: `--set batch.size=64`."""
+        value = self.values[name]
+        return f"--set {name}={value}" if self.by == "--set" else f"{self.by.rstrip('=')}={{{name!r}: {value!r}}}"
+
+
+class _WrongPathError(Exception):
+    """A path leads nowhere; says where it ends, and what is there."""
+
+    def __init__(self, message: str, *help_: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help_
+
+
+def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values for params and values for paths: a param of the name wins, and a lone word that is no section is a misspelt param."""
+    names = set(declared)
+    known = {name for name in given if name in names or not (set(name) & set(".[\"'") or name in ("extends", *PipelineSpec.model_fields))}
+    return {k: v for k, v in given.items() if k in known}, {k: v for k, v in given.items() if k not in known}
+
+
+def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) -> None:
+    """Puts each value at its path, in the order given; a path that leads nowhere is a finding."""
+    for name in outside.values:
+        origin = outside.origin(name)
+        try:
+            value = _value(outside.values[name], outside.by, tree, out)
+            path = _put(tree.value, _parts(name), value)
+        except _WrongPathError as wrong:
+            if not tree.partial:
+                out.add(make("PG102", f"{origin}: {wrong.message}", Label(None, path=name), help=wrong.help))
+            continue
+        for known in [p for p in tree.odd_keys if p[: len(path)] == path]:
+            del tree.odd_keys[known]
+        locate.lay_over(_new(path, locate), origin)
+
+
+def _new(path: KeyPath, locate: Locator) -> KeyPath:
+    """The path, or the first map on it that was made for the value; a step stays the file's, whatever its arguments are."""
+    if not locate.spans.values or any(isinstance(part, int) for part in path):
+        return path
+    return next((path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values), path)
+
+
+def _parts(name: str) -> list[str | int]:
+    """The keys and numbers of a path."""
+    parts: list[str | int] = []
+    at = 0
+    while at < len(name):
+        match = _TOKEN.match(name, at)
+        if match is None or bool(match[1]) != (bool(parts) and match[4] is None):
+            raise _WrongPathError(f"`{name}` is no path", "write keys with dots between them: `batch.size`, `transforms.random_flip.axis`")
+        parts.append(int(match[4]) if match[4] is not None else next(t for t in (match[2], match[3], match[5]) if t is not None))
+        at = match.end()
+    return parts
+
+
+def _value(given: Any, by: str, tree: Tree, out: Diagnostics) -> Any:
+    """A value as a spec could hold it; a text of the command line is read as YAML."""
+    if by != "--set":
+        return plain(given, tree, out)
+    text = str(given).strip()
+    if text[:1] not in ("[", "{", "'", '"'):
+        return resolve(text)
+    found = Diagnostics()
+    read = compose(f"value: {text}\n", by, found)
+    if read is None or set(read.value) != {"value"} or found.has_errors:
+        why = found.items[0].message if found.items else "it is more than one value"
+        raise _WrongPathError(f"the value is not valid YAML: {why}", "text that begins with a bracket or a quote needs quotes of its own")
+    return read.value["value"]
+
+
+def _put(at: Any, parts: list[str | int], value: Any, path: KeyPath = ()) -> KeyPath:
+    """Sets the value at a path in place, and makes what is missing on the way.
+
+    Returns:
+        Where it stands now, from the top of the spec.
+    """
+    if isinstance(at, list):
+        return _put_entry(at, parts, value, path)
+    part, *rest = parts
+    if isinstance(part, int):
+        raise _no_list(path, part)
+    if part in _FIXED and not path:
+        raise _WrongPathError(f"`{part}` cannot be set from outside", "change it in the file")
+    here = (*path, part)
+    if rest:
+        return _put(_inside(at, part, here, rest[0]), rest, value, here)
+    at[part] = value
+    return here
+
+
+def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: KeyPath) -> KeyPath:
+    """The same in a list, of steps or of anything else."""
+    part, *rest = parts
+    index = _index(entries, part, path)
+    here, name = (*path, index), _name(entries[index])
+    numbered = isinstance(part, int) or part.isdigit()
+    if numbered and not rest:
+        entries[index] = value
+        return here
+    if name is None:
+        return _put(_inside(entries, index, here, rest[0]), rest, value, here)
+    if numbered and rest[0] == name:
+        rest = rest[1:]
+    here = (*here, name)
+    arguments = _arguments(entries, index, name)
+    if rest:
+        return _put(arguments, rest, value, here)
+    if value is not None and not isinstance(value, dict):
+        raise _WrongPathError(f"a step takes arguments, and {show(value)} is none", "name the argument, too: `STEP.ARGUMENT=VALUE`")
+    entries[index] = {name: value or {}}
+    return here
+
+
+def _inside(at: Any, key: str | int, path: KeyPath, following: str | int) -> Any:
+    """Returns what stands at a key, to go on in; a word, or nothing, gives way to a map."""
+    inner = at.get(key) if isinstance(at, dict) else at[key]
+    other_word = path in CHOICES and isinstance(inner, dict) and following not in inner
+    if isinstance(inner, (dict, list)) and not other_word:
+        return inner
+    if isinstance(following, int):
+        raise _no_list(path, following)
+    at[key] = [] if key in _STEPS else {}
+    return at[key]
+
+
+def _no_list(path: KeyPath, entry: int) -> _WrongPathError:
+    return _WrongPathError(f"`{format_path(path)}` is no list, so it has no entry {entry}" if path else "a path begins with a section")
+
+
+def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
+    """Returns the entry of a list that is meant: by its number, or by the id of a step."""
+    where = f"`{format_path(path)}`"
+    if isinstance(part, int) or part.isdigit():
+        if int(part) >= len(entries):
+            raise _WrongPathError(f"{where} has {len(entries)} entries, counted from 0, so there is no entry {part}")
+        return int(part)
+    ids = _ids(entries)
+    if part in ids:
+        return ids.index(part)
+    near = closest(part, ids)
+    listed = f"{where} has {one_of(ids, 'and')}" if any(ids) else f"{where} has no steps"
+    raise _WrongPathError(f"{where} has no `{part}`", *([f"did you mean `{near}`?"] if near else []), listed)
+
+
+def _ids(steps: list[Any]) -> list[str]:
+    """The id of each step of a list as it stands in a spec; see `steps.ids_of`."""
+    seen: dict[str, int] = {}
+    ids = []
+    for step in steps:
+        name = _name(step) or ""
+        seen[name] = seen.get(name, 0) + 1
+        arguments = step.get(name) if isinstance(step, dict) else None
+        own = arguments.get("id") if isinstance(arguments, dict) else None
+        ids.append(own if isinstance(own, str) else name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return ids
+
+
+def _name(step: Any) -> str | None:
+    if isinstance(step, dict) and len(step) == 1:
+        return str(next(iter(step)))
+    return step if isinstance(step, str) else None
+
+
+def _arguments(steps: list[Any], index: int, name: str) -> dict[str, Any]:
+    """The arguments of a step, to be changed in place; a step that is a word becomes one with arguments."""
+    step = steps[index]
+    if not isinstance(step, dict):
+        step = steps[index] = {name: {}}
+    if not isinstance(step[name], dict):
+        step[name] = {}
+    arguments: dict[str, Any] = step[name]
+    return arguments

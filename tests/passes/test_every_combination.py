@@ -1,0 +1,205 @@
+"""Every step on every source with every cache goes through every pass, or `validate` says what is wrong with it. No data, no TensorFlow."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from planning import load_spec
+
+from pipegen.compilation import optimise
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.registry import sources, transforms
+from pipegen.plan.check import check
+from pipegen.plan.nodes import Batch, Read
+from pipegen.plan.stages import Branch
+from pipegen.spec.load import load
+from pipegen.spec.models import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.ops.base import Transform
+    from pipegen.spec.models import PipelineSpec
+
+IMAGES = ("alone", "mask", "two")
+CACHES: tuple[Any, ...] = ("none", "memory", "auto", {"disk": "/nowhere"})
+RUNTIMES: tuple[dict[str, Any], ...] = ({}, {"jit": "never"}, {"shard": {"index": 0, "count": 2}}, {"threads": 1, "prefetch": "none"})
+"""What else passes read; taken in turn, since none of them meets the step."""
+DATA: tuple[dict[str, Any], ...] = (
+    {},
+    {"num_examples": 50, "ram_budget": 10**12, "file_bytes": 1e5},
+    {"num_examples": 10**6, "ram_budget": 1, "file_bytes": 1e3},
+)
+BEFORE: dict[str, list[Any]] = {
+    "nothing": [],
+    "a flip": ["random_flip"],
+    "bytes of one size": [{"resize": {"size": 256}}],
+    "floats": [{"resize": {"size": 256}}, {"random_rotation": {"degrees": 9}}, {"random_contrast": {"factor": 0.1}}],
+}
+
+
+def features(images: str, **where: dict[str, Any]) -> dict[str, Any]:
+    """An image with a label; beside it a mask, or another image. `where` says of each where it is."""
+    found: dict[str, dict[str, Any]] = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": ["a", "b", "c"]}}
+    if images == "mask":
+        found["mask"] = {"kind": "mask", "of": "image"}
+    if images == "two":
+        found["second"] = {"kind": "image"}
+    return {name: {**feature, **where.get(name, {})} for name, feature in found.items() if name in where}
+
+
+def columns(images: str) -> dict[str, Any]:
+    return features(images, **{name: {"column": name} for name in ("image", "label", "mask", "second")})
+
+
+def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every kind of source, with every set of images that it can hold."""
+    folder = {"image_folder": {"path": "photos/"}}
+    yield "image_folder", {"source": folder}
+    yield "by_split", {"source": {"by_split": {"train": folder, "validation": folder}}, "splits": None}
+    for images in IMAGES:
+        yield f"csv, {images}", {"source": {"csv": {"path": "t.csv", "features": columns(images)}}}
+        yield f"parquet, {images}", {"source": {"parquet": {"path": "t.parquet", "features": columns(images)}}}
+        yield f"dataframe, {images}", {"source": {"dataframe": {"features": columns(images)}}}
+        bare: dict[str, Any] = {"label": {}, "mask": {}, "second": {}}
+        small, floats = {"size": 32, "channels": 3, "bits": 8}, {"size": [300, 280], "range": [0, 1]}
+        yield f"arrays, {images}", {"source": {"arrays": {"features": features(images, image={}, **bare)}}}
+        yield f"small arrays, {images}", {"source": {"arrays": {"features": features(images, image=small, **bare)}}}
+        yield f"large arrays, {images}", {"source": {"arrays": {"features": features(images, image={**small, "size": 300}, **bare)}}}
+        yield f"npz, {images}", {"source": {"arrays": {"path": "x.npz", "features": features(images, image=floats, **bare)}}}
+        stored = features(images, image={"path": "images/"}, mask={"path": "masks/"}, second={"path": "more/"})
+        output = {"x": ["image", "second"] if images == "two" else "image", "y": "mask" if images == "mask" else None}
+        yield f"files, {images}", {"source": {"files": {"features": stored}}, "output": {k: v for k, v in output.items() if v}}
+
+
+@cache
+def parsed_sources() -> dict[str, PipelineSpec]:
+    """A spec for each source, without steps."""
+    made = {}
+    for name, sections in written_sources():
+        both = {"output": {"encode": {"label": "one_hot"}}, **sections}
+        if "two" in name and not name.startswith("files"):
+            both["output"] = {"x": ["image", "second"], "y": "label", "encode": {"label": "one_hot"}}
+        splits = {} if sections.get("splits", True) else {"splits": {}}
+        made[name] = load_spec({k: v for k, v in both.items() if k != "splits"}, **splits)
+    return made
+
+
+def test_the_sources_are_all_here() -> None:
+    assert {name.split(",")[0].split()[-1] for name in parsed_sources()} - {"npz"} == set(sources())
+
+
+def written_steps() -> Iterator[tuple[type[Transform], dict[str, Any]]]:
+    """Every worked example of every step: as it is, for some examples alone, and as a part of policies."""
+    for op in transforms().values():
+        for example in op.examples:
+            written = yaml.safe_load(example.yaml)
+            name, arguments = (written, {}) if isinstance(written, str) else next(iter(written.items()))
+            some = {"probability": 0.3} if "probability" in op.model_fields else {}
+            yield op, {name: arguments}
+            if some:
+                yield op, {name: {**arguments, **some}}
+            if not issubclass(op, (DecodeTransform, MixingTransform)):
+                inner = [{name: {**arguments, **some}}, {"random_equalization": {"probability": 0.5}}, "random_flip"]
+                yield op, {"one_of": {"steps": inner, "weights": [1, 2, 9]}}
+                yield op, {"some_of": {"steps": inner, "count": [0, 2], "probability": 0.5}}
+
+
+@cache
+def parsed_steps() -> tuple[tuple[str, tuple[Transform, ...]], ...]:
+    """The steps of specs, each example behind each of `BEFORE`; what a policy cannot hold is left out."""
+    made = []
+    for op, written in written_steps():
+        for where, before in BEFORE.items():
+            if issubclass(op, DecodeTransform) and before:
+                continue
+            found = load({"pipegen": 1, "source": {"image_folder": {"path": "x"}}, "transforms": [*before, written]}, env={})
+            if found.spec is None:
+                assert {d.code for d in found.diagnostics.items if d.severity.value == "error"} <= {"PG226"}, written
+            else:
+                made.append((f"{where}, then {written}", found.spec.transforms))
+    return tuple(made)
+
+
+@cache
+def parsed_runtimes() -> tuple[Runtime, ...]:
+    found = (load_spec(runtime={**runtime, "cache": how}).runtime for runtime in RUNTIMES for how in CACHES)
+    return tuple(found)
+
+
+def compile_all(stride: int) -> tuple[int, int]:
+    """Every `stride`-th combination of a source and steps through every pass, with every cache.
+
+    Returns:
+        How many compiled, and of how many `validate` says what is wrong.
+    """
+    locate = load({"pipegen": 1}, env={}).locate.label
+    pairs = [(spec, steps) for spec in parsed_sources().items() for steps in parsed_steps()]
+    compiled = refused = 0
+    for number, ((name, spec), (said, steps)) in enumerate(pairs[::stride]):
+        whole = spec.model_copy(update={"transforms": steps})
+        found = check(whole, locate)
+        if found.diagnostics.has_errors:
+            refused += 1
+            continue
+        compiled += 1
+        given = DATA[number % len(DATA)]
+        for runtime in parsed_runtimes()[number % len(RUNTIMES) * len(CACHES) :][: len(CACHES)]:
+            for plan in found.plans.values():
+                try:
+                    optimise(whole.model_copy(update={"runtime": runtime}), plan, **given)
+                except Exception as error:
+                    raise AssertionError(f"{name}: {said}, {runtime}, {given}") from error
+    return compiled, refused
+
+
+def test_a_sample_of_all_combinations_compiles() -> None:
+    compiled, refused = compile_all(stride=53)
+    assert compiled > max(refused, 200)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+def test_every_combination_compiles() -> None:
+    compiled, refused = compile_all(stride=1)
+    assert compiled > refused
+
+
+def test_small_images_are_read_together_and_large_ones_branched() -> None:
+    """Where a batch of rows is read as one, only large images make up for reading each by itself."""
+    for size, branches in ((32, False), (224, True)):
+        image = {"kind": "image", "size": size, "channels": 3, "bits": 8}
+        found = load_spec(source={"arrays": {"features": {"image": image, "label": {"kind": "label"}}}}, transforms=["rand_augment"])
+        plan = optimise(found, check(found, load({"pipegen": 1}, env={}).locate.label).plans["train"]).plan
+        kinds = [type(node) for node in plan.nodes]
+        assert (kinds.index(Read) < kinds.index(Batch)) == branches
+        assert any(isinstance(stage, Branch) for stage in plan.stages()) == branches
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    ("size", "steps"),
+    [
+        (12, ["random_flip", "rand_augment"]),
+        (160, [{"random_equalization": {"probability": 0.4}}, {"random_sharpness": {"factor": 0.5, "probability": 0.3}}]),
+    ],
+)
+def test_what_validate_lets_pass_is_built_and_runs(size: int, steps: list[Any]) -> None:
+    """Rare and dear steps on arrays, in the batch and branched: each example is the same whatever the batch is."""
+    import numpy as np
+
+    import pipegen
+
+    rows = {"image": np.random.default_rng(0).integers(0, 256, (8, size, size, 3), np.uint8), "label": np.arange(8) % 2}
+    source = {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
+    got = []
+    for batch in (4, 8):
+        spec = {"pipegen": 1, "source": source, "transforms": steps, "batch": {"size": batch}}
+        pipe = pipegen.build(spec, data=rows, runtime={"jit": "never"})
+        got.append(np.concatenate([x for x, _ in pipe.train.as_numpy_iterator()]))
+    assert got[0].shape == (8, size, size, 3)
+    np.testing.assert_array_equal(got[0], got[1])
