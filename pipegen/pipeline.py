@@ -72,7 +72,7 @@ class Pipeline:
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
         plans = self.__dict__.get("_plans")
-        if plans is None or name.startswith("__"):
+        if plans is None or name.startswith("_"):
             raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
         raise AttributeError(f"a pipeline has no attribute {name!r}{self._meant(name)}", name=name, obj=self)
 
@@ -91,7 +91,8 @@ class Pipeline:
         """Returns the split that other words name for the same: `val` where `validation` was asked for."""
         from pipegen.diagnostics.foreign import rows
 
-        return next((split for split in self._plans if any(row.lines == name for row in rows(split, "split"))), None)
+        usual = {name, *(row.lines for row in rows(name, "split"))}
+        return next((split for split in self._plans if any(row.lines in usual for row in rows(split, "split"))), None)
 
     # Datasets
 
