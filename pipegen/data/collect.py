@@ -121,7 +121,7 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
 
 
 def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
-    """What is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
+    """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
     found = unreadable_list(spec, base, where)
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)

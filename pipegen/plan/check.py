@@ -137,7 +137,7 @@ def _whatever_comes(
 
 
 def _common(findings: list[Diagnostic], elsewhere: list[Diagnostic]) -> list[Diagnostic]:
-    """The findings that are made elsewhere, too."""
+    """Returns the findings that are made elsewhere, too."""
     places = {(f.code, f.labels[:1]) for f in elsewhere}
     return [f for f in findings if (f.code, f.labels[:1]) in places]
 

@@ -80,7 +80,7 @@ def _same_values(step: type[Transform]) -> bool:
 
 
 def stand_ins(raw: Any) -> tuple[Transform, ...]:
-    """Right steps in place of a wrong one, given as plain values: one, or where the step is right with any of a few words, each of those.
+    """Returns right steps in place of a wrong one, as plain values: one, or where any of a few words is right, one for each.
 
     What is wrong behind every one of them is wrong whatever is meant here.
     """
@@ -106,7 +106,7 @@ def stand_ins(raw: Any) -> tuple[Transform, ...]:
 
 
 def _class(name: Any) -> type[Transform] | None:
-    """The step of a name, or of the one that it is a slip of."""
+    """Returns the step of a name, or of the one that it is a slip of."""
     if not isinstance(name, str):
         return None
     near = name if name in transforms() else closest(name, transforms())
@@ -116,7 +116,7 @@ def _class(name: Any) -> type[Transform] | None:
 
 
 def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
-    """The step with each word that its only wrong argument takes."""
+    """Returns the step with each word that its only wrong argument takes."""
     wrong = [key for key, value in given.items() if not _fits(cls, key, value)]
     if len(wrong) != 1 or wrong[0] not in cls.model_fields or wrong[0] in ("when", "id", "feature"):
         return []
