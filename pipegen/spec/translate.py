@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _MOST = 2
 """Answers that are given at most."""
+_LONGEST_TEXT, _LONGEST_LIST = 200, 20
+"""Values of the user that are longer are not repeated."""
 _EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+]*?)(?:\*([\d.]+))?")
 
 
@@ -261,9 +263,17 @@ def _entries(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
 
 
 def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) -> Any:
-    """Returns the user's value, or `None` where it is to be a share of 1 and is none."""
+    """Returns the user's values less what no line can hold, or `None` where one is to be a share of 1 and is none."""
+    if isinstance(given, dict):
+        given = {key: value for key, value in given.items() if not _is_long(value)}
+    elif _is_long(given):
+        return None
     shared = any(mark[2] for _, mark, _ in marks)
     return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
+
+
+def _is_long(value: Any) -> bool:
+    return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
 
 
 def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], re.Match[str], Any]]:
