@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, optimise
+from pipegen.data.split_names import meant_split
 from pipegen.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -67,32 +68,14 @@ class Pipeline:
 
     def _require(self, split: str) -> None:
         if split not in self._plans:
-            raise KeyError(f"there is no split {split!r}{self._meant(split)}")
+            raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
         plans = self.__dict__.get("_plans")
         if plans is None or name.startswith("_"):
             raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
-        raise AttributeError(f"a pipeline has no attribute {name!r}{self._meant(name)}", name=name, obj=self)
-
-    def _meant(self, name: str) -> str:
-        """Returns what to write for a split of another name, and which splits there are."""
-        from pipegen.diagnostics.suggest import closest
-
-        there = f"; the splits are {', '.join(self._plans)}"
-        near = name if name in self._plans else closest(name, self._plans) or self._alike(name)
-        if near is None:
-            return there
-        written = f"pipe.{near}" if isinstance(getattr(type(self), near, None), property) else f'pipe["{near}"]'
-        return f"; is `{written}` meant?{there}"
-
-    def _alike(self, name: str) -> str | None:
-        """Returns the split that other words name for the same: `val` where `validation` was asked for."""
-        from pipegen.diagnostics.foreign import rows
-
-        usual = {name, *(row.lines for row in rows(name, "split"))}
-        return next((split for split in self._plans if any(row.lines in usual for row in rows(split, "split"))), None)
+        raise AttributeError(f"a pipeline has no attribute {name!r}{meant_split(name, self._plans)}", name=name, obj=self)
 
     # Datasets
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -160,3 +161,28 @@ def test_the_table_is_well_formed() -> None:
     assert all(row.words and row.lines for row in every_row())
     assert len(seen) > 900
     assert sorted(row for row in set(seen) if seen.count(row) > 2) == []
+
+
+def test_what_is_very_long_is_not_said_again() -> None:
+    """A finding stays a few lines however large the value is that stands behind a word."""
+    large: list[Any] = [list(range(50_000)), ["c" * 50] * 3000, "x" * 100_000, {f"k{i}": i for i in range(5000)}]
+    for value in large:
+        spec = {
+            **BASE,
+            "class_names": value,
+            "directory": value,
+            "transforms": [{"ColorJitter": value}, {"random_rotation": {"limit": value}}],
+        }
+        found = inspect(spec).diagnostics
+        assert max(len(line) for d in found for line in d.help) < 400
+        text = "\n".join(f"{key}: {json.dumps(inner)}" for key, inner in spec.items())
+        assert max((len(d.fix.title) for d in inspect("spec.yaml", text=text).diagnostics if d.fix is not None), default=0) < 400
+
+
+def test_braces_and_dollars_of_the_user_are_text() -> None:
+    for word in ("{}", "{0.__class__}", "a{b", "$$x", "`", "\n"):
+        found = inspect(
+            {**BASE, "verbose": word, word: {"p": word}, "transforms": [word, {"RandomRotation": {"fill_mode": word}}]}
+        ).diagnostics
+        assert [d for d in found if d.code in ("PG103", "PG102")]
+        assert [line for d in found for line in d.help if isinstance(line, Advice)]
