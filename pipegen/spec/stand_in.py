@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -15,9 +15,12 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import transforms
-from pipegen.ops.traits import IMAGE_224, PICTURES
+from pipegen.ops.traits import IMAGE_224, PICTURES, Family, Traits
 from pipegen.spec.expect import field_type, words_of
 from pipegen.spec.validate import valid, validated
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, CurveTransform, NeighbourhoodTransform)
 _MOST_WORDS = 24
@@ -41,6 +44,13 @@ class UnknownStep(Transform):
     keeps_size: ClassVar[bool] = True
     keeps_channels: ClassVar[bool] = True
     keeps_values: ClassVar[bool] = False
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x
+
+    def traits(self, x: FeatureType) -> Traits:
+        """Of a family that keeps the shape, or of the one that may fix it, so that nothing is asked for that the step might do."""
+        return Traits(Family.POLICY if self.keeps_size else Family.ELEMENT)
 
 
 class ResizingStep(UnknownStep):
