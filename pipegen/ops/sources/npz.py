@@ -27,7 +27,7 @@ _HIGHEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of an array says, checked.
+    """Reads the header of an array and checks it.
 
     Attributes:
         shape: Sizes of the axes, none negative.
