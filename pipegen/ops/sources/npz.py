@@ -27,7 +27,7 @@ _HIGHEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class _Header:
-    """Reads the header of an array and checks it.
+    """Holds what the header of an array says, checked.
 
     Attributes:
         shape: Sizes of the axes, none negative.
