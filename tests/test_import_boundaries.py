@@ -87,6 +87,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], t
     (folder / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
     script = "from keras.preprocessing.image import ImageDataGenerator as G\nit = G().flow_from_directory('images')\n"
     (folder / "train.py").write_text(script, encoding="utf-8")
+    (folder / "flowers").mkdir()
     (folder / "images").mkdir()
     Image.new("RGB", (8, 8)).save(folder / "images" / "0.png")
     result = run(RUN, json.dumps(list(COMMANDS)), cwd=folder)

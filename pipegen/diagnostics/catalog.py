@@ -107,7 +107,7 @@ _TABLE = (
     Code("PG407", "zero-steps", _E, "A split has fewer examples than one batch"),
     Code("PG408", "unknown-class", _E, "A class is not known to the training source"),
     Code("PG409", "split-exceeds-data", _E, "The splits ask for more examples than there are"),
-    Code("PG410", "cache-exceeds-budget", _E, "The cache does not fit the memory budget"),
+    Code("PG410", "cache-exceeds-budget", _E, "The cache, or what has to be unpacked, does not fit the memory budget"),
     Code("PG411", "ignored-entries", _I, "Some files in the data's folder are not used"),
     Code("PG412", "shard-indivisible", _E, "The batch cannot be shared out evenly between the hosts"),
     Code("PG413", "exclude-file", _E, "The list of excluded files cannot be used"),

@@ -93,6 +93,8 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
             entries = next((e for e in tried if not alone or _fills(model, {**others, **e})), None)
             if entries is None:
                 continue  # what is said of the whole map would not do
+            if isinstance(given[key], (dict, list)) and model is PipelineSpec and list(entries.values()) == [given[key]]:
+                return None  # another key is all it needs
             if isinstance(given[key], (dict, list)) and list(entries.values()) != [given[key]] and "~" in row.lines and len(row.names) == 1:
                 return None  # more was said than a line can say again
             return write(", ".join(f"{name}: {flow(value)}" for name, value in entries.items()), "entry", said=_said(row))

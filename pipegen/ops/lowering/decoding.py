@@ -28,6 +28,8 @@ _ACCURATE: dict[str, Any] = {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling"
 _HEAD = 24
 _UNKNOWN_SIDE = 1 << 15
 """Stands for the height and width of a file that is looked at alone: no window is too large for it."""
+_SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
+"""The head of a JPEG of one gray pixel, as far as its scan."""
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
 _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 # Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
@@ -35,7 +37,13 @@ _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 
 
 def decode(
-    contents: tf.Tensor, channels: int = 3, *, exif: Literal["apply", "ignore"] = "apply", need: Need = None, accurate: bool = False
+    contents: tf.Tensor,
+    channels: int = 3,
+    *,
+    exif: Literal["apply", "ignore"] = "apply",
+    need: Need = None,
+    accurate: bool = False,
+    rare: bool = False,
 ) -> tf.Tensor:
     """Decode a file of any format that is read; of an animation the first frame.
 
@@ -46,6 +54,7 @@ def decode(
         need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
             multiple of it still fits into the upright image. `None` keeps the full size.
         accurate: Whether a JPEG is decoded accurately, which takes `need` to be `None`.
+        rare: Whether the file is known to be none that `survey` calls plain, so that nothing is made ready for those.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -65,7 +74,7 @@ def decode(
     def other() -> tf.Tensor:
         return once(decode_other, contents, channels=channels, exif=exif)
 
-    return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
+    return _shaped(_by_content(contents, exif, None if rare else plain, segmented, other), channels)
 
 
 def decode_window(
@@ -77,14 +86,14 @@ def decode_window(
     need: Need = None,
     whole: bool = False,
     accurate: bool = False,
+    rare: bool = False,
 ) -> tf.Tensor:
     """Decode one window of an image.
 
     Args:
         contents: string scalar: a file's bytes.
         window: From int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top,
-            left, height, width of the window in it. It is called once for each kind of file, since each finds the size
-            out in its own way.
+            left, height, width of the window in it.
         channels: 1, 3 or 4.
         exif: Whether a JPEG is turned upright.
         need: The least `(height, width)` in pixels that is needed of the window: a JPEG is reduced by the greatest of
@@ -92,6 +101,7 @@ def decode_window(
             `scaled_window`. `None` keeps the full size.
         whole: Decode the whole image (reduced likewise) and cut the window out: the same pixels, slower.
         accurate: As for `decode`; the window is cut out then.
+        rare: As for `decode`.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -101,6 +111,8 @@ def decode_window(
     from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
     from pipegen.ops.lowering.once import once
+
+    window = _traced_once(window)
 
     def chosen(size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
         place = window(*tf.unstack(size, num=2))
@@ -123,7 +135,7 @@ def decode_window(
     def other() -> tf.Tensor:
         return cut_out(once(decode_other, contents, channels=channels, exif=exif), window)
 
-    return _shaped(_by_content(contents, exif, plain, segmented, other), channels)
+    return _shaped(_by_content(contents, exif, None if rare else plain, segmented, other), channels)
 
 
 def survey(
@@ -216,8 +228,8 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     return tf.concat([first, -(-end // ratio) - first], axis=-1)
 
 
-def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch, other: Branch) -> tf.Tensor:
-    """Run what fits the file: a JPEG with nothing to look up, one that may have EXIF, another format.
+def _by_content(contents: tf.Tensor, exif: str, plain: Branch | None, segmented: Branch, other: Branch) -> tf.Tensor:
+    """Run what fits the file: a JPEG with nothing to look up (None where it is known to be none), one that may have EXIF, another format.
 
     Almost every JPEG of a dataset starts with JFIF and goes on to its tables. Seeing that costs a few bytes, while a
     search for EXIF is a pass over 64 KiB.
@@ -228,7 +240,9 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch, segmented: Branch
 
     head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
     if exif == "ignore":
-        return tf.cond(is_jpeg(head), plain, _apart(other))
+        return other() if plain is None else tf.cond(is_jpeg(head), plain, _apart(other))
+    if plain is None:
+        return tf.cond(is_jpeg(head), segmented, _apart(other))
     return tf.cond(_is_plain(head, exif), plain, _apart(lambda: tf.cond(is_jpeg(head), segmented, _apart(other))))
 
 
@@ -257,6 +271,17 @@ def _apart(branch: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     return tf.function(branch, autograph=False, experimental_attributes={"_noinline": True})
 
 
+def _traced_once(window: WindowOf) -> WindowOf:
+    """The same function, of which a graph has one copy whatever number of kinds of files call it."""
+    import tensorflow as tf
+
+    if tf.executing_eagerly():
+        return window
+    side = tf.TensorSpec([], tf.int32)
+    traced: WindowOf = tf.function(window, autograph=False, input_signature=[side, side], experimental_attributes={"_noinline": True})
+    return traced
+
+
 def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
@@ -267,14 +292,13 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
     """int32 `(n, 2)`: the sizes of the JPEGs among files. In most chunks of a dataset all are, which is asked once for the chunk."""
     import tensorflow as tf
 
-    def of_one(known: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
-        return tf.cond(known, lambda: _jpeg_size(contents), lambda: tf.fill([2], _UNKNOWN_SIDE))
-
     def of_all() -> tf.Tensor:
         return tf.stack([tf.io.extract_jpeg_shape(one) for one in contents])[:, :2]
 
     def of_some() -> tf.Tensor:
-        return tf.stack([of_one(*pair) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)])
+        # Of the others the size of a file is taken that is known to be one: a branch for each would be two more functions for each.
+        asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
+        return tf.where(known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], _UNKNOWN_SIDE)
 
     return tf.ensure_shape(tf.cond(tf.reduce_all(known), of_all, _apart(of_some)), [len(contents), 2])
 

@@ -153,12 +153,17 @@ class Decode(DecodeTransform):
         *,
         whole: bool = False,
     ) -> tf.Tensor:
-        from pipegen.ops.lowering.decoding import decode_surveyed
+        from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
+        from pipegen.ops.lowering.once import once
 
-        alone = partial(super().decode_surveyed, contents, found, need, window, whole=whole)
         if self._bits != _BITS:
-            return alone()
-        return decode_surveyed(contents, found, alone, self._channels, need=self._need(need), whole=whole, accurate=self._accurate)
+            return super().decode_surveyed(contents, found, need, window, whole=whole)
+        told: dict[str, Any] = {"exif": self.exif, "need": self._need(need), "accurate": self._accurate, "rare": True}
+        if window is None:
+            alone = partial(once, decode, contents, channels=self._channels, **told)
+        else:
+            alone = partial(decode_window, contents, window, self._channels, whole=whole, **told)
+        return decode_surveyed(contents, found, alone, self._channels, need=told["need"], whole=whole, accurate=self._accurate)
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:
