@@ -199,10 +199,10 @@ def decode_surveyed(
     how = {"whole": whole, "accurate": accurate}
     first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, **how) for ratio in _ratios(need))
 
-    def other() -> tf.Tensor:
-        return tf.switch_case(branch - 1, [*reduced, _apart(alone)]) if reduced else alone()
-
-    return _shaped(tf.cond(ordinary, first, _apart(other)), channels)
+    # Only the rare files are a function apart: when it is first called, TensorFlow makes ready all that it holds.
+    if reduced:
+        return _shaped(tf.switch_case(branch, [first, *reduced, _apart(alone)]), channels)
+    return _shaped(tf.cond(ordinary, first, _apart(alone)), channels)
 
 
 def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
