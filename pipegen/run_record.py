@@ -17,7 +17,8 @@ KEY = "fit"
 UNCOUNTED = (
     "the optimizer of this model does not count the batches of `pipe.train` one by one (there are several optimizers, steps were skipped, "
     "`train_step` is the model's own, or `fit` has other data), so only the ends of epochs can be found again: save with "
-    '`save_freq="epoch"`, and put `pipe.callback` behind the callback that saves'
+    '`save_freq="epoch"`, and put `pipe.callback` behind the callback that saves; to begin a new run, remove the '
+    "state file"
 )
 
 

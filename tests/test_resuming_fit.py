@@ -311,6 +311,26 @@ def test_such_an_optimizer_resumes_at_the_ends_of_epochs(pipe: Any, whole: Any, 
     assert model.remembers == whole.remembers
 
 
+@pytest.mark.parametrize("save_freq", [3, 4])
+def test_weights_of_such_an_optimizer_that_are_loaded_by_hand(pipe: Any, whole: Any, tmp_path: Path, save_freq: int) -> None:
+    import keras
+
+    pipe._seek(0, 0)
+    file = tmp_path / "last.weights.h5"
+    keep = keras.callbacks.ModelCheckpoint(str(file), save_weights_only=True, save_freq=save_freq)
+    with pytest.raises(Crash):
+        fit(pipe, memory(ran=2), "finite", keep, pipe.callback(tmp_path), crash_at(6))
+    model = memory(ran=2)
+    model.optimizer.build(model.trainable_variables)
+    model.load_weights(file)
+    if save_freq == 3:
+        with pytest.raises(StateError, match="only the ends of epochs can be found again"):
+            fit(pipe, model, "finite", pipe.callback(tmp_path))
+        return
+    fit(pipe, model, "finite", pipe.callback(tmp_path))
+    assert model.remembers == whole.remembers
+
+
 def test_a_part_of_the_pipeline_is_resumed_at_the_ends_of_epochs(pipe: Any, tmp_path: Path) -> None:
     """Each epoch of `fit` is the same two batches: a pass that is not taken to its end begins again."""
     part, rows = pipe.train.take(2), [tuple(int(r) for r in y.numpy()) for _, y in pipe.dataset("train")]

@@ -183,9 +183,11 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _find_uncounted(self, state: dict[str, Any], record: Record, now: int, told: int | None) -> tuple[Place | None, bool]:
         """The same where the optimizer's count says no more than whether it is the one of the last epoch's end."""
-        if told is None:
+        if told is None and now <= record.begin:
             return None, False
         place = record.find(now)
+        if told is None:
+            return self._now(state, record, place), not record.finished
         newer = self._newer_than_state(KERAS_WEIGHTS)
         if newer or (record.epoch, 0) != (told, self._keras().get("batch", 0)):
             raise StateError(f"the weights were not saved at the last end of an epoch that {self._file} knows of, and {UNCOUNTED}")
