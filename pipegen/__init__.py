@@ -51,7 +51,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'pipegen' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(f"pipegen.{_HOMES[name]}"), name)
+    from pipegen.garbage import uncollected
+
+    with uncollected():
+        value = getattr(importlib.import_module(f"pipegen.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -12,6 +12,7 @@ from pipegen.compilation import Spec, collect_data, load, plans_with_data
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.fitting import fit
 from pipegen.functions import Allowed, with_functions
+from pipegen.garbage import uncollected
 from pipegen.log import log
 from pipegen.ops.sources.table_source import TableSource
 from pipegen.pipeline import Pipeline
@@ -50,7 +51,8 @@ def build(
     Raises:
         SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
     """
-    loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, overrides=overrides, runtime=runtime)
+    with uncollected():  # the first spec brings the modules of every step
+        loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, overrides=overrides, runtime=runtime)
     loaded = with_functions(loaded, Allowed.of(allow_code))
     again = partial(build, data=data, allow_code=tuple(allow_code))
     return _built(loaded, collect_data(loaded, progress, data), again, progress)

@@ -1,4 +1,4 @@
-"""How much memory this process may use, containers included."""
+"""Finds how much memory this process may use, containers included."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_validate_starts_without_a_terminal_library(tmp_path: Path) -> None:
     (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
     code = """\
 import atexit, sys
-atexit.register(lambda: print([n for n in ("rich", "PIL", "pipegen.passes", "pipegen.pipeline") if n in sys.modules]))
+atexit.register(lambda: print([n for n in ("rich", "PIL", "pipegen.pipeline") if n in sys.modules]))
 from pipegen.cli.app import main
 main()
 """

@@ -1,1 +1,7 @@
-"""From a plan to `tf.data`. TensorFlow starts here."""
+"""The backend: plans as `tf.data` pipelines. Importing it imports TensorFlow."""
+
+from __future__ import annotations
+
+from pipegen.backend.quiet import import_tensorflow
+
+import_tensorflow()

@@ -121,7 +121,6 @@ def _stacked(lists: list[tf.Tensor], spec: tf.TensorSpec, count: int) -> tf.Tens
     held = lists[0]
     for more in lists[1:]:
         held = tf.raw_ops.TensorListConcatLists(input_a=held, input_b=more, element_dtype=spec.dtype)
-    stacked = tf.raw_ops.TensorListStack(
-        input_handle=held, element_shape=spec.shape.as_list(), element_dtype=spec.dtype, num_elements=count
-    )
+    shape = spec.shape.as_list()
+    stacked = tf.raw_ops.TensorListStack(input_handle=held, element_shape=shape, element_dtype=spec.dtype, num_elements=count)
     return tf.ensure_shape(stacked, [count, *spec.shape])

@@ -13,7 +13,9 @@ import tensorflow as tf
 from pipegen.backend.blocks import block_size, finished, in_blocks
 from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, prepare, rounds
 from pipegen.backend.lower import run as run_stage
+from pipegen.backend.notice import say_compiling
 from pipegen.backend.reuse import Places, Reuse, is_large
+from pipegen.backend.xla import available
 from pipegen.log import log
 from pipegen.plan import stages as s
 
@@ -43,8 +45,9 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
     """
-    if not node.compiled or jit == "never":
+    if not node.compiled or jit == "never" or (jit == "auto" and not available()):
         return _plain(node)
+    say_compiling()
     chain = _Chain(node, entry)
     depth = reuse.depth if reuse else 0
     try:

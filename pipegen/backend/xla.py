@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.quiet import quietly
 from pipegen.log import log
 
 
@@ -30,7 +31,8 @@ def compiled(function: Callable[..., Any], *dtypes: tf.DType, jit: bool = True) 
 def available() -> bool:
     """Returns whether XLA can compile at all on this machine; asked once."""
     try:
-        compiled(lambda x: x + tf.constant(1, tf.uint32), tf.uint32)(tf.zeros([2], tf.uint32))
+        with quietly():  # XLA tells of its first program
+            compiled(lambda x: x + tf.constant(1, tf.uint32), tf.uint32)(tf.zeros([2], tf.uint32))
     except (tf.errors.OpError, ValueError, TypeError) as error:
         log.warning("XLA is not available, so everything runs as plain TensorFlow: %s", str(error).splitlines()[0])
         return False

@@ -61,7 +61,7 @@ _TABLE = (
     Code("PG107", "unused-param", _W, "A param is declared and never used"),
     Code("PG108", "invalid-param", _E, "A param's declaration or its value is wrong"),
     Code("PG109", "extends-cycle", _E, "A chain of `extends` comes back to itself"),
-    Code("PG110", "extends-not-found", _E, "The spec named by `extends` does not exist"),
+    Code("PG110", "extends-not-found", _E, "The file that `extends` names is missing or no spec"),
     Code("PG111", "unsupported-version", _E, "The spec is written for another version of the language"),
     Code("PG112", "malformed-choice", _E, "A choice is neither a word nor a mapping with one key"),
     Code("PG190", "not-yet", _E, "The syntax is reserved and comes in a later version"),

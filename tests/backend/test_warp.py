@@ -9,6 +9,8 @@ moves a value by up to 2 d / 64 = 1.25 levels, so it may be two levels away, and
 
 from __future__ import annotations
 
+import time
+
 import cv2
 import numpy as np
 import pytest
@@ -219,3 +221,22 @@ def test_one_resampling_is_sharper_than_five() -> None:
         gentle = warp(gentle, matrix_of((step,))[None])
     inner = (slice(None), slice(15, 30), slice(25, 45))
     assert np.abs(gentle[inner].astype(int) - warp(soft, matrix_of(steps)[None])[inner]).max() <= 12, "the same picture, in the same order"
+
+
+@pytest.mark.parametrize("fill", ["nearest", "constant"])
+def test_small_images_are_located_as_large_ones_are(fill: str) -> None:
+    """Up to 36 pixels in a row one loop counts them; LLVM, which unrolled two loops, took seven seconds for rows of 32 pixels."""
+    import tensorflow as tf
+
+    from pipegen.backend.positions import locate
+
+    rng = np.random.default_rng(3)
+    fixed = tf.constant(rng.integers(-(1 << 17), 1 << 17, (8, 6)))
+    given = {"canvas": (32, 32), "fill": fill, "interpolation": "bilinear", "narrow": True}
+    wide = locate(fixed, size=(32, 40), **given)
+    small = tf.function(lambda m: locate(m, size=(32, 32), **given), jit_compile=True, autograph=False)
+    began = time.process_time()
+    found = small(fixed)
+    assert time.process_time() - began < 3
+    for one, other in zip(found, wide, strict=True):
+        np.testing.assert_array_equal(one, other[:, :, :32])

@@ -185,7 +185,7 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
 
 
 def _unveiled(x: tf.Tensor) -> tf.Tensor:
-    """What `_premultiplied` has done undone; what cannot be seen, or hides all, stays."""
+    """Undoes `_premultiplied`; what cannot be seen, or hides all, stays."""
     import tensorflow as tf
 
     colour, opacity = x[..., :3], x[..., 3:]

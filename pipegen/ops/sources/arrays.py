@@ -169,7 +169,7 @@ class Arrays(Source):
         return self.path is None and all(feature.path is None for feature in self.features.values())
 
     def unpacked(self, base: Path) -> int:
-        """What the compressed arrays of a `.npz` file take."""
+        """Sums the bytes that the compressed arrays of a `.npz` file take."""
         from pipegen.ops.sources.npz import packed_bytes
 
         return packed_bytes(self.features, self.path, str(base)) if self.path is not None else 0

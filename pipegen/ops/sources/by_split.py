@@ -140,7 +140,7 @@ class BySplit(Source):
         return any(source.needs_data() for source in self.parts.values())
 
     def unpacked(self, base: Path) -> int:
-        """What the parts take together."""
+        """Sums what the parts take."""
         return sum(source.unpacked(base) for source in self.parts.values())
 
     def possible(self) -> tuple[ElementType, ...]:

@@ -27,7 +27,7 @@ _HIGHEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of an array says, checked.
+    """Holds what the header of an array says, checked.
 
     Attributes:
         shape: Sizes of the axes, none negative.
