@@ -344,6 +344,7 @@ RARE: list[dict[str, Any]] = [
     _after({"random_rotation": {"degrees": [-0.3, 0.2]}}),
     _after({"random_rotation": {"degrees": -10}}),
     _after({"random_brightness": {"factor": -0.2}}),
+    _after({"random_channel_shift": {"delta": -3}}),
     _after(source=_features(weight={"kind": "weight", "column": 1}), output={"y": None, "sample_weight": "weight"}, splits={}),
     _after(
         source=_features(mask={"kind": "mask", "column": 1, "classes": 3}), output={"y": "mask", "encode": {"mask": "multi_hot"}}, splits={}
