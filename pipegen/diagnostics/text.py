@@ -106,7 +106,7 @@ class _Renderer:
         gutter = max((len(str(label.span.line)) for label in shown if label.span), default=2)
         out = [head, *self.places(d, shown, gutter, severity)]
         pad = " " * gutter
-        notes = [("help", h) for h in d.help]
+        notes = [("help", h) for h in d.help if d.fix is None or h != d.fix.title]
         if d.fix is not None:
             name = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
             notes.append((name, f"{d.fix.title} (`pipegen validate {d.fix.applicability.option}` applies it)"))

@@ -19,7 +19,7 @@ from pipegen.ops.sources.base import Source
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
-from pipegen.spec.translate import anywhere, entry_fix, instead_of_key, wrong_value
+from pipegen.spec.translate import anywhere, entries_in, entry_fix, instead_of_key, wrong_value
 from pipegen.spec.traps import bool_trap, has_one_reading, number_trap, quoted_number
 from pipegen.spec.words import one_of, show
 
@@ -128,9 +128,12 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
     """
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
-    advice = instead_of_key(model, key, values) or anywhere(key, values.get(key), top=False)
+    taken = {name: None for name in given if name in model.model_fields}  # by other keys that are no keys
+    advice = instead_of_key(model, key, {**taken, **values}) or anywhere(key, values.get(key), top=False)
     if advice is not None and near not in meanings(key):
         near = None
+    elif advice is not None and advice.into == "entry" and near not in entries_in(advice):
+        near = next(iter(entries_in(advice)))
     what = "argument" if issubclass(model, (Transform, Source)) else "key"
     listed = f"{name_of(place.path)} takes {one_of(known, 'and')}"
     return unknown_key(key, near, known, f"{name_of(place.path)} has no {what} `{key}`", listed, place, advice), near

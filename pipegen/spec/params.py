@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
+from pipegen.spec.flow import flow
 from pipegen.spec.models import Param
 from pipegen.spec.scalars import resolve
 from pipegen.spec.validate import Place, check
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "str": "text", "path": "a path"}
+
+_LONGEST_VALUE = 80
+"""What is longer is not repeated in advice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Params:
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
         if not isinstance(raw, dict):
-            help_ = (write("{type: int, default: 224}", "value"),)
+            help_ = (write(_declaration(raw), "value"),)
             self.out.add(
                 make("PG108", f"`params.{name}` is a declaration with a `type`, got {show(raw)}", self.locate.label(path), help=help_)
             )
@@ -181,6 +185,14 @@ class Params:
         if (low is not None and value < low) or (high is not None and value > high):
             raise _WrongError(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
         return absolute(value, folder) if param.type == "path" else value
+
+
+def _declaration(value: Any) -> str:
+    """Returns the declaration of a param of which only its value was given."""
+    kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value))
+    if kind is None or len(str(value)) > _LONGEST_VALUE or "$" in str(value) or (kind == "float" and not math.isfinite(value)):
+        return "{type: int, default: 224}"
+    return flow({"type": kind, "default": value})
 
 
 def absolute(path: str, folder: Path) -> str:

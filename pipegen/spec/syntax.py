@@ -56,6 +56,24 @@ class _Place:
         """The place where the unfinished thing began."""
         return Label(self.span(self.error.context_mark), text)
 
+    def innermost(self) -> tuple[Span, str]:
+        """The bracket that the problem stands in. Between two entries YAML names no bracket: the last one that is open is looked for."""
+        context, problem = self.error.context_mark, self.error.problem_mark
+        begun = self.line(context.line)[context.column : context.column + 1] if context is not None else ""
+        if context is None or problem is None or begun in ("[", "{"):
+            return self.span(context), begun or ("[" if "sequence" in self.context else "{")
+        stack: list[tuple[int, int]] = []
+        for number in range(problem.line + 1):
+            line = re.sub(r"\"[^\"]*\"|'[^']*'|(^|\s)#.*", lambda found: " " * len(found[0]), self.line(number))
+            for column, character in enumerate(line[: problem.column] if number == problem.line else line):
+                if character in "[{":
+                    stack.append((number, column))
+                elif character in "]}" and stack:
+                    stack.pop()
+        line_number, column = stack[-1] if stack else (context.line, context.column)
+        at = Span(self.file, line_number + 1, column + 1, line_number + 1, column + 2)
+        return at, self.line(line_number)[column] if stack else "{"
+
 
 def explain_syntax(error: MarkedYAMLError, text: str, file: str) -> Diagnostic:
     """The finding for a syntax error."""
@@ -105,16 +123,17 @@ def _quote(p: _Place) -> Diagnostic | None:
 def _bracket(p: _Place) -> Diagnostic | None:
     if "flow" not in p.context:
         return None
-    opening, closing = ("[", "]") if "sequence" in p.context else ("{", "}")
+    opened, opening = p.innermost()
+    closing = {"[": "]", "{": "}"}[opening]
     found = _plain(p.problem.rpartition("got ")[2])
     if "end" in found and "stream" in p.problem:
-        return make("PG002", f"`{opening}` is opened and never closed", p.opened("opened here"), help=(f"add the `{closing}`",))
+        return make("PG002", f"`{opening}` is opened and never closed", Label(opened, "opened here"), help=(f"add the `{closing}`",))
     message = f"here `,` or `{closing}` is due"
     help_ = (f"perhaps the `{closing}` of an earlier line is missing, or a comma between two entries",)
     first, last = (m.line if m is not None else 0 for m in (p.error.context_mark, p.error.problem_mark))
     if any(re.search(r"(^|\s)//", p.line(number)) for number in range(first, last + 1)):
         help_ = ("a comment begins with `#`, not with `//`",)
-    return make("PG002", message, p.here("unexpected"), p.opened(f"in the `{opening}` opened here"), help=help_)
+    return make("PG002", message, p.here("unexpected"), Label(opened, f"in the `{opening}` opened here"), help=help_)
 
 
 def _glued(p: _Place) -> Diagnostic | None:

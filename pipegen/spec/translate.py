@@ -82,9 +82,12 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
     """
     others = {name: value for name, value in given.items() if name != key}
     alone = all(name in model.model_fields for name in others)
-    fitting = fitting_rows(key, given[key], "key")
+    known = [row for row in fitting_rows(key, given[key], "key") if row.names]
+    fitting = _free(model, others, known)
+    if not fitting and any(all(name in model.model_fields for name in row.names) for row in known):
+        return _whole_step(model, given)
     for row in fitting:
-        if row.names and all(name in model.model_fields and name not in given for name in row.names):
+        if all(name not in given for name in row.names):
             if not all(takes(model, name, value) for name, value in entries_of(model, row, None).items()):
                 continue  # the key of another map
             tried = [entries_of(model, row, given[key]), entries_of(model, row, None)]
@@ -96,9 +99,29 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
             if isinstance(given[key], (dict, list)) and list(entries.values()) != [given[key]] and "~" in row.lines and len(row.names) == 1:
                 return None  # more was said than a line can say again
             return write(", ".join(f"{name}: {flow(value)}" for name, value in entries.items()), "entry", said=_said(row))
-    if alone and issubclass(model, Transform) and any(set(row.names) & set(model.model_fields) for row in fitting):
+    if alone and issubclass(model, Transform) and any(set(row.names) & set(model.model_fields) for row in known):
         return write(model.examples[0].yaml, "step", "for example {}")
     return None
+
+
+def entries_in(advice: Advice) -> list[str]:
+    """Returns the keys that advice about an entry of a map writes."""
+    import yaml
+
+    return list(yaml.safe_load(f"{{{advice.lines}}}"))
+
+
+def _free(model: type[BaseModel], others: Mapping[str, Any], fitting: list[Row]) -> list[Row]:
+    """Returns the rows less those for arguments that another word beside it means too, as `height` and `width` are both a `size`."""
+    strange = (fitting_rows(other, value, "key") for other, value in others.items() if other not in model.model_fields)
+    taken = {row.names for known in strange for row in known[:1]}
+    return [row for row in fitting if row.names not in taken and all(name in model.model_fields for name in row.names)]
+
+
+def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | None:
+    """Returns a step in place of one with several words for the same argument."""
+    op = next((name for name, cls in transforms().items() if cls is model), "")
+    return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
 
 
 def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:

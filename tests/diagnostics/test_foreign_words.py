@@ -11,6 +11,7 @@ from following import followed
 from pipegen.compilation import inspect
 from pipegen.diagnostics.advice import Advice
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity
+from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import every_row, plain
 
 BASE: dict[str, Any] = {
@@ -186,3 +187,30 @@ def test_braces_and_dollars_of_the_user_are_text() -> None:
         ).diagnostics
         assert [d for d in found if d.code in ("PG103", "PG102")]
         assert [line for d in found for line in d.help if isinstance(line, Advice)]
+
+
+def test_two_words_for_one_argument_become_one() -> None:
+    """`height` and `width` are both a `size`: written one by one, the second would stand twice in its map."""
+
+    def lines(*steps: dict[str, Any]) -> list[list[str]]:
+        return [sorted({advice.lines for _, advice in _advice({**BASE, "transforms": [step]})}) for step in steps]
+
+    pair = {"height": 32, "width": 48}
+    assert lines({"resize": pair}, {"random_crop": pair}, {"random_resized_crop": pair}) == [
+        ["resize: {size: [32, 48]}"],
+        ["random_crop: {size: [32, 48]}"],
+        ["random_resized_crop: {size: [32, 48]}"],
+    ]
+    assert lines({"random_zoom": {"height_factor": 0.2, "width_factor": 0.3}}) == [["x: 0.3", "y: 0.2"]]
+    assert _works({**BASE, "transforms": [{"resize": {**pair, "interpolation": "bicubic"}}]})
+
+
+@pytest.mark.parametrize(
+    "map_", ["resize: {height: 32, width: 48}", "random_zoom: {height_factor: 0.2, width_factor: 0.3}", "resize: {szie: 32, height: 32}"]
+)
+def test_fixes_of_one_map_never_write_a_key_twice(map_: str) -> None:
+    text = f"pipegen: 1\nsource: {{image_folder: {{path: photos/}}}}\ntransforms:\n  - {map_}\nbatch: {{siez: 4, batch_size: 4}}\n"
+    found = inspect("spec.yaml", text=text).diagnostics
+    new, made = apply_fixes(text, [d.fix for d in found if d.fix is not None], "spec.yaml")
+    assert made
+    assert not {d.code for d in inspect("spec.yaml", text=new).diagnostics} & {"PG002", "PG007"}

@@ -289,6 +289,14 @@ def test_summary_counts_what_can_be_mended() -> None:
     assert render_text([]) == ""
 
 
+def test_what_the_fix_says_is_not_said_twice() -> None:
+    fix = Fix("write `size: 32`", (Edit(Span("f.yaml", 6, 19, 6, 23), "size: 32"),), Applicability.SUGGESTION)
+    text = shown(make("PG102", "no", at(6, 19, 23), help=("did you mean `size`?", "write `size: 32`"), fix=fix))
+    assert text.count("write `size: 32`") == 1
+    assert "= suggestion: write `size: 32` (`pipegen validate --unsafe-fixes` applies it)" in text
+    assert "= help: did you mean `size`?" in text
+
+
 def test_an_unknown_code_names_no_page() -> None:
     assert "= more" not in render_text([Diagnostic("PG999", Severity.ERROR, "m")])
 

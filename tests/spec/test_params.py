@@ -222,3 +222,17 @@ def test_a_section_that_is_no_map(section: str) -> None:
 
 def test_a_bad_name() -> None:
     assert codes(read("params: {a-b: {type: int, default: 1}}\n")) == ["PG107", "PG108"]
+
+
+@pytest.mark.parametrize(
+    ("value", "declaration"),
+    [
+        ("40", "{type: int, default: 40}"),
+        ("1.5", "{type: float, default: 1.5}"),
+        ("photos/", "{type: str, default: photos/}"),
+        ("[1]", "{type: int, default: 224}"),
+    ],
+)
+def test_a_value_in_place_of_a_declaration_is_kept_in_the_advice(value: str, declaration: str) -> None:
+    (found,) = [d for d in read(f"params: {{x: {value}}}\nname: $x\n").diagnostics if d.code == "PG108"]
+    assert found.help == (f"write `{declaration}`",)
