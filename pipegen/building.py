@@ -14,6 +14,7 @@ from pipegen.fitting import fit
 from pipegen.functions import Allowed, with_functions
 from pipegen.garbage import uncollected
 from pipegen.log import log
+from pipegen.ops.sources.table_source import TableSource
 from pipegen.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -58,15 +59,22 @@ def build(
 
 
 def build_by_place(
-    spec: Mapping[str, Any] | Spec, *, runtime: Mapping[str, object] | None = None, data: Mapping[str, object] | None = None
+    spec: Mapping[str, Any] | Spec,
+    *,
+    runtime: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    late_files: bool = False,
 ) -> Pipeline:
     """The same, but what is drawn for an example depends on its place in the listing, and not on what it is called.
 
-    Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks.
+    Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks. With `late_files`
+    a file of a table that does not exist is an error when it is read, and not before.
     """
     loaded = with_functions(load(spec, runtime=runtime), Allowed.of(()))
+    if late_files and isinstance(loaded.model.source, TableSource):
+        loaded.model.source.without_looking()
     manifest = replace(collect_data(loaded, None, data), by_place=True)
-    return _built(loaded, manifest, partial(build_by_place, data=data))
+    return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
 
 
 def _built(loaded: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None = None) -> Pipeline:

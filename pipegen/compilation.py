@@ -184,7 +184,7 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
 
 
 def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
-    """The errors that show once the classes are known, and of arrays also shapes, dtypes and values."""
+    """Returns the errors that show once the classes are known, and of arrays also shapes, dtypes and values."""
     checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
     return [d for d in checked.diagnostics if d.severity is Severity.ERROR]
 

@@ -26,7 +26,7 @@ class PipegenError(Exception):
     """Is the base of everything that pipegen raises on purpose."""
 
     def __str__(self) -> str:
-        """The message, with nothing in it that a terminal would obey."""
+        """Returns the message, with nothing in it that a terminal would obey."""
         return visible(super().__str__())
 
 
@@ -112,7 +112,7 @@ class OpError(Exception):
 
     @property
     def every(self) -> tuple[OpError, ...]:
-        """Each error on its own; one, but for `OpErrors`."""
+        """Returns each error on its own; one, but for `OpErrors`."""
         return (self,)
 
 

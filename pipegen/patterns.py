@@ -96,7 +96,7 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def _for_re2(pattern: str) -> str:
-    """The pattern in RE2's words, with Python's meaning."""
+    """Returns the pattern in RE2's words, with Python's meaning."""
     out: list[str] = []
     inside, i = False, 0
     while i < len(pattern):
@@ -122,7 +122,7 @@ def _for_re2(pattern: str) -> str:
 
 
 def _escape(char: str, inside: bool) -> str:
-    """A backslash and the character after it."""
+    """Returns a backslash and the character after it."""
     if char in _UNICODE:
         return _UNICODE[char] if inside else f"[{_UNICODE[char]}]"
     if char.lower() in _UNICODE and not inside and char in "DWS":
@@ -131,7 +131,7 @@ def _escape(char: str, inside: bool) -> str:
 
 
 def _why(pattern: str, error: Exception) -> str:
-    """Why RE2 refuses a pattern, in words."""
+    """Says why RE2 refuses a pattern, in words."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

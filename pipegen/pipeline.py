@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.cache.room import claim_disk
 from pipegen.compilation import Spec, claim_cache, optimise
-from pipegen.errors import ModelMismatchError
-from pipegen.explanation import DEAREST, circumstances, explain_text, more_to_show
-from pipegen.log import log
+from pipegen.data.split_names import meant_split
 from pipegen.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -70,31 +68,14 @@ class Pipeline:
 
     def _require(self, split: str) -> None:
         if split not in self._plans:
-            raise KeyError(f"there is no split {split!r}{self._meant(split)}")
+            raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
         plans = self.__dict__.get("_plans")
-        if plans is None or name.startswith("__"):
+        if plans is None or name.startswith("_"):
             raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
-        raise AttributeError(f"a pipeline has no attribute {name!r}{self._meant(name)}", name=name, obj=self)
-
-    def _meant(self, name: str) -> str:
-        """Returns what to write for a split of another name, and which splits there are."""
-        from pipegen.diagnostics.suggest import closest
-
-        there = f"; the splits are {', '.join(self._plans)}"
-        near = name if name in self._plans else closest(name, self._plans) or self._alike(name)
-        if near is None:
-            return there
-        written = f"pipe.{near}" if isinstance(getattr(type(self), near, None), property) else f'pipe["{near}"]'
-        return f"; is `{written}` meant?{there}"
-
-    def _alike(self, name: str) -> str | None:
-        """Returns the split that other words name for the same: `val` where `validation` was asked for."""
-        from pipegen.diagnostics.foreign import rows
-
-        return next((split for split in self._plans if any(row.lines == name for row in rows(split, "split"))), None)
+        raise AttributeError(f"a pipeline has no attribute {name!r}{meant_split(name, self._plans)}", name=name, obj=self)
 
     # Datasets
 
@@ -245,14 +226,9 @@ class Pipeline:
         Returns:
             `.dataset` for `model.predict`, and `.files`, one for each row, in order.
         """
-        from pipegen.backend.predictions import predictions, rows_like
-        from pipegen.plan.unlabelled import unlabelled_plan
+        from pipegen.backend.predictions import predict_on
 
-        record = self._manifest.type
-        rows = rows_like(record, wanted) if record is not None and self._manifest.listing.rows else None
-        plan = unlabelled_plan(self.spec.model, self.spec.loaded.locate.label, rows.type if rows is not None else None)
-        given = wanted if rows is None else rows
-        return predictions(self.spec.model, optimise(self.spec.model, plan, cache=False).plan, given, self._engine.where)
+        return predict_on(self.spec, self._manifest, wanted, self._engine.where)
 
     # What is known about the data
 
@@ -331,11 +307,13 @@ class Pipeline:
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
-        """Makes a Keras callback that takes the epoch from `fit`, and saves and restores the state beside the model's checkpoints.
+        """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
+
+        Put it behind the callback that saves the model. See `docs/resuming.md`.
 
         Args:
-            directory: The folder of the checkpoints, such as `BackupAndRestore`'s; without it nothing is saved.
-            save_freq: `"epoch"`, or a number of batches: the same as the checkpoint's.
+            directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
+            save_freq: Without effect: the position comes with the weights.
         """
         from pipegen.backend.callback import ResumeCallback
 
@@ -348,61 +326,38 @@ class Pipeline:
             split: The split that was predicted on.
             predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
         """
-        if isinstance(predictions, Mapping):
-            return {name: self.trim(split, rows) for name, rows in predictions.items()}
-        if isinstance(predictions, (list, tuple)):  # a model with several outputs
-            return type(predictions)(self.trim(split, rows) for rows in predictions)
-        return predictions[: self.num_examples(split)]
+        from pipegen.backend.predictions import first_rows
+
+        return first_rows(predictions, self.num_examples(split))
 
     # Talking about itself
 
     def check(self, model: keras.Model) -> str:
-        """Compares the batches with what a Keras model takes and ends in: inputs, units, activation, loss.
-
-        Returns:
-            One line that says what fits. A model that is not compiled is a warning, since its loss cannot be looked at.
+        """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
 
         Raises:
-            ModelMismatchError: Listing everything that does not fit.
-            TypeError: For anything but a Keras model.
+            ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
         """
-        from pipegen.backend.model_check import is_compiled, mismatches, summary
+        from pipegen.backend.model_check import check
 
-        if not hasattr(model, "predict_on_batch"):
-            raise TypeError(f"check takes a Keras model, got {model!r}")
-        about = model, self.element_spec, self._main.emit.output, self._main.read
-        found = mismatches(*about)
-        if found:
-            raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
-        line = visible(summary(*about))
-        if not is_compiled(model):
-            log.warning("%s", line)
-        return line
+        return check(model, self.element_spec, self._main.emit.output, self._main.read)
 
     def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
-        """Shows the compiled plan of a split, with the types on its edges, and its dearest stages.
+        """Shows the compiled plan of a split, with the types on its edges, and its dearest stages, as a text.
 
         Args:
             split: The split; by default the training split, with `all` every split.
             passes: Also show what each pass did, and why.
             all: Show every split, every pass, and the cost of every stage.
             before: Also show the plan as written, before any pass.
-
-        Returns:
-            A text, which notebooks show as it reads.
         """
-        from pipegen.backend.budget import available_cores
+        from pipegen.backend.summary import explained
 
         if split is not None:
             self._require(split)
         chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
-        counts = {s: f"{self.num_examples(s):,} examples, {self.steps(s):,} steps" for s in chosen}
-        cores, sizes = available_cores(), self._manifest.mean_bytes
-        given = {s: circumstances(self.spec.model, cores, examples=self.num_examples(s), file_bytes=sizes(s)) for s in chosen}
-        passes, dearest = passes or all, None if all else DEAREST
-        more = "" if all else more_to_show(self._plans, chosen, passes, ("explain(NAME)", "explain(passes=True)", "explain(all=True)"))
         compiled = {s: self._compiled[s] for s in chosen}
-        return explain_text(self.spec.model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more)
+        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before)
 
     def _repr_html_(self) -> str:
         from pipegen.backend.summary import summary_html

@@ -17,13 +17,14 @@ KEY = "fit"
 UNCOUNTED = (
     "the optimizer of this model does not count the batches of `pipe.train` one by one (there are several optimizers, steps were skipped, "
     "`train_step` is the model's own, or `fit` has other data), so only the ends of epochs can be found again: save with "
-    '`save_freq="epoch"`, and put `pipe.callback` behind the callback that saves'
+    '`save_freq="epoch"`, and put `pipe.callback` behind the callback that saves; to begin a new run, remove the '
+    "state file"
 )
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where `fit` goes on.
+    """Says where `fit` goes on.
 
     Attributes:
         epoch: The epoch of `fit`.
@@ -38,11 +39,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of a run.
+    """Holds what is known of a run.
 
     Attributes:
-        batches: Batches of the pipeline that were done when the optimizer's count was `iterations`.
-        iterations: That count; -1 where the model has no optimizer that counts.
+        epoch: An epoch of `fit`.
+        batches: Batches of the pipeline that were done when it began, or was resumed.
+        iterations: The optimizer's count then; -1 where the model has no optimizer that counts.
         steps: Batches in an epoch of the pipeline.
         per_epoch: Steps in an epoch of `fit`, as Keras has it.
         execution: Keras' `steps_per_execution`.
@@ -53,6 +55,7 @@ class Record:
             not divide them.
     """
 
+    epoch: int
     batches: int
     iterations: int
     steps: int
@@ -78,19 +81,19 @@ class Record:
                 return replace(self, epochs=known)
         return replace(self, epochs=(*known, (epoch, iterations, None)))
 
-    def moved(self, batches: int, iterations: int) -> Record:
-        """Returns the record of the same run at a later point."""
-        return replace(self, batches=batches, iterations=iterations)
+    def moved(self, epoch: int, batches: int, iterations: int) -> Record:
+        """Returns the record of the same run where an epoch begins."""
+        return replace(self, epoch=epoch, batches=batches, iterations=iterations).with_epoch(epoch, iterations)
 
-    def verified(self, ran: int, last_batch: int) -> Record:
+    def verified(self, ran: int, executions: int) -> Record:
         """Returns the record, which knows from now on whether the optimizer counts batches.
 
         Args:
             ran: By how much its count has gone up.
-            last_batch: What Keras calls the last batch, counted from 0: with several steps per execution it may lie beyond the data.
+            executions: How often Keras has run the model, each time for `execution` batches, or for fewer at the end of the data.
         """
-        told = last_batch + 1
-        return replace(self, counts=self.counts is not False and told - self.execution < ran <= told)
+        most = executions * self.execution
+        return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
 
     def find(self, iterations: int) -> Place:
         """Returns the place of weights of this run.
@@ -102,8 +105,10 @@ class Record:
             StateError: When they cannot be of this run, or their place cannot be known.
         """
         ran = iterations - self.iterations
-        if self.counts is False and ran:
-            raise StateError(UNCOUNTED)
+        if self.counts is False:
+            if ran:
+                raise StateError(UNCOUNTED)
+            return Place(self.epoch, 0, self.batches)
         if self.counts is None and ran not in (0, min(self.execution, self.per_epoch), self.execution):
             raise StateError(UNCOUNTED)
         known = [entry for entry in self.epochs if entry[1] <= iterations]
@@ -111,16 +116,15 @@ class Record:
             raise StateError(f"the weights are older ({iterations} optimizer steps) than the run ({self.begin} at its begin)")
         epoch, at, length = known[-1]
         done = iterations - at
-        if self.counts is not False:
-            if length:
-                epoch, done = epoch + done // length, done % length
-            elif done >= self.per_epoch:
-                if done > -(-self.per_epoch // self.execution) * self.execution:
-                    raise StateError(
-                        f"the weights have seen {done} batches since epoch {epoch} of the saved run began, which has {self.per_epoch}: "
-                        "they are of another run"
-                    )
-                epoch, done = epoch + 1, 0
+        if length:
+            epoch, done = epoch + done // length, done % length
+        elif done >= self.per_epoch:
+            if done > -(-self.per_epoch // self.execution) * self.execution:
+                raise StateError(
+                    f"the weights have seen {done} batches since epoch {epoch} of the saved run began, which has {self.per_epoch}: they "
+                    "are of another run"
+                )
+            epoch, done = epoch + 1, 0
         return Place(epoch, done, self.batches + ran)
 
     def to_json(self) -> dict[str, Any]:
@@ -136,7 +140,7 @@ class Record:
         """
         try:
             epochs = tuple((int(e), int(i), None if n is None else int(n)) for e, i, n in found["epochs"])
-            numbers = {name: int(found[name]) for name in ("batches", "iterations", "steps", "per_epoch", "execution")}
+            numbers = {name: int(found[name]) for name in ("epoch", "batches", "iterations", "steps", "per_epoch", "execution")}
             if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
                 raise ValueError("it has no epochs")
             return cls(**numbers, counts=found["counts"], finished=bool(found["finished"]), epochs=epochs)

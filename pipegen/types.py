@@ -61,6 +61,8 @@ class Interval:
 
 BYTE_RANGE = Interval(0.0, 255.0)
 WORD_RANGE = Interval(0.0, 65535.0)
+LARGEST_SIDE = 32767
+"""Pixels of the longest side that an image can have."""
 INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}
 """What the integer dtypes of images can hold."""
 

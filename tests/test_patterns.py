@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
 import subprocess
 import sys
@@ -107,6 +109,24 @@ def test_what_re2_cannot_do_is_a_finding(pattern: str, said: str) -> None:
     ):
         found = [d for d in inspect(spec).diagnostics if said in d.message]
         assert [d.code for d in found] == ["PG105"], [d.message for d in inspect(spec).diagnostics]
+
+
+@pytest.mark.filterwarnings("ignore:Possible nested set", "ignore:Possible set", "ignore:Flags not")
+def test_random_patterns_mean_what_they_mean_in_python() -> None:
+    drawn = random.Random(2)
+    parts = [*"ab01/_-.*+?()[]{}|^$\\dwsDWSbZAxnpP<>=!:#,é \t\n", "(?:", "(?P<n>", "(?i)", "\udc80", "{2,3}", "[^", "]", "**/"]
+    compared = 0
+    for _ in range(3_000):
+        pattern = "".join(drawn.choices(parts, k=drawn.randint(1, 9)))
+        with contextlib.suppress(ValueError):
+            compile_glob(pattern).match("a/b")
+        with contextlib.suppress(ValueError, re.error):
+            ours, theirs = compile_pattern(pattern), re.compile(pattern)
+            for text in ("ab_01/é.x", "", "a-b 12", "\udc80z"):
+                found, expected = ours.search(text), theirs.search(text)
+                assert (found.whole if found else None) == (expected[0] if expected else None), (pattern, text)
+                compared += 1
+    assert compared > 2_000
 
 
 def test_an_open_bracket_in_the_path_of_files_is_a_finding() -> None:

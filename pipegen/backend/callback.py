@@ -45,9 +45,11 @@ class ResumeCallback(keras.callbacks.Callback):
         self._record: Record | None = None
         self._offset = 0
         """Batches of the epoch that were done before the run was resumed."""
-        self._last = -1
-        """The last batch of the epoch, as Keras counts; -1 before the first."""
         self._was_short = False
+        """Whether the epoch before was resumed in its middle."""
+        self._executions = 0
+        """How often Keras has run the model in this epoch. It calls the batches of several steps per execution differently from version to
+        version."""
 
     # What Keras calls
 
@@ -62,41 +64,68 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Moves the pipeline to the first batch that `fit` takes."""
-        self._last = -1
+        self._executions = 0
         if self._record is None:
             self._begin(epoch)
         else:
             self._offset = 0
 
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Looks whether there is data for the epoch behind a resumed one."""
+        if batch == 0:
+            self._check_iterator()
+
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Ends an epoch that was resumed in its middle where its data ends."""
-        self._last = batch
+        self._executions += 1
+        if self._executions == 1:
+            self._look_at_first()
         record = self._begun()
-        if record.counts is None:
-            self._record = record.verified(self._iterations() - record.iterations, batch)
-            self._save()
-        if self._offset and self._offset + batch + 1 >= record.per_epoch and not self.model.stop_training:
+        if self._offset and self._offset + self._executions * record.execution >= record.per_epoch and not self.model.stop_training:
             self.model.stop_training = _ENDS_EPOCH
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Keeps where the next epoch begins."""
         if self.model.stop_training is _ENDS_EPOCH:  # another callback's wish to stop stays
             self.model.stop_training = False
-        if self._last < 0 and self._was_short:
-            raise StateError(
-                f"`fit` took no batch in epoch {epoch}: with `steps_per_epoch` beside a dataset that ends, Keras goes on with the iterator "
-                "of the epoch that was resumed; leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
-            )
+        if not self._executions:
+            self._check_iterator()
         self._was_short = self._offset > 0
         record, now, done = self._begun(), self._iterations(), 0
-        if self._last >= 0:
-            record = record.verified(now - record.iterations, self._last)
+        if self._executions:
+            record = record.verified(now - record.iterations, self._executions)
             done = now - record.iterations if record.counts else record.per_epoch - self._offset
-        reached, progress = record.batches + done, self._pipe._engine.train_progress()
-        if self._batches(*progress.position()) < reached:  # `fit` has other data, or less of it
-            record, reached = replace(record, counts=False), self._batches(*progress.next_pass())
-        self._record = record.moved(reached, now).with_epoch(epoch + 1, now)
+        record = record.moved(epoch + 1, record.batches + done, now)
+        self._record = self._unless_behind(record, record.batches)
         self._save()
+
+    def _check_iterator(self) -> None:
+        """Sees whether Keras goes on with the iterator of an epoch that was resumed in its middle, and is over.
+
+        Raises:
+            StateError: If so.
+        """
+        if self._was_short and self._pipe.train._pipegen_is_over():
+            raise StateError(
+                "with `steps_per_epoch` beside `pipe.train`, which ends by itself, Keras goes on after a resumed epoch with an iterator "
+                "that is at its end: leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
+            )
+
+    def _look_at_first(self) -> None:
+        """Sees at the first batch of an epoch whether the optimizer counts, and whether the batch is the pipeline's next one."""
+        record = self._begun()
+        seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
+        seen = self._unless_behind(seen, record.batches + 1)
+        if seen != record:
+            self._record = seen
+            self._save(late=True)
+
+    def _unless_behind(self, record: Record, batches: int) -> Record:
+        """Returns the record; of a pipeline that has handed over fewer batches, one of other data: `fit` has a part of it, or none."""
+        progress = self._pipe._engine.train_progress()
+        if record.counts is False or self._batches(*progress.position()) >= batches:
+            return record
+        return replace(record, counts=False, batches=self._batches(*progress.next_pass()))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Notes that the run is finished: the next one begins where `fit` says."""
@@ -123,7 +152,7 @@ class ResumeCallback(keras.callbacks.Callback):
         where = place or Place(epoch, 0, epoch * per_epoch)
         self._offset = where.done
         self._pipe._seek(*divmod(where.batches, self._steps()))
-        record = Record(where.batches, now, self._steps(), per_epoch, int(getattr(self.model, "steps_per_execution", None) or 1))
+        record = Record(epoch, where.batches, now, self._steps(), per_epoch, int(getattr(self.model, "steps_per_execution", None) or 1))
         earlier = self._earlier()
         if place is not None and earlier is not None and earlier[1].steps == record.steps:
             record = replace(record, epochs=earlier[1].epochs, counts=earlier[1].counts)
@@ -154,11 +183,13 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _find_uncounted(self, state: dict[str, Any], record: Record, now: int, told: int | None) -> tuple[Place | None, bool]:
         """The same where the optimizer's count says no more than whether it is the one of the last epoch's end."""
-        if told is None:
+        if told is None and now <= record.begin:
             return None, False
         place = record.find(now)
+        if told is None:
+            return self._now(state, record, place), not record.finished
         newer = self._newer_than_state(KERAS_WEIGHTS)
-        if newer or (record.epochs[-1][0], 0) != (told, self._keras().get("batch", 0)):
+        if newer or (record.epoch, 0) != (told, self._keras().get("batch", 0)):
             raise StateError(f"the weights were not saved at the last end of an epoch that {self._file} knows of, and {UNCOUNTED}")
         return self._now(state, record, Place(told, 0, place.batches)), True
 
@@ -249,7 +280,8 @@ class ResumeCallback(keras.callbacks.Callback):
     def _batches(self, epoch: int, step: int) -> int:
         return epoch * self._steps() + step
 
-    def _save(self) -> None:
+    def _save(self, *, late: bool = False) -> None:
+        """Writes the state; a late one keeps the time of the file, which says when the epoch began."""
         if self._file is None:
             return
         record = self._begun()
@@ -257,6 +289,9 @@ class ResumeCallback(keras.callbacks.Callback):
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
         partial.write_text(json.dumps(state))
+        if late and self._file.exists():
+            before = self._file.stat()
+            os.utime(partial, ns=(before.st_atime_ns, before.st_mtime_ns))
         partial.replace(self._file)
 
 

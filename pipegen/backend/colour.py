@@ -74,7 +74,7 @@ def mean_luma(image: tf.Tensor) -> tf.Tensor:
     else:
         sums = tf.reduce_sum(tf.cast(image, tf.float64), [1, 2])
     weights = [1000.0] if image.shape[-1] == 1 else [299.0, 587.0, 114.0]
-    return tf.cast(tf.reduce_sum(sums * tf.constant(weights, tf.float64), -1) * (1.0 / (1000.0 * pixels)), tf.float32)
+    return as_float32(tf.reduce_sum(sums * tf.constant(weights, tf.float64), -1) * (1.0 / (1000.0 * pixels)))
 
 
 def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) -> tf.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ class PipelineDataset(Explains):
         self._pipegen_commit = commit
         self._pipegen_marked = numbered if marked is None else marked(numbered)
         self._pipegen_passes = None if marked is None else Passes(self._pipegen_marked)
+        self._pipegen_latest: weakref.ref[PassIterator] | None = None
         # Without a reference to this object, which could go only by a search for cycles then.
         self._pipegen_unnumbered = Once(lambda: finish(numbered))
         self._pipegen_guarded = guarded = Once(lambda: finish(batches(True)))
@@ -103,7 +105,14 @@ class PipelineDataset(Explains):
             return super().__iter__()
         if self._pipegen_passes is None:
             return CountingIterator(self, self._pipegen_plain)
-        return PassIterator(self, self._pipegen_passes)
+        iterator = PassIterator(self, self._pipegen_passes)
+        self._pipegen_latest = weakref.ref(iterator)
+        return iterator
+
+    def _pipegen_is_over(self) -> bool:
+        """Whether the latest iterator is still held, and at its end."""
+        latest = self._pipegen_latest() if self._pipegen_latest is not None else None
+        return latest is not None and latest.is_over
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
         """As `tf.data.Dataset.repeat`; runs on through the epochs."""

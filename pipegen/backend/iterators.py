@@ -124,6 +124,11 @@ class PassIterator(_Ours):
             self._inner = None
         return batch
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the last batch has been handed over."""
+        return self._inner is None and self._in_graphs is None
+
     def _move_into_graphs(self) -> None:
         """Goes over to an iterator that ends by itself.
 

@@ -153,6 +153,6 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     others = tf.gather(value, partner)
     if stage.label:
         return mix_labels(value, others, how)
-    if stage.exact:
-        value, others = tf.cast(value, tf.float64), tf.cast(others, tf.float64)
-    return as_float32(stage.ref.step.mix(value, others, how))  # type: ignore[attr-defined]
+    pair = (tf.cast(value, tf.float64), tf.cast(others, tf.float64)) if stage.exact else (value, others)
+    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)  # type: ignore[attr-defined]
+    return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed

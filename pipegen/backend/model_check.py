@@ -6,13 +6,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.model_loss import FITS, ending_of, loss_problems, name_of
+from pipegen.errors import ModelMismatchError
+from pipegen.log import log
 from pipegen.plan.outputs import encoding_of
+from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     import keras
 
     from pipegen.spec.models import Output
     from pipegen.types import ElementType
+
+
+def check(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
+    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning.
+
+    Raises:
+        ModelMismatchError: Listing everything that does not fit.
+        TypeError: For anything but a Keras model.
+    """
+    if not hasattr(model, "predict_on_batch"):
+        raise TypeError(f"check takes a Keras model, got {model!r}")
+    found = mismatches(model, element_spec, output, record)
+    if found:
+        raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
+    line = visible(summary(model, element_spec, output, record))
+    if not is_compiled(model):
+        log.warning("%s", line)
+    return line
 
 
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
@@ -30,7 +51,7 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
 
 
 def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
-    """What fits, in one line; of a model that is not compiled also the loss that would."""
+    """Says what fits, in one line; of a model that is not compiled also the loss that would."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     specs = x.items() if isinstance(x, dict) else ((None, s) for s in (x if isinstance(x, tuple) else (x,)))
     given = ", ".join(f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}" for name, spec in specs)
@@ -45,7 +66,7 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
 
 
 def is_compiled(model: keras.Model) -> bool:
-    """Whether a model has been compiled."""
+    """Tells whether a model has been compiled."""
     return bool(getattr(model, "compiled", True))
 
 
@@ -69,7 +90,7 @@ class _Target:
 
 
 def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[str]]:
-    """The targets that have an output, and what is wrong with the others."""
+    """Returns the targets that have an output, and what is wrong with the others."""
     if output.y is None:
         return [], []
     tensors = list(getattr(model, "outputs", None) or ())

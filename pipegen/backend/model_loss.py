@@ -30,7 +30,7 @@ _DEPTH = 20
 
 
 def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, ending: str | None, units: int | None) -> list[str]:
-    """Everything about a loss that fits neither its target nor what the model ends in.
+    """Returns everything about a loss that fits neither its target nor what the model ends in.
 
     Args:
         loss: The loss, as Keras takes it.
@@ -59,7 +59,7 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
 
 
 def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, wanted: str) -> list[str]:
-    """Whether a loss that takes probabilities gets them, and one that takes logits those."""
+    """Checks whether a loss that takes probabilities gets them, and one that takes logits those."""
     if ending == "softmax" and units == 1:
         return ["the model ends in `softmax` over one unit, which is always 1; use `sigmoid`"]
     logits = _takes_logits(loss)
@@ -74,7 +74,7 @@ def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, want
 
 
 def _takes_logits(loss: Any) -> bool | None:
-    """Whether a loss of classes takes logits; `None` where it does not say. Names and functions of Keras take probabilities."""
+    """Tells whether a loss of classes takes logits; `None` where it does not say. Names and functions of Keras take probabilities."""
     own = getattr(loss, "from_logits", None)
     if isinstance(own, bool):
         return own
@@ -88,12 +88,12 @@ def _takes_logits(loss: Any) -> bool | None:
 
 
 def name_of(loss: Any) -> str:
-    """What a loss is called."""
+    """Returns what a loss is called."""
     return loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
 
 
 def ending_of(tensor: Any, depth: int = 0) -> str | None:
-    """The activation that decides an output of a model; `None` where it is not known."""
+    """Returns the activation that decides an output of a model; `None` where it is not known."""
     layer, node_index, tensor_index = (getattr(tensor, "_keras_history", None) or (None, 0, 0))[:3]
     if layer is None or depth > _DEPTH:
         return None

@@ -48,7 +48,8 @@ def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf
         done = step.finish(_entering(stage, image), *own)
     if stage.clip is not None:
         done = tf.clip_by_value(done, stage.clip.low, stage.clip.high)
-    done = as_float32(done)
+    if stage.exact and done.dtype == tf.float64:
+        done = tf.cast(as_float32(done), image.dtype)
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
@@ -58,7 +59,7 @@ def _phase(phase: Callable[..., Params], stage: s.Neighbourhood, image: tf.Tenso
 
 
 def _entering(stage: s.Neighbourhood, image: tf.Tensor) -> tf.Tensor:
-    """The image as the step takes it: float64 where every bit counts."""
+    """The image as the step takes it: float64 where every bit counts, which comes back where the step keeps the dtype."""
     return tf.cast(image, tf.float64) if stage.exact else image
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from pipegen.backend.datasets import PipelineDataset, fixed_dataset
 from pipegen.backend.execute import Executor, Job
 from pipegen.backend.records import Records
 from pipegen.backend.rows import readers
+from pipegen.compilation import optimise
 from pipegen.data.fingerprint import example_id
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
@@ -25,9 +26,12 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.rows import Rows, read_image
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Read
+from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
+    from pipegen.compilation import Spec
+    from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
@@ -52,6 +56,20 @@ class Predictions:
 
     def __repr__(self) -> str:
         return f"Predictions({len(self.files)} rows, {self.dataset.element_spec})"
+
+
+def predict_on(spec: Spec, manifest: Manifest, wanted: Any, where: damage.Where) -> Predictions:
+    """Runs the evaluation steps of a spec on unlabelled data.
+
+    Args:
+        spec: The spec.
+        manifest: The data that its pipeline was built on: rows are predicted on as rows.
+        wanted: A folder, a file, a list of files, or images as arrays.
+        where: Finds the place of a step, for the message about a damaged file.
+    """
+    rows = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.rows else None
+    plan = unlabelled_plan(spec.model, spec.loaded.locate.label, rows.type if rows is not None else None)
+    return predictions(spec.model, optimise(spec.model, plan, cache=False).plan, wanted if rows is None else rows, where)
 
 
 def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: damage.Where) -> Predictions:
@@ -167,3 +185,12 @@ def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> by
         )
     contents: bytes = tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
     return contents
+
+
+def first_rows(predictions: Any, count: int) -> Any:
+    """Returns the first rows of what `predict` gave: of an array, or of each array in a list or map, for a model with several outputs."""
+    if isinstance(predictions, Mapping):
+        return {name: first_rows(rows, count) for name, rows in predictions.items()}
+    if isinstance(predictions, (list, tuple)):
+        return type(predictions)(first_rows(rows, count) for rows in predictions)
+    return predictions[:count]

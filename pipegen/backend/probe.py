@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend import jpeg_damage
 from pipegen.backend.budget import threads
 from pipegen.backend.damage import find_problem
 from pipegen.backend.engine import Engine
@@ -80,13 +84,32 @@ def probe(
         return str(label.span) if label.span is not None else label.path
 
     done = 0
-    for numbers, good in _readable(executor, records):
-        for record, works in zip(numbers.tolist(), good.tolist(), strict=True):
-            if not works:
-                yield Damaged(split, keys[record], _problem(executor, record, where))
-        done += len(numbers)
-        if progress is not None:
-            progress(done)
+    with ThreadPoolExecutor(threads(executor.job.spec.runtime)) as pool:
+        for numbers, good in _readable(executor, records):
+            tried = numbers.tolist()
+            inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
+            for record, works, problem in zip(tried, good.tolist(), inside):  # noqa: B905 - without the extra, there is no end of `None`
+                if not works:
+                    yield Damaged(split, keys[record], _problem(executor, record, where))
+                elif problem is not None:
+                    yield Damaged(split, keys[record], problem)
+            done += len(numbers)
+            if progress is not None:
+                progress(done)
+
+
+def _inside(executor: Executor, record: int) -> str | None:
+    """What is damaged in the files of a record though they can be decoded, in a line, or `None`."""
+    records = executor.job.records
+    for files in records.files(executor.plan.read):
+        try:
+            with open(files[record], "rb") as stream:
+                said = jpeg_damage.damage_inside(stream.read())
+        except OSError:
+            continue  # the pipeline's own reader says it
+        if said is not None:
+            return f"{files[record]} can be decoded and is damaged inside, which training does not see: {said}"
+    return None
 
 
 def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterator:

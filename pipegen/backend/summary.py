@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.model_check import fitting_loss
 from pipegen.compilation import step_texts
-from pipegen.explanation import describe
+from pipegen.explanation import DEAREST, circumstances, describe, explain_text, more_to_show
 from pipegen.notebook import box, folded, preformatted, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from pipegen.notebook import Explanation
+    from pipegen.passes import Compiled
     from pipegen.pipeline import Pipeline
     from pipegen.plan.nodes import Plan
 
@@ -53,6 +55,30 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
 def batches_html(title: str, spec: Any) -> str:
     """Returns a dataset as HTML for notebooks: what its batches hold."""
     return box(title, "", table((), [row for name, part in _parts(spec) for row in _leaves(name, part)]))
+
+
+def explained(
+    pipe: Pipeline, compiled: dict[str, Compiled], sizes: Callable[[str], float], *, passes: bool, whole: bool, before: bool
+) -> Explanation:
+    """Explains compiled splits of a pipeline, with the sizes of its data.
+
+    Args:
+        pipe: The pipeline.
+        compiled: The splits to explain.
+        sizes: The mean size of a stored record of a split, in bytes.
+        passes: Whether to show what each pass did.
+        whole: Whether to show the cost of every stage.
+        before: Whether to show the plan as written.
+    """
+    from pipegen.backend.budget import available_cores
+
+    model, cores = pipe.spec.model, available_cores()
+    counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
+    given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=sizes(s)) for s in compiled}
+    how = ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
+    more = "" if whole else more_to_show(pipe, compiled, passes, how)
+    dearest = None if whole else DEAREST
+    return explain_text(model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more)
 
 
 def _batches(number: int) -> str:

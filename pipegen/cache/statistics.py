@@ -124,7 +124,7 @@ def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, ste
 
 
 def _read(folder: Path, name: str) -> bytes:
-    """A file of this user or of the folder's owner; no link is followed."""
+    """Reads a file of this user or of the folder's owner; no link is followed."""
     within = open_folder(folder, _owners(folder))
     try:
         owners = {*_owners(folder), os.fstat(within).st_uid}
@@ -135,5 +135,5 @@ def _read(folder: Path, name: str) -> bytes:
 
 
 def _owners(folder: Path) -> set[int]:
-    """Who may have laid a link in the folder's place: the owner of the folder above, and the system."""
+    """Returns who may have laid a link in the folder's place: the owner of the folder above, and the system."""
     return {0, os.stat(folder.parent).st_uid}

@@ -268,11 +268,11 @@ class _Inside:
         os.close(self._number)
 
     def open(self, name: str, flags: int) -> int:
-        """Open one of its files."""
+        """Opens one of its files."""
         return open_owned(name, flags, within=self._number, owners=self._owners)
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file whole, in place of what has its name."""
+        """Writes a file whole, in place of what has its name."""
         fresh = f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
         with os.fdopen(self.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
             stream.write(content)

@@ -101,11 +101,14 @@ def _without_missing_list(model: PipelineSpec, request: DataRequest) -> Pipeline
 def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
+    from pipegen.backend.jpeg_damage import available
     from pipegen.backend.probe import probe, probing_engine, spread
 
     locate = spec.loaded.locate.label
     engine = probing_engine(spec.model, plans_with_data(spec, manifest), manifest, locate)
     wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
+    if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
+        note("JPEG files are decoded, but not searched for damage that decoders pass over; for that: pip install 'pipegen[check]'")
     total, done = sum(map(len, wanted.values())), 0
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:

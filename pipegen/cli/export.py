@@ -97,7 +97,7 @@ def _tell(done: Exported, split: str, draws: int) -> None:
 
 
 def _left_out(done: Exported, split: str) -> str:
-    """Why an epoch has fewer examples than the split."""
+    """Says why an epoch has fewer examples than the split."""
     some = f"{done.left_out:,} {'example is' if done.left_out == 1 else 'examples are'} left out of each epoch"
     if done.why == "batch.remainder":
         return f"{some}, as in training: the last batch would not be full; `--set batch.remainder.{split}=keep` writes them, too"

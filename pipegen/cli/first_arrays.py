@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.cli.columns import batch_for
 from pipegen.cli.failures import CannotRun
 from pipegen.errors import OpError
 from pipegen.ops.sources.arrays import ArrayFeature
@@ -74,7 +75,7 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     lines = ["# yaml-language-server: $schema=pipegen.schema.json", f"# `pipegen init` found {summary}."]
     lines += [f"# {p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
     lines += ["pipegen: 1", *_source(pairs, path), *_steps(first)]
-    lines.append(f"batch: {{size: {min(_BATCH, max(1, first.count // 4))}}}")
+    lines.append(f"batch: {{size: {batch_for(first.count, _BATCH)}}}")
     return "\n".join(lines) + "\n", summary
 
 

@@ -1,4 +1,4 @@
-"""A first spec for a table: which column names images, where those lie, and which column is their label."""
+"""A first spec for a table: which column names images, where those lie, which column is their label, and what else there is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.cli.columns import LABELS, batch_for, columns_of, unused
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.first_spec import pixels_of
+from pipegen.cli.first_numbers import number_lines, numbers_in
+from pipegen.cli.first_spec import pixels_of, size_for
 from pipegen.cli.survey import sample_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS
@@ -15,12 +17,11 @@ from pipegen.ops.sources.table import WHITESPACE, read_table
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
+    from pipegen.cli.survey import Sample
     from pipegen.ops.sources.table import TextTable
 
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
-_LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
 _MOST_FOLDERS = 200
-_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class _Found:
         table: Its cells.
         separator: What to say of the separator; `None` where the default is right.
         header: Whether the first row names the columns.
-        image: The column of paths.
+        image: The column of paths, or `None` for a table of numbers.
         root: The folder that they are relative to, or `None` for the table's own.
         label: The column of labels, or `None`.
         classes: How many there are.
@@ -40,7 +41,7 @@ class _Found:
     table: TextTable
     separator: str | None
     header: bool
-    image: int
+    image: int | None
     root: str | None
     label: int | None
     classes: int
@@ -61,16 +62,15 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
         The text of the spec, and what was found in a few words.
 
     Raises:
-        CannotRun: When it cannot be read, or no column names image files.
+        CannotRun: When it cannot be read, or has neither images nor numbers.
     """
     found = _look(file)
 
     def relative(path: str) -> str:
         return flow_scalar(os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/"))
 
-    rows = len(found.table.rows)
-    summary = f"{rows:,} rows" + (f", in {found.classes} classes" if found.label is not None else "")
     root = f", root: {relative(found.root)}" if found.root is not None else ""
+    features, after, summary = _image_lines(found, root) if found.image is not None else number_lines(found.table)
     lines = [
         "# yaml-language-server: $schema=pipegen.schema.json",
         f"# `pipegen init` found {summary}.",
@@ -81,16 +81,31 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
         *([f"    separator: {flow_scalar(found.separator)}"] if found.separator is not None else []),
         *([] if found.header else ["    header: false"]),
         "    features:",
-        f"      image: {{kind: image, column: {found.name(found.image)}{root}{_pixels(found)}}}",
+        *features,
+        *after,
     ]
-    if found.label is not None:
-        lines.append(f"      label: {{kind: label, column: {found.name(found.label)}}}")
-        lines.append("splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}")
-    lines += ["transforms:", "  - resize: {size: 224}"]
-    if found.label is not None:
-        lines.append("  - random_flip  # left and right; take it out where that matters, as in text")
-    lines.append(f"batch: {{size: {min(_BATCH, max(1, rows // 4))}}}")
     return "\n".join(lines) + "\n", summary
+
+
+def _image_lines(found: _Found, root: str) -> tuple[list[str], list[str], str]:
+    """Writes the lines of `features`, those after the source, and a few words on what was found."""
+    assert found.image is not None  # noqa: S101 - the caller has looked
+    rows, columns = len(found.table.rows), columns_of(found.table)
+    summary = f"{rows:,} rows" + (f", in {found.classes} classes" if found.label is not None else "")
+    sample = _sample(found)
+    deep = f", {pixels_of(sample)}" if sample.deep and sample.deep == len(sample.sizes) else ""
+    features = [f"      image: {{kind: image, column: {found.name(found.image)}{root}{deep}}}"]
+    after = []
+    if found.label is not None:
+        features.append(f"      label: {{kind: label, column: {found.name(found.label)}}}")
+        after.append("splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}")
+    features += unused(columns, {c for c in (found.image, found.label) if c is not None}, "      ")
+    after += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}"]
+    if found.label is not None:
+        after.append("  # - random_flip  # where a mirrored image means the same")
+    after.append("  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}")
+    after.append(f"batch: {{size: {batch_for(rows)}}}")
+    return features, after, summary
 
 
 def _look(file: str) -> _Found:
@@ -111,19 +126,22 @@ def _look(file: str) -> _Found:
         label = _label_column(table, image)
         classes = len({row[label] for row in table.rows}) if label is not None else 0
         return _Found(table, separator, header, image, _root(table, image), label, classes)
+    numbers = numbers_in(file, _SEPARATORS)
+    if numbers is not None:
+        return _Found(*numbers, None, None, None, 0)
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, *problem.lines)
     raise CannotRun(
-        f"no column of {file} names image files", "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF"
+        f"no column of {file} names image files, and no two hold numbers",
+        "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF, or several of numbers",
     )
 
 
-def _pixels(found: _Found) -> str:
-    """Returns the arguments of the images' pixels: 16 bits, where every image of the sample has them."""
+def _sample(found: _Found) -> Sample:
+    """Returns what the headers of some images say."""
     folder = found.root if found.root is not None else os.path.dirname(found.table.file)
-    cells = [row[found.image].strip() for row in found.table.rows]
-    sample = sample_of(cells, lambda i: os.path.join(folder, cells[i]))
-    return f", {pixels_of(sample)}" if sample.deep and sample.deep == len(sample.sizes) else ""
+    cells = [row[found.image or 0].strip() for row in found.table.rows]
+    return sample_of(cells, lambda i: os.path.join(folder, cells[i]))
 
 
 def _is_image(cell: str) -> bool:
@@ -144,7 +162,7 @@ def _label_column(table: TextTable, image: int) -> int | None:
         values = {row[column].strip() for row in table.rows}
         if column != image and 1 < len(values) <= len(table.rows) // 2 and "" not in values and not any("." in v for v in values):
             counted[column] = len(values)
-    named = [c for c in counted if table.names is not None and table.names[c].lower() in _LABELS]
+    named = [c for c in counted if table.names is not None and table.names[c].lower() in LABELS]
     return next(iter(named), min(counted, key=lambda c: counted[c], default=None))
 
 

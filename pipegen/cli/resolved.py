@@ -160,7 +160,7 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
 
 
 def _key(key: str) -> str:
-    """A key as it stands in a spec; numbers among them are read as text."""
+    """Returns a key as it stands in a spec; numbers among them are read as text."""
     return key if key.isdigit() else quoted(key) if needs_quotes(key) or any(c in key for c in ",[]{}#:") else key
 
 

@@ -94,7 +94,7 @@ def validate(
 
 
 def _note_missing(inspection: Inspection) -> None:
-    """Say beside the output which data is not there: that makes no spec wrong, and the next command will need it."""
+    """Says beside the output which data is not there: that makes no spec wrong, and the next command will need it."""
     from pipegen.data.missing import missing_data
 
     for finding in missing_data(inspection.loaded.raw, inspection.loaded.locate.label):

@@ -44,7 +44,8 @@ class DataFrameIterator(CompiledIterator):
         interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
         keep_aspect_ratio: Cut out the largest centred part of the target's proportions first.
         dtype: Of images and of encoded classes, whatever the generator says, as in Keras; `None` for the generator's.
-        validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning.
+        validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning. With `False`, a
+            missing file is an error when it is read.
 
     Attributes:
         directory: The folder that paths are relative to, or `None`.
@@ -110,7 +111,8 @@ class DataFrameIterator(CompiledIterator):
         spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
         data = {"file": self.filenames, "row": list(range(count))}
         saves = (save_to_dir, save_prefix, save_format)
-        self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves)
+        late = not validate_filenames
+        self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves, late_files=late)
 
     def _take(self, frame: Frame) -> None:
         """Keep the rows.

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.functions import handing
 from pipegen.compat.iterator import CompiledIterator
 from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.compat.remarks import warn
 from pipegen.compat.specs import UNLABELLED, channels_of
 from pipegen.compat.subsets import seed_of
+from pipegen.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    import tensorflow as tf
 
     from pipegen.compat.flows import Flows
 
@@ -31,8 +34,8 @@ class DirectoryIterator(CompiledIterator):
         color_mode: `rgb`, `rgba` or `grayscale`.
         classes: The class folders in the order of their indices; `["."]` for images without classes, which are neither augmented nor
             shuffled.
-        class_mode: `categorical` (one-hot), `binary` (two classes), `sparse`, `input` for the augmented image itself, or `None` for images
-            alone.
+        class_mode: `categorical` (one-hot), `binary` (0 or 1; with another number of classes than two their indices, with a warning),
+            `sparse`, `input` for the augmented image itself, or `None` for images alone.
         batch_size: Images in a batch; the last one may be smaller.
         shuffle: A new order in every epoch.
         seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
@@ -112,7 +115,21 @@ class DirectoryIterator(CompiledIterator):
             raise UnsupportedArgument("subset", "images without classes are for prediction, all of them", "leave it out")
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
         saves = (save_to_dir, save_prefix, save_format)
-        self._walk_over(asked, spec, split, channels=channels_of(color_mode), shuffle=shuffle, seed=seed, saves=saves)
+        walk: dict[str, Any] = {"split": split, "channels": channels_of(color_mode), "shuffle": shuffle, "seed": seed, "saves": saves}
+        self._numbers = False
+        try:
+            self._walk_over(asked, spec, **walk)
+        except SpecError as error:
+            errors = [d for d in error.diagnostics if d.severity.value == "error"]
+            if class_mode != "binary" or [d.code for d in errors] != ["PG218"]:
+                raise
+            self._numbers = True
+            spec["output"]["encode"] = {"label": "int"}
+            self._walk_over(asked, spec, **walk)
+            number = len(self.pipeline.class_names)
+            warn(
+                f"`class_mode='binary'` gives the index of each class, as in Keras, since there are {number} and not two; 'sparse' says so"
+            )
         self._list()
 
     def _list(self) -> None:
@@ -135,6 +152,11 @@ class DirectoryIterator(CompiledIterator):
     def filepaths(self) -> list[str]:
         """The paths of the files of the subset."""
         return [os.path.join(self.directory, name) for name in self.filenames]
+
+    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        import tensorflow as tf
+
+        return batches.map(lambda x, y: (x, tf.cast(y, x.dtype)[:, None])) if self._numbers else batches
 
     def _arrays(self, batch: Any) -> Any:
         if self.class_mode is None:

@@ -104,8 +104,8 @@ class Flows(Arguments):
             color_mode: `rgb`, `rgba` or `grayscale`.
             classes: The class folders in the order of their indices; `["."]` for images without classes, which are neither augmented nor
                 shuffled.
-            class_mode: `categorical` (one-hot), `binary` (two classes), `sparse`, `input` for the augmented image itself, or `None` for
-                images alone.
+            class_mode: `categorical` (one-hot), `binary` (0 or 1; with another number of classes than two their indices, with a
+                warning), `sparse`, `input` for the augmented image itself, or `None` for images alone.
             batch_size: Images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
             seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
@@ -194,7 +194,8 @@ class Flows(Arguments):
             save_format: Their format: `png`, `jpeg` or another one of Pillow's.
             subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
             interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
-            validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning.
+            validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning. With
+                `False`, a missing file is an error when it is read.
             keep_aspect_ratio: Cut out the largest centred part of the target's proportions first. Keras passes over it here.
             has_ext: Without effect, as in Keras, and with a warning: the table has whole names.
             sort: Likewise: rows stand in the table's order.

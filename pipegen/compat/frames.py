@@ -157,7 +157,7 @@ def _with_classes(
             what = "text, or lists of text," if several else "text"
             raise TypeError(f"with `class_mode={class_mode!r}` the column {y_col!r} holds {what} and {cell!r} is {type(cell).__name__}")
     lists = [list(cell) if isinstance(cell, (list, tuple)) else [cell] for cell in cells]
-    names = list(classes) if classes else sorted({part for parts in lists for part in parts})
+    names = list(dict.fromkeys(classes)) if classes else sorted({part for parts in lists for part in parts})
     if class_mode == "binary" and len(names) != 2:
         raise ValueError(f"`class_mode='binary'` needs two classes, and there are {len(names)}")
     index = {name: i for i, name in enumerate(names)}

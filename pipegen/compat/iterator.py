@@ -98,10 +98,14 @@ class CompiledIterator(Iterator):
         shuffle: bool,
         seed: int | None,
         saves: tuple[Any, str, str],
+        late_files: bool = False,
     ) -> None:
-        """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`."""
+        """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`.
+
+        With `late_files`, a file that does not exist is an error when it is read.
+        """
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
-        self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data)
+        self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data, late_files=late_files)
         self.batch_size = pipe.spec.model.batch.size
         self.n = self.samples = pipe.num_examples(split)
         self.seed = seed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.iterator import CompiledIterator
+from pipegen.compat.remarks import warn
 from pipegen.compat.specs import rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
@@ -157,7 +158,15 @@ def _as_last(images: Array, data_format: str) -> Array:
 
     if data_format == "channels_first":
         images = np.moveaxis(images, 1, -1)
-    if images.dtype.kind not in "biu" or images.dtype in (np.uint8, np.uint16):
+    known = images.dtype.kind == "f" or images.dtype in (np.uint8, np.uint16)
+    if known or images.dtype.kind not in "biuO":
         return images
-    bytes_do = images.size > 0 and images.min() >= 0 and images.max() <= 255
-    return images.astype(np.uint8 if bytes_do else np.float32)
+    try:
+        numbers = images.astype(np.float64) if images.dtype.kind == "O" else images
+    except (TypeError, ValueError):
+        return images  # what they are is said with the other findings
+    whole = images.dtype.kind != "O" or not (numbers % 1).any()
+    bytes_do = whole and numbers.size > 0 and numbers.min() >= 0 and numbers.max() <= 255
+    cast: Array = numbers.astype(np.uint8 if bytes_do else np.float32)
+    warn(f"the images are {images.dtype}, and are cast to {cast.dtype}: pass `x.astype({str(cast.dtype)!r})` to save the copy")
+    return cast

@@ -16,7 +16,9 @@ from pipegen.data.verdict import judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError, OpErrors
+from pipegen.memory import ram_budget
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,14 +99,29 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
     if data is not None and not spec.source.needs_data():
         message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
         raise OpError("PG418", message, help="leave the `path` out of `arrays`, or leave `data` out")
+    _refuse_bombs(spec, base)
     if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
     return spec.source.list(base, progress, data)
 
 
+def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
+    """Checks that what has to be unpacked fits the RAM budget, before it is unpacked.
+
+    Raises:
+        OpError: `PG410`.
+    """
+    need = spec.source.unpacked(base)
+    budget = ram_budget(spec.runtime) if need else 0
+    if need > budget:
+        message = f"the compressed arrays take {format_bytes(need)} in memory, and the RAM budget is {format_bytes(budget)}"
+        help_ = "`np.savez` writes them uncompressed: then they are read from the disk as they are needed"
+        raise OpError("PG410", message, field="path" if "path" in type(spec.source).model_fields else None, help=help_)
+
+
 def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
-    """What is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
+    """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
     found = unreadable_list(spec, base, where)
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)

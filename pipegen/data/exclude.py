@@ -52,7 +52,7 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
 
 
 def unreadable_list(spec: PipelineSpec, base: Path, locate: Locate) -> list[Diagnostic]:
-    """The finding about a list that cannot be read, where that is so; its entries are not looked at."""
+    """Returns the finding about a list that cannot be read, where that is so; its entries are not looked at."""
     if spec.errors.exclude is None:
         return []
     path = str(base / spec.errors.exclude)

@@ -22,7 +22,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
-    """Notes on the paths of the source that lead nowhere on this machine.
+    """Returns notes on the paths of the source that lead nowhere on this machine.
 
     Args:
         raw: The spec as plain values, with absolute paths.
@@ -45,7 +45,7 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
 
 
 def _paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """The paths among the arguments of a source, with where they stand."""
+    """Returns the paths among the arguments of a source, with where they stand."""
     for key, value in node.items() if isinstance(node, dict) else ():
         here = (*at, key)
         if isinstance(value, dict):

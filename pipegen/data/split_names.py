@@ -1,4 +1,4 @@
-"""The lint about splits whose names mean something to their author and nothing to the language."""
+"""Names of splits that mean something to their author and nothing to the language: a lint, and what Python says of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.foreign import rows
+from pipegen.diagnostics.suggest import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
 
 _KNOWN = frozenset({"train", "validation", "test", "predict"})
+_ATTRIBUTES = frozenset({"train", "validation", "test"})
+"""The splits that are attributes of a pipeline."""
 
 
 def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -39,6 +42,23 @@ def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         fix = _renamed(name, right, labels) if right not in taken else None
         taken.add(right)
         yield make("PG523", message, labels[0], help=help_, fix=fix)
+
+
+def meant_split(name: str, splits: Collection[str]) -> str:
+    """Says which split Python code probably meant by a name that is none, and which there are; begins with a semicolon.
+
+    Args:
+        name: The name, such as that of an attribute of a pipeline.
+        splits: The splits of the pipeline.
+    """
+    there = f"; the splits are {', '.join(splits)}"
+    usual = {name, *(row.lines for row in rows(name, "split"))}
+    alike = (split for split in splits if any(row.lines in usual for row in rows(split, "split")))
+    near = name if name in splits else closest(name, splits) or next(alike, None)
+    if near is None:
+        return there
+    written = f"pipe.{near}" if near in _ATTRIBUTES else f'pipe["{near}"]'
+    return f"; is `{written}` meant?{there}"
 
 
 _WHY = {

@@ -198,7 +198,7 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Seq
 
 
 def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
-    """What is wrong with the columns that splits name."""
+    """Reports what is wrong with the columns that splits name."""
     tried = Attempts()
     if isinstance(splits.method, ColumnMethod):
         tried.of(cells, splits.method.column, "method.column")

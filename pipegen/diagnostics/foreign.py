@@ -93,9 +93,9 @@ def _table() -> Mapping[str, tuple[Row, ...]]:
 
 @cache
 def _rows() -> tuple[Row, ...]:
-    from importlib.resources import files
+    import pkgutil  # a tenth of what `importlib.resources` takes to import
 
-    text = (files("pipegen.diagnostics") / "foreign.txt").read_text(encoding="utf-8")
+    text = (pkgutil.get_data("pipegen.diagnostics", "foreign.txt") or b"").decode()
     return tuple(_row(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 

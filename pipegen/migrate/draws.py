@@ -75,7 +75,7 @@ def region_of(use: Use) -> ast.AST | None:
 
 
 def _is_drawn_anew(found: Collected, use: Use) -> bool:
-    """Whether `it[0]` shows other draws each time that it runs: its round has no other part of the same batch that must match."""
+    """Returns whether `it[0]` shows other draws each time that it runs: its round has no other part of the same batch that must match."""
     region = region_of(use)
     if region is None:
         return False
@@ -95,7 +95,7 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
 
 
 def _begins(node: ast.expr, chain: ast.AST) -> bool:
-    """Whether an expression is a chain of subscripts, attributes and calls on another."""
+    """Returns whether an expression is a chain of subscripts, attributes and calls on another."""
     while node is not chain:
         if isinstance(node, (ast.Subscript, ast.Attribute)):
             node = node.value

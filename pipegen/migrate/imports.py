@@ -58,13 +58,15 @@ class _Imports:
     hidden: frozenset[str]
     read: set[str] = field(init=False)
     _before: set[str] = field(init=False)
+    _after: ast.Module = field(init=False)
 
     def __post_init__(self) -> None:
         self._before = _names(self.edits.tree)
         self._read()
 
     def _read(self) -> None:
-        self.read = {*self.hidden, *_names(ast.parse(self.edits.apply()))}
+        self._after = ast.parse(self.edits.apply())
+        self.read = {*self.hidden, *_names(self._after)}
 
     def exchange(self) -> list[ast.ImportFrom]:
         """Edit the imports; those of the class that stay and fail on Keras 3 are returned."""
@@ -73,7 +75,7 @@ class _Imports:
         first = True
         for statement in [s for s in ast.walk(self.edits.tree) if isinstance(s, (ast.Import, ast.ImportFrom))]:
             gone = [a for a in statement.names if self._goes(statement, a)]
-            moved = [a for a in statement.names if a not in gone and _new_home(statement, a)]
+            moved = [a for a in statement.names if a not in gone and _new_home(statement, a) and self._serves(a)]
             if any(a.name == _NAME and a not in gone and not _exists(statement, a) for a in statement.names):
                 kept += [statement] if isinstance(statement, ast.ImportFrom) and is_keras(statement.module or "") else []
             if not gone and not moved:
@@ -101,6 +103,14 @@ class _Imports:
             if all(name and name in self._before and name not in self.read for name in names):
                 self.edits.delete(statement)
                 self._read()
+
+    def _serves(self, alias: ast.alias) -> bool:
+        """Whether the new home of a name has all that code takes from it, where it is a module."""
+        local = alias.asname or alias.name
+        taken = {
+            n.attr for n in ast.walk(self._after) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == local
+        }
+        return alias.name != "image" or taken <= set(_OF_KERAS_3)
 
     def _goes(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
         """Returns whether a name is read by nothing, and is the class, or was there for the exchanged code and fails on Keras 3."""
@@ -139,6 +149,8 @@ def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
 
 def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
     """The module that has a function of images where the one that it is imported from has it no more; empty where none is needed."""
+    if isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == ("keras_preprocessing", "image"):
+        return "keras.preprocessing"
     if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").endswith("preprocessing.image"):
         return ""
     if not is_keras(statement.module or "") or statement.level or _exists(statement, alias):

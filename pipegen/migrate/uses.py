@@ -233,7 +233,7 @@ def access(pipe: str, split: str) -> str:
 
 
 def _literal(flow: Flow, name: str) -> object:
-    """What an argument is, where nothing but the code says it."""
+    """Returns what an argument is, where nothing but the code says it."""
     if name not in flow.args:
         return ARGUMENTS.get(name)
     value = certain(flow.args[name].value)

@@ -58,7 +58,7 @@ class Transform(Model):
         handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
             counts; the backend then appends no draw and makes no choice.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
-        only_sizes: Whether it decides how large images are and nothing else: their values and channels stay.
+        only_sizes: Whether only the size of images changes.
         examples: Worked examples, at least one.
     """
 
@@ -229,12 +229,8 @@ class CropTransform(Transform):
         small = (x.height is not None and x.height < height) or (x.width is not None and x.width < width)
         if small and not self.resizes():
             given = "×".join("?" if d is None else str(d) for d in x.shape[:2])
-            raise OpError(
-                "PG206",
-                f"`{self.op}` cuts {height}×{width} pixels out of an image of {given}",
-                field="size",
-                help="resize to at least the crop's size first, or use a smaller crop",
-            )
+            message = f"`{self.op}` cuts {height}×{width} pixels out of an image of {given}"
+            raise OpError("PG206", message, field="size", help="resize to at least the crop's size first, or use a smaller crop")
         return x.with_(shape=(height, width, x.channels))
 
     def is_identity(self, x: FeatureType) -> bool:

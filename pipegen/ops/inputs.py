@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 
 if TYPE_CHECKING:
@@ -19,9 +18,7 @@ def require_image(step: Transform, x: FeatureType) -> None:
         OpError: `PG203` for another kind, `PG204` for a wrong rank.
     """
     if x.kind == "encoded":
-        raise OpError(
-            "PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help=write("decode", "transforms", "put {} first")
-        )
+        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="`decode` comes first")
     if x.kind not in step.kinds:
         raise OpError(
             "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}"

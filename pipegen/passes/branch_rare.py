@@ -55,7 +55,7 @@ def branch_rare(plan: Plan, context: PassContext, note: Callable[[str], None]) -
 
 
 def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
-    """How many mirrors come first behind the batch, and the stages behind them that are worth a branch, up to the last dear one."""
+    """Counts the mirrors that come first behind the batch, and the stages behind them that are worth a branch, up to the last dear one."""
     mirrors = sum(1 for _ in takewhile(lambda item: isinstance(item.stage, s.Warp) and item.stage.mirrors, behind))
     run = list(takewhile(lambda item: _conditional(item) and (not mirrors or _commutes(item)), behind[mirrors:]))
     dear = max((i + 1 for i, item in enumerate(run) if _is_rare_and_dear(item)), default=0)
@@ -71,7 +71,7 @@ def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
 
 
 def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
-    """Whether one plan is expected to cost less than another."""
+    """Returns whether one plan is expected to cost less than another."""
     given = Circumstances(context.file_bytes or ASSUMED_FILE)
     return plan_cost(rewritten, given).us < plan_cost(plan, given).us
 

@@ -45,7 +45,7 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], Non
 
 
 def _can(decoding: Placed, ref: s.StepRef) -> bool:
-    """Whether the decoder can decode a window alone."""
+    """Returns whether the decoder can decode a window alone."""
     return ref.step.traits(decoding.before[decoding.stage.feature]).decodes_windows
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
@@ -24,7 +23,7 @@ from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
-from pipegen.plan.fills import Fills
+from pipegen.plan.fills import Fills, another_fill
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
@@ -318,26 +317,13 @@ class Builder:
             segment.behind = seg.behind if seg.copies else seg.mode
         if not step.traits(x).moves_pixels_only:
             if segment.copies and segment.behind not in (None, segment.mode):
-                self._fill_lint(ref, segment.behind)
+                self._report(ref, another_fill(ref, segment.behind))
             segment.copies = False
         self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
-
-    def _fill_lint(self, ref: StepRef, before: tuple[Fill, str] | None) -> None:
-        field = "fill" if before is None or getattr(ref.step, "fill", None) != before[0] else "interpolation"
-        message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
-        self._report(
-            ref,
-            OpError(
-                "PG502",
-                message,
-                field=field,
-                help=("give the steps of one run the same `fill` and `interpolation`", write("exact: true", "arguments", "or write {}")),
-            ),
-        )
 
     def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
         seg = self.segment

@@ -53,7 +53,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_fitting(spec, locate))
     possible = spec.source.possible() if record is None else (record,)
     plans, findings = _build(spec, locate, _with_classes(possible[0], classes))
-    findings = _whatever_comes(findings, spec, locate, possible[1:])
+    plans, findings = _whatever_comes(plans, findings, spec, locate, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
     if not diagnostics.has_errors:
@@ -85,7 +85,11 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
 def _of_every_source(spec: PipelineSpec, locate: Locate, *, whole: bool, guessed: bool) -> list[Diagnostic]:
     possible = spec.source.possible()
     _, findings = _build(spec, locate, possible[0], whole=whole, guessed=guessed)
-    return _whatever_comes(findings, spec, locate, possible[1:], whole=whole)
+    for type_ in possible[1:]:
+        if not findings:
+            break
+        findings = _common(findings, _build(spec, locate, type_, whole=whole)[1])
+    return findings
 
 
 def _build(
@@ -115,18 +119,25 @@ def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
 
 
 def _whatever_comes(
-    findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[ElementType, ...], *, whole: bool = True
-) -> list[Diagnostic]:
-    """The findings that stand whatever type the data turns out to have; the others wait until it is there."""
+    plans: dict[str, Plan], findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[ElementType, ...]
+) -> tuple[dict[str, Plan], list[Diagnostic]]:
+    """Returns the plans, and the findings that stand whatever type the data turns out to have; the others wait until it is there.
+
+    A spec that only some types suit has the plans of one that does. Where none suits, the findings about the first one stand.
+    """
+    splits, standing = len(spec.split_names()), findings
     for type_ in others:
-        if not findings:
+        if not standing and len(plans) == splits:
             break
-        findings = _common(findings, _build(spec, locate, type_, whole=whole)[1])
-    return findings
+        more, elsewhere = _build(spec, locate, type_)
+        standing = _common(standing, elsewhere)
+        plans = more if len(more) > len(plans) else plans
+    suits = len(plans) == splits or any(f.severity is Severity.ERROR for f in standing)
+    return plans, standing if suits else findings
 
 
 def _common(findings: list[Diagnostic], elsewhere: list[Diagnostic]) -> list[Diagnostic]:
-    """The findings that are made elsewhere, too."""
+    """Returns the findings that are made elsewhere, too."""
     places = {(f.code, f.labels[:1]) for f in elsewhere}
     return [f for f in findings if (f.code, f.labels[:1]) in places]
 

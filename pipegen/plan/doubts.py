@@ -39,7 +39,7 @@ class Doubts:
     lost: set[str] = field(default_factory=set)
 
     def all(self) -> set[str]:
-        """The features that no plan can be made for."""
+        """Returns the features that no plan can be made for."""
         return self.values | self.sizes | self.channels | self.failed | self.lost
 
     def explain(self, error: OpError, feature: str, x: FeatureType) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import ConstantFill
 from pipegen.plan import followers
@@ -12,8 +13,17 @@ from pipegen.types import INTEGER_RANGES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.ops.base import Fill
     from pipegen.plan.stages import Path, StepRef
     from pipegen.types import ElementType, FeatureType
+
+
+def another_fill(ref: StepRef, before: tuple[Fill, str] | None) -> OpError:
+    """Returns the lint on a geometric step that does not fill or read as those before it, given by fill and interpolation."""
+    field = "fill" if before is None or getattr(ref.step, "fill", None) != before[0] else "interpolation"
+    message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
+    help_ = ("give the steps of one run the same `fill` and `interpolation`", write("exact: true", "arguments", "or write {}"))
+    return OpError("PG502", message, field=field, help=help_)
 
 
 class Fills:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
+    from pipegen.diagnostics.advice import Into
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.base import Source
@@ -178,10 +179,11 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
 def _as_map(name: str, given: Any, what: str) -> str:
     """Says how bare arguments were probably meant."""
     cls = _classes(what)[name]
-    glued = re.fullmatch(r"(\w+):(\S.*)", given) if isinstance(given, str) else None
+    glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
-        value = resolve(glued[2])
-        return write(f"{name}: {flow({glued[1]: value})}", "step" if what == "step" else "source", "put a space after the colon: {}")
+        value = glued[2] if glued[2][0] in "[" else flow(resolve(glued[2]))
+        where: Into = "step" if what == "step" else "source"
+        return write(f"{name}: {{{glued[1]}: {value}}}", where, "put a space after the colon: {}")
     meant = bare_arguments(name, given)
     if meant is not None:
         return meant
@@ -210,7 +212,9 @@ def _hanging(name: str, what: str, place: Place) -> Diagnostic:
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
     bare = what == "step" and goes_bare(transforms()[name])
-    if span is not None and bare and place.locate.char_after(span) == ":":
+    # With a `null` after it, or in braces, it would stay a map without its colon.
+    alone = place.locate.source(place.at(name).path) == place.locate.source(place.path) == name
+    if span is not None and bare and alone and place.locate.char_after(span) == ":":
         fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
     deeper = "indent the arguments below it, or put them in braces"
     help_: tuple[str, ...] = (write(name, "step", "without arguments, write {}"), deeper) if bare else (deeper,)

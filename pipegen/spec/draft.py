@@ -85,7 +85,7 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
 
 
 def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> list[tuple[Transform, ...]]:
-    """The steps, with each that may be meant in place of a wrong one; where that would be too many, something of which less is known."""
+    """Returns the steps, with each that may be meant in place of a wrong one, or where those are too many, an unknown one."""
     meant = [stand_ins(raw[i]) if i in wrong else (step,) for i, step in enumerate(steps)]
     for i, several in enumerate(meant):
         if len(several) > 1 and prod(map(len, meant)) > _MOST_DRAFTS:

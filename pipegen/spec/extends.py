@@ -59,7 +59,7 @@ class Files:
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
-    """The tree of one file; `at` is the `extends` that asks for it.
+    """Reads the tree of one file; `at` is the `extends` that asks for it.
 
     Whoever calls names the first spec, which may come from a pipe. What is reached from there, by `extends` or a link, was named by
     the author of a spec, who may be a stranger: only a regular file is read, and if it is no spec, nothing of it is shown.
@@ -88,7 +88,7 @@ def _read_bytes(data: bytes, file: str, folder: Path, files: Files, out: Diagnos
 
 
 def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics, at: Label) -> Tree | None:
-    """The tree of a file that is a spec; of another, one finding that says nothing of what is in it."""
+    """Reads the tree of a file that is a spec; of another, reports one finding that says nothing of what is in it."""
     found, own = Diagnostics(most=out.most), Files()
     tree = _read_bytes(data, file, folder, own, found)
     if _SAYS_SO.search(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):

@@ -46,7 +46,7 @@ class Outside:
     by: str
 
     def origin(self, name: str) -> str:
-        """One of them as it was given: `--set batch.size=64`."""
+        """Returns one of them as it was given: `--set batch.size=64`."""
         value = self.values[name]
         return f"--set {name}={value}" if self.by == "--set" else f"{self.by.rstrip('=')}={{{name!r}: {value!r}}}"
 
@@ -61,7 +61,7 @@ class _WrongPathError(Exception):
 
 
 def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Values for params and values for paths: a param of the name wins, and a lone word that is no section is a misspelt param."""
+    """Divides values into those for params, which win, and those for paths; a lone word that is no section is a misspelt param."""
     names = set(declared)
     known = {name for name in given if name in names or not (set(name) & set(".[\"'") or name in ("extends", *PipelineSpec.model_fields))}
     return {k: v for k, v in given.items() if k in known}, {k: v for k, v in given.items() if k not in known}
@@ -84,14 +84,14 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
 
 
 def _new(path: KeyPath, locate: Locator) -> KeyPath:
-    """The path, or the first map on it that was made for the value; a step stays the file's, whatever its arguments are."""
+    """Returns the path, or the first map on it that was made for the value; a step stays the file's, whatever its arguments are."""
     if not locate.spans.values or any(isinstance(part, int) for part in path):
         return path
     return next((path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values), path)
 
 
 def _parts(name: str) -> list[str | int]:
-    """The keys and numbers of a path."""
+    """Returns the keys and numbers of a path."""
     parts: list[str | int] = []
     at = 0
     while at < len(name):
@@ -104,7 +104,7 @@ def _parts(name: str) -> list[str | int]:
 
 
 def _value(given: Any, by: str, tree: Tree, out: Diagnostics) -> Any:
-    """A value as a spec could hold it; a text of the command line is read as YAML."""
+    """Returns a value as a spec could hold it; a text of the command line is read as YAML."""
     if by != "--set":
         return plain(given, tree, out)
     text = str(given).strip()
@@ -139,7 +139,7 @@ def _put(at: Any, parts: list[str | int], value: Any, path: KeyPath = ()) -> Key
 
 
 def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: KeyPath) -> KeyPath:
-    """The same in a list, of steps or of anything else."""
+    """Sets the value in a list, of steps or of anything else."""
     part, *rest = parts
     index = _index(entries, part, path)
     here, name = (*path, index), _name(entries[index])
@@ -193,7 +193,7 @@ def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
 
 
 def _ids(steps: list[Any]) -> list[str]:
-    """The id of each step of a list as it stands in a spec; see `steps.ids_of`."""
+    """Returns the id of each step of a list as it stands in a spec; see `steps.ids_of`."""
     seen: dict[str, int] = {}
     ids = []
     for step in steps:
@@ -212,7 +212,7 @@ def _name(step: Any) -> str | None:
 
 
 def _arguments(steps: list[Any], index: int, name: str) -> dict[str, Any]:
-    """The arguments of a step, to be changed in place; a step that is a word becomes one with arguments."""
+    """Returns the arguments of a step, to be changed in place; a step that is a word becomes one with arguments."""
     step = steps[index]
     if not isinstance(step, dict):
         step = steps[index] = {name: {}}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.diagnostic import Edit, Fix
 from pipegen.spec.flow import flow
+from pipegen.spec.mismatch import certain
 from pipegen.spec.models import Splits
 from pipegen.spec.translate import split_named
 from pipegen.spec.traps import number_trap
@@ -62,5 +63,4 @@ def _fix(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
     written = any(known[:1] == place.path for known in place.locate.params)
     if span is None or written or place.locate.source(place.path) is None:
         return None
-    how = Applicability.SAFE if kept_names else Applicability.SUGGESTION
-    return Fix(f"write `splits: {lines}`", (Edit(span, lines),), how)
+    return Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))

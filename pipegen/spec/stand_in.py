@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -15,9 +15,12 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import transforms
-from pipegen.ops.traits import IMAGE_224, PICTURES
+from pipegen.ops.traits import IMAGE_224, PICTURES, Family, Traits
 from pipegen.spec.expect import field_type, words_of
 from pipegen.spec.validate import valid, validated
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, CurveTransform, NeighbourhoodTransform)
 _MOST_WORDS = 24
@@ -41,6 +44,13 @@ class UnknownStep(Transform):
     keeps_size: ClassVar[bool] = True
     keeps_channels: ClassVar[bool] = True
     keeps_values: ClassVar[bool] = False
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x
+
+    def traits(self, x: FeatureType) -> Traits:
+        """Of a family that keeps the shape, or of the one that may fix it, so that nothing is asked for that the step might do."""
+        return Traits(Family.POLICY if self.keeps_size else Family.ELEMENT)
 
 
 class ResizingStep(UnknownStep):
@@ -70,7 +80,7 @@ def _same_values(step: type[Transform]) -> bool:
 
 
 def stand_ins(raw: Any) -> tuple[Transform, ...]:
-    """Right steps in place of a wrong one, given as plain values: one, or where the step is right with any of a few words, each of those.
+    """Returns right steps in place of a wrong one, as plain values: one, or where any of a few words is right, one for each.
 
     What is wrong behind every one of them is wrong whatever is meant here.
     """
@@ -96,7 +106,7 @@ def stand_ins(raw: Any) -> tuple[Transform, ...]:
 
 
 def _class(name: Any) -> type[Transform] | None:
-    """The step of a name, or of the one that it is a slip of."""
+    """Returns the step of a name, or of the one that it is a slip of."""
     if not isinstance(name, str):
         return None
     near = name if name in transforms() else closest(name, transforms())
@@ -106,7 +116,7 @@ def _class(name: Any) -> type[Transform] | None:
 
 
 def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
-    """The step with each word that its only wrong argument takes."""
+    """Returns the step with each word that its only wrong argument takes."""
     wrong = [key for key, value in given.items() if not _fits(cls, key, value)]
     if len(wrong) != 1 or wrong[0] not in cls.model_fields or wrong[0] in ("when", "id", "feature"):
         return []

@@ -88,7 +88,7 @@ class Substitution:
         return value
 
     def _count(self, value: Any, path: KeyPath) -> None:
-        """Add up the text that params put in.
+        """Adds up the text that params put in.
 
         Raises:
             _TooLargeError: When it is more than a spec may be.

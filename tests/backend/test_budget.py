@@ -19,10 +19,10 @@ MIB = 2**20
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine of 8 cores with 1,000 MiB to spare."""
-    from pipegen.backend import budget
+    from pipegen import memory
 
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(8)), raising=False)
-    monkeypatch.setattr(budget, "_machine_available", lambda: 1000 * MIB)
+    monkeypatch.setattr(memory, "_machine_available", lambda: 1000 * MIB)
 
 
 def tree(root: Path, **files: str) -> Path:

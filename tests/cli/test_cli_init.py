@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -201,7 +202,7 @@ def test_a_table(cli: Cli, tmp_path: Path, name: str, text: str, expected: list[
     written = (tmp_path / "pets.pipegen.yaml").read_text()
     for part in expected:
         assert part in written
-    assert len([line for line in written.splitlines() if line and not line.startswith("#")]) <= 14
+    assert live(written) <= 13
     assert f"{len(files)} rows, in 2 classes" in result.stdout
     assert cli("validate", "pets.pipegen.yaml").exit_code == 0
 
@@ -367,3 +368,53 @@ def test_the_written_spec_runs(cli: Cli, tmp_path: Path) -> None:
         image = batch[0] if isinstance(batch, tuple) else batch
         assert image.shape[1:] == (18, 20, 3)
         assert float(image.numpy().max()) <= 1
+
+
+def live(text: str) -> int:
+    return len([line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")])
+
+
+def test_the_other_columns_of_a_table_are_comments_that_can_be_used(cli: Cli, tmp_path: Path) -> None:
+    write_images(tmp_path / "images", 90)
+    rows = [f"images/{i:02d}.jpg,{'dog' if i % 2 else 'cat'},{i % 7}.5,{i},{'' if i == 3 else 'x'},note {i},{1 + i % 2}" for i in range(90)]
+    (tmp_path / "pets.csv").write_text("file,breed,age of pet,number,gaps,notes,weight\n" + "\n".join(rows) + "\n")
+    text, (spec, _) = written(cli, "pets.csv")
+    assert spec.model.batch.size == 16
+    assert "  - rescale: {to: [0, 1]}" in text
+    assert "# age_of_pet: {kind: tensor, column: age of pet}  # from 0.5 to 6.5" in text
+    assert "# weight: {kind: weight, column: weight}" in text
+    assert "# gaps: not read, as 1 cell is empty" in text
+    assert "# notes: not read, as it is text of 90 different values" in text
+    assert live(text) <= 12
+    used = re.sub("# (- random_flip|age_of_pet|number|weight)", r"\1", text)
+    used = used + "output: {x: {image: image, age: age_of_pet, number: number}, y: label, sample_weight: weight}\n"
+    (tmp_path / "used.pipegen.yaml").write_text(used)
+    assert cli("validate", "used.pipegen.yaml").exit_code == 0, cli("validate", "used.pipegen.yaml").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "y", "more"),
+    [
+        ("a,b,species\n" + "1,2.5,x\n2,3,y\n" * 20, ["a", "b"], "kind: label, column: species", "in 2 classes"),
+        ("a,b,target\n" + "1,2.5,0\n2,3,1\n" * 20, ["a", "b"], "kind: label, column: target", "stratify"),
+        ("id,a,price\n" + "".join(f"{i},2.5,{i}.5\n" for i in range(70)), ["a"], "kind: tensor, column: price", "# id:"),
+        ("".join(f"{i};2.5;{i}.5\n" for i in range(300)), ["0", "1"], "kind: tensor, column: 2", "header: false"),
+        ("a\tb\tc\n" + "".join(f"{i}\t2.5\t\n" for i in range(5)), ["a"], "kind: tensor, column: b", "empty"),
+    ],
+)
+def test_a_table_of_numbers_alone(cli: Cli, tmp_path: Path, text: str, inputs: list[str], y: str, more: str) -> None:
+    (tmp_path / "n.csv").write_text(text)
+    written_text, (spec, manifest) = written(cli, "n.csv")
+    assert f"inputs: {{kind: tensor, columns: [{', '.join(inputs)}]}}" in written_text
+    assert y in written_text
+    assert more in written_text
+    assert live(written_text) <= 12
+    assert spec.model.batch.size in (1, 8, 16, 64)
+    assert manifest.num_examples("train") > manifest.num_examples("validation") > 0
+
+
+def test_a_table_of_neither_images_nor_numbers(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("a,b\nx,y\nz,w\n")
+    result = cli("init", "n.csv")
+    assert result.exit_code == 2
+    assert "no two hold numbers" in result.stderr

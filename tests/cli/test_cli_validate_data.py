@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,30 @@ def test_an_ignore_comment_about_data_is_not_idle_when_data_is_read(cli: Cli, ph
     silent = cli("validate", "--data")
     assert "PG405" not in silent.stdout.replace("ignore[PG405]", "")
     assert "PG511" not in silent.stdout
+
+
+def test_damage_that_decoders_pass_over_is_named_and_can_be_excluded(cli: Cli, flat: Path, photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("simplejpeg")
+    import numpy as np
+    from PIL import Image
+
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    victim = photos / "rose" / "noise.jpg"
+    Image.fromarray(noise).save(victim, quality=95)
+    content = victim.read_bytes()
+    middle = len(content) // 2
+    victim.write_bytes(content[:middle] + content[middle + 600 :])
+    with Image.open(victim) as image:
+        image.load()  # nobody else says a word
+    result = cli("validate", str(flat), "--data=all", "--write-exclude", "damaged.txt")
+    assert result.exit_code == 1
+    assert "noise.jpg can be decoded and is damaged inside, which training does not see: premature end" in " ".join(result.stdout.split())
+    assert result.stdout.count("error[PG406]") == 1
+    assert (tmp_path / "damaged.txt").read_text(encoding="utf-8").splitlines()[1:] == ["rose/noise.jpg"]
+
+
+def test_without_the_extra_it_says_what_was_not_looked_for(cli: Cli, flat: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "simplejpeg", None)
+    result = cli("validate", str(flat), "--data=all")
+    assert result.exit_code == 0
+    assert "pip install 'pipegen[check]'" in result.stderr

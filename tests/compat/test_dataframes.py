@@ -54,6 +54,7 @@ MODES: list[dict[str, Any]] = [
     {"class_mode": "categorical"},
     {"class_mode": "categorical", "y_col": "many", "classes": ["c", "a"]},
     {"class_mode": "binary"},
+    {"class_mode": "binary", "classes": ["b", "a", "b"]},
     {"class_mode": "sparse", "classes": ["b"]},
     {"class_mode": "raw", "y_col": ["height", "depth"], "weight_col": "weight"},
     {"class_mode": "multi_output", "y_col": ["height", "depth"]},
@@ -104,8 +105,22 @@ def test_rows_without_a_file_are_left_out_with_a_warning(folder: Path, table: An
         flow = ImageDataGenerator().flow_from_dataframe(odd, folder, class_mode="raw", y_col="height", **ASKED)
     assert flow.filenames == list(table["filename"][2:])
     np.testing.assert_array_equal(flow.labels, table["height"][2:])
-    with pytest.raises(pipegen.SpecError, match=r"gone\.png"):
-        ImageDataGenerator().flow_from_dataframe(odd, folder, validate_filenames=False, **ASKED)
+
+
+def test_without_a_look_at_the_files_a_missing_one_waits_until_it_is_read(folder: Path, table: Any, theirs: Any, tmp_path: Path) -> None:
+    late = table.assign(filename=[*table["filename"][:5], str(tmp_path / "late.png"), *table["filename"][6:]])
+    asked = {**ASKED, "class_mode": "sparse", "validate_filenames": False}
+    ours, other = (kind().flow_from_dataframe(late, folder, **asked) for kind in (ImageDataGenerator, theirs))
+    assert (len(ours), ours.n, ours.filenames, ours.class_indices) == (len(other), other.n, other.filenames, other.class_indices)
+    assert next(ours)[0].shape == other[0][0].shape
+    with pytest.raises(pipegen.DataError, match=r"late\.png"):
+        next(ours)
+    with pytest.raises(FileNotFoundError):
+        other[1]
+    Image.fromarray(picture(1, 20, 31)).save(tmp_path / "late.png")
+    np.testing.assert_array_equal(ours[1][0], other[1][0])
+    nothing = late.iloc[:2].assign(filename=["no.png", "none.png"])
+    assert len(ImageDataGenerator().flow_from_dataframe(nothing, folder, color_mode="grayscale", **asked)) == 1
 
 
 def test_augmented_rows_keep_their_targets(folder: Path, table: Any) -> None:

@@ -86,6 +86,47 @@ def test_a_folder_gives_what_keras_gives(folder: Path, theirs: Any, mode: str | 
     assert ours.classes.dtype == ours.labels.dtype == other.classes.dtype
 
 
+@pytest.mark.parametrize("classes", [["dog", "empty", "cat"], ["dog"]])
+def test_binary_with_another_number_of_classes_gives_their_indices(folder: Path, theirs: Any, classes: list[str]) -> None:
+    (folder / "empty").mkdir(exist_ok=True)
+    Image.fromarray(picture(9, 20, 20)).save(folder / "empty" / "0.png")
+    try:
+        asked = {"target_size": (12, 16), "class_mode": "binary", "batch_size": 16, "shuffle": False, "classes": classes}
+        other = theirs().flow_from_directory(folder, **asked)
+        with pytest.warns(UserWarning, match=f"there are {len(classes)} and not two"):
+            ours = ImageDataGenerator().flow_from_directory(folder, **asked)
+        (x, y), (_, targets) = next(ours), other[0]
+        assert (y.shape, y.dtype) == (targets.shape, targets.dtype)
+        np.testing.assert_array_equal(y, targets)
+        assert ours.class_indices == other.class_indices
+        inside = next(iter(ours.dataset))
+        assert inside[1].shape == (len(y), 1)
+        np.testing.assert_array_equal(inside[1][:, 0], y)
+        np.testing.assert_array_equal(inside[0], x)
+    finally:
+        (folder / "empty" / "0.png").unlink()
+        (folder / "empty").rmdir()
+
+
+@pytest.mark.parametrize(
+    ("images", "cast"),
+    [
+        (X[:3].astype(np.int64), "uint8"),
+        (X[:3].astype(np.int64) * 500 - 9, "float32"),
+        (X[:3] > 99, "uint8"),
+        (X[:3].astype(object), "uint8"),
+        ((X[:3] / 255).astype(object), "float32"),
+    ],
+    ids=["int64", "int64-wide", "bool", "object", "object-floats"],
+)
+def test_images_of_another_dtype_are_cast_with_a_remark(theirs: Any, images: Array, cast: str) -> None:
+    with pytest.warns(UserWarning, match=f"the images are {images.dtype}, and are cast to {cast}"):
+        ours = ImageDataGenerator().flow(images, batch_size=3, shuffle=False)
+    batch, other = next(ours), theirs().flow(images, batch_size=3, shuffle=False)[0]
+    assert batch.dtype == other.dtype == np.float32
+    np.testing.assert_allclose(batch, other, rtol=1e-6)
+
+
 def test_subsets_of_a_folder_hold_the_files_that_keras_takes(folder: Path, theirs: Any) -> None:
     asked = {"target_size": (12, 12), "batch_size": 4}
     given = {"validation_split": 0.4, "vertical_flip": True}

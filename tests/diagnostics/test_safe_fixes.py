@@ -22,18 +22,21 @@ from pipegen.spec.spec_hash import spec_hash
 
 ROOT = Path(pipegen.__file__).parent
 MAKERS = {
+    "data/split_names.py _renamed": ["SUGGESTION"],
     "diagnostics/ignore.py _removal": ["SAFE", "SAFE"],
     "spec/choices.py _hanging": ["SAFE"],
     "spec/choices.py _unknown": ["SUGGESTION"],
     "spec/extends.py _rename": ["SUGGESTION"],
     "spec/mismatch.py mismatch": ["SAFE"],
     "spec/mismatch.py _meant_by_word": ["certain"],
+    "spec/mismatch.py replacement": ["passed on"],
     "spec/mismatch.py unknown_key": ["certain"],
     "spec/mismatch.py _trap": ["SAFE", "SAFE", "certain"],
     "spec/mismatch.py _unquoted": ["SAFE"],
     "spec/sections.py _first_line": ["SAFE"],
     "spec/sections.py _odd_keys": ["SAFE"],
     "spec/sections.py _parts": ["certain"],
+    "spec/split_sizes.py _fix": ["certain"],
     "spec/substitute.py _renamed": ["SUGGESTION"],
     "spec/syntax.py _glued": ["SAFE"],
     "spec/translate.py entry_fix": ["SUGGESTION"],
@@ -46,11 +49,9 @@ def _makers() -> Iterator[tuple[str, str]]:
     for path in sorted(ROOT.rglob("*.py")):
         for function in (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.FunctionDef)):
             for call in (n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)):
-                if call.func.id not in ("Fix", "replacement") or len(call.args) < 3:  # type: ignore[attr-defined]
-                    continue
-                how = call.args[2]
-                name = how.attr if isinstance(how, ast.Attribute) else how.func.id if isinstance(how, ast.Call) else None  # type: ignore[attr-defined]
-                if name is not None:
+                if call.func.id == "Fix" or (call.func.id == "replacement" and len(call.args) == 3):  # type: ignore[attr-defined]
+                    how = call.args[2]
+                    name = how.attr if isinstance(how, ast.Attribute) else how.func.id if isinstance(how, ast.Call) else "passed on"  # type: ignore[attr-defined]
                     yield f"{path.relative_to(ROOT).as_posix()} {function.name}", name
 
 
@@ -169,6 +170,12 @@ def test_a_slip_is_certain_when_nothing_else_is_near() -> None:
     assert not is_certain("resnet51", "resnet50", ["resnet50", "vgg16"]), "a number"
     assert not is_certain("sixe", "size", ["size"]), "a short word"
     assert not is_certain("median", "medians", ["medians", "medial"]), "another is near"
+
+
+@pytest.mark.parametrize("step", ["random_flip: null", "{random_flip: }", "{random_flip: ~}", "random_rotation:", "resize:"])
+def test_a_colon_stays_where_the_step_would_not_be_right_without_it(step: str) -> None:
+    text = f"pipegen: 1\nsource: {{image_folder: {{path: x}}}}\ntransforms:\n  - {step}\n  - grayscale\n"
+    assert _mended(text) == (text, 0)
 
 
 def test_two_keys_never_become_one() -> None:

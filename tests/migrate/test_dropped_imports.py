@@ -89,6 +89,12 @@ def test_a_module_that_is_gone_gives_way(module: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("use", "home"), [("image.load_img(x)", "keras.preprocessing"), ("image.Iterator", "keras_preprocessing")])
+def test_the_module_itself_gives_way_where_keras_3_has_what_code_takes_from_it(use: str, home: str) -> None:
+    code = f"from keras_preprocessing import image\n{USE.replace('ImageDataGenerator', 'image.ImageDataGenerator')}{use}\n"
+    assert f"from {home} import image" in imports(migrated(code).changed)
+
+
 def test_a_function_for_the_exchanged_code_alone_goes_where_keras_3_lacks_it() -> None:
     head = f"{CLASS}\nfrom MODULE import VGG16, preprocess_input\n"
     code = f"{head}{USE.replace('rescale=1 / 255', 'preprocessing_function=preprocess_input')}VGG16()\n"

@@ -83,7 +83,7 @@ SPEC = "pipegen: 1\nsource: {image_folder: {path: photos/}}\ntransforms:\n  - re
     ("{step: {a: 1}}", "PG105", "`a` in `random_rotation.degrees.step` is not a whole number from 0 to 9999", 40),
     ("{table: [1, x]}", "PG104", "`random_rotation.degrees.table[1]` is a number or a pair of numbers", 44),
     ("{table: []}", "PG105", "`random_rotation.degrees.table`", 40),
-    ("{cosine: {from: -3, to: 2, epochs: [0, 4]}}", "PG105", "a magnitude, which cannot be negative", 32),
+    ("{cosine: {from: -3, to: 2, epochs: [0, 4]}}", "PG105", "is a magnitude where it is a single number, which cannot be negative", 32),
     ("{lineer: {from: 0, to: 9, epochs: [0, 3]}}", "PG105", "`random_rotation.degrees` is a number or a pair of numbers", 32),
     ("{linear: {from: 0, to: 9, epochs: [0, 3]}, table: [1]}", "PG105", "", 32),
 ])  # fmt: skip

@@ -30,7 +30,8 @@ CASES = {
     "{random_hue: {degrees: 60}}, {random_elastic: {alpha: 60, sigma: 4}}, {posterization: {bits: 3}}, {random_saturation: {factor: 0.9}}",
     "other units": "{rescale: {to: [0, 1]}}, {random_rotation: {degrees: 20, interpolation: bicubic}}, {rescale: {scale: 255}}, "
     "{cast: {dtype: uint8}}, {standardize: {statistics: samplewise}}, {rescale: {to: [0, 255]}}, {gamma: {gamma: 0.3}}, "
-    "{brightness: {factor: 1.1}}",
+    "{brightness: {factor: 1.1}}, {cast: {dtype: float16}}, {random_sharpness: {factor: 0.9, probability: 0.5}}, "
+    "{gaussian_blur: {sigma: 1}}, cutmix, {random_rotation: {degrees: 9}}",
 }
 """Steps between a resize and a cast to bytes."""
 
@@ -105,7 +106,8 @@ def test_any_chain(text: str) -> None:
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.timeout(3000)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=chains())
 def test_any_chain_on_more_cases(text: str) -> None:
     holds_for(text)

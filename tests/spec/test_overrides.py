@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from spec_helpers import codes, only, text
 
 import pipegen
@@ -159,6 +161,21 @@ def test_overrides_in_python() -> None:
     assert again.model.batch.size == 3
     with pytest.raises(pipegen.SpecError, match=r"overrides=\{'batch.size': 'x'\}|overrides=|overrides\{"):
         pipegen.load(spec, overrides={"batch.size": "x"})
+
+
+PARTS = ["batch", "transforms", "random_flip#2", "one_of", "steps", "[0]", "[9]", "0", "runtime", "cache", "params", ".", "'", "[", "x"]
+
+
+@given(
+    st.lists(st.sampled_from(PARTS)),
+    st.sampled_from(["1", "null", "[1, 2]", "{a: 1}", "$nope", "'", "[[[", "1e999", "&a [*a]", "!!python/x", "\x1b", "\ud800"]),
+    st.booleans(),
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_any_path_and_value_end_in_findings(parts: list[str], value: str, dotted: bool) -> None:
+    name = (".".join(parts) if dotted else "".join(parts)) or "batch"
+    for by in ("--set", "overrides="):
+        inspect("spec.yaml", text=text(BODY), overrides={name: value}, overrides_from=by)
 
 
 def test_text_from_the_command_line_that_is_no_yaml_stays_text() -> None:

@@ -88,16 +88,14 @@ class OccasionalCurve(CurveTransform):
         return self.probability == 0 and self.keeps_type(x)
 
 
-def threshold_lints(op: str, highest: float) -> tuple[OpError, ...]:
-    """Reports what is odd about a threshold: that it never leaves 0 to 1, as if values did not reach 255."""
+def threshold_lints(op: str, threshold: float | tuple[float, float]) -> tuple[OpError, ...]:
+    """Reports what is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
+    highest = threshold[1] if isinstance(threshold, tuple) else threshold
     if not 0 < highest <= 1:
         return ()
     message = f"the `threshold` of `{op}` reaches {highest:g}, but values are from 0 to 255"
-    return (
-        OpError(
-            "PG510",
-            message,
-            field="threshold",
-            help=write(f"threshold: {255 * highest:g}", "arguments", "for a share of the range write {}"),
-        ),
-    )
+    meant = f"{255 * highest:g}"
+    if isinstance(threshold, tuple):
+        meant = f"[{255 * threshold[0]:g}, {meant}]"
+    help_ = write(f"threshold: {meant}", "arguments", "for a share of the range write {}")
+    return (OpError("PG510", message, field="threshold", help=help_),)

@@ -72,7 +72,9 @@ class NeighbourhoodTransform(Transform):
             *given: From the last of the `phases`, or the parameters where there are none.
 
         Returns:
-            Images of the dtype and shape that `infer` says; uint8 is rounded half to even and clipped.
+            Images of the dtype and shape that `infer` says; uint8 is rounded half to even and clipped. Where every bit of the floats
+            counts, the images come as float64 of float32 values, and go as float64 from a step that keeps the dtype: see
+            `ops/lowering/floats.py`.
         """
         import tensorflow as tf
 

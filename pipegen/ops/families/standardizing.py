@@ -64,22 +64,23 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
         with little contrast it would show."""
         import tensorflow as tf
 
+        from pipegen.ops.lowering.floats import as_float32
         from pipegen.ops.lowering.moments import sample_moments
 
         mean, std = sample_moments(images)
         shift = mean if self.center else tf.zeros_like(mean)
         factor = 1.0 / (std + self.epsilon) if self.scale else tf.ones_like(std)
         rounded = tf.round(shift * 256.0) / 256.0  # exact as float32, also for 16 bits
-        return tuple(tf.cast(t, tf.float32) for t in (rounded, factor, (rounded - shift) * factor))
+        return tuple(as_float32(t) for t in (rounded, factor, (rounded - shift) * factor))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.lowering.floats import nearest_float32, working
+        from pipegen.ops.lowering.floats import as_float32, nearest_float32, working
 
         dtype = working(images)
         shift, factor, rest = (tf.cast(g, dtype)[:, None, None, None] for g in given)
-        return nearest_float32(tf.cast(images, dtype) - shift) * factor + rest
+        return as_float32(nearest_float32(tf.cast(images, dtype) - shift) * factor + rest)
 
 
 class FeatureStandardization(StandardizePart, PointwiseTransform):

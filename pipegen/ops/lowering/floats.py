@@ -38,7 +38,7 @@ def nearest_float32(values: tf.Tensor) -> tf.Tensor:
 
 
 def as_float32(values: tf.Tensor) -> tf.Tensor:
-    """float32 of float64 values, each rounded to the nearest, half to even; others stay as they are."""
+    """Returns float32 of float64 values, each rounded to the nearest, half to even; others stay as they are."""
     import tensorflow as tf
 
     return tf.cast(nearest_float32(values), tf.float32) if values.dtype == tf.float64 else values

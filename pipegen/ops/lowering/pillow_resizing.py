@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from pipegen.ops.lowering.resizing import nearest_indices
+
 if TYPE_CHECKING:
     from typing import TypeAlias
 
@@ -71,7 +73,7 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
 
     top, left, rows, columns = box
     if name == "nearest":
-        shown = nearest_of((top, rows), height, tf.shape(image)[0]), nearest_of((left, columns), width, tf.shape(image)[1])
+        shown = nearest_indices(tf.shape(image)[0], height, (top, rows)), nearest_indices(tf.shape(image)[1], width, (left, columns))
         return tf.gather(tf.gather(image, shown[0], axis=0), shown[1], axis=1)
     veiled = image.shape[-1] == 4 and image.dtype == tf.uint8
     x = _premultiplied(image) if veiled else tf.cast(image, tf.int32 if image.dtype == tf.uint8 else tf.float64)
@@ -87,25 +89,6 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
     rows_first = (height < h) & (h - height > 2 * (w - width))
     x = tf.cond(rows_first, lambda: across(down(x)), lambda: down(across(x)))
     return tf.cast(_unveiled(x) if veiled else x, image.dtype)
-
-
-def nearest_of(span: Span, count: Side, limit: Side) -> tf.Tensor:
-    """Which of the `limit` input rows (or columns) each of `count` output rows shows, where these stand for the `span` from its first
-    row on.
-
-    The centre of output pixel i lies at first + (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
-    again and again, and so does this, since exact ties fall on either side according to that rounding.
-
-    Returns:
-        int32 `(count,)`.
-    """
-    import tensorflow as tf
-
-    first, size = (tf.cast(part, tf.float64) for part in span)
-    count = tf.cast(count, tf.int32)
-    step = size / tf.cast(count, tf.float64)
-    steps = tf.concat([[first + step * 0.5], tf.fill([count - 1], step)], axis=0)
-    return tf.minimum(tf.cast(tf.cumsum(steps), tf.int32), limit - 1)
 
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
@@ -202,7 +185,7 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
 
 
 def _unveiled(x: tf.Tensor) -> tf.Tensor:
-    """What `_premultiplied` has done undone; what cannot be seen, or hides all, stays."""
+    """Undoes `_premultiplied`; what cannot be seen, or hides all, stays."""
     import tensorflow as tf
 
     colour, opacity = x[..., :3], x[..., 3:]

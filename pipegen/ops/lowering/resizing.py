@@ -117,7 +117,7 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return tf.saturate_cast(tf.round(x), dtype)
 
 
-def nearest_indices(size: tf.Tensor, count: Side) -> tf.Tensor:
+def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None = None) -> tf.Tensor:
     """Returns which input row (or column) each output row shows, as Pillow chooses it.
 
     The centre of output pixel i lies at (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
@@ -126,6 +126,7 @@ def nearest_indices(size: tf.Tensor, count: Side) -> tf.Tensor:
     Args:
         size: int32 scalar: input pixels.
         count: Output pixels.
+        part: The first of the input pixels that are shown, and their number; all by default.
 
     Returns:
         int32 `(count,)`.
@@ -133,8 +134,9 @@ def nearest_indices(size: tf.Tensor, count: Side) -> tf.Tensor:
     import tensorflow as tf
 
     count = tf.cast(count, tf.int32)
-    step = tf.cast(size, tf.float64) / tf.cast(count, tf.float64)
-    steps = tf.concat([[step * 0.5], tf.fill([count - 1], step)], axis=0)
+    step = tf.cast(size if part is None else part[1], tf.float64) / tf.cast(count, tf.float64)
+    start = step * 0.5 if part is None else tf.cast(part[0], tf.float64) + step * 0.5
+    steps = tf.concat([[start], tf.fill([count - 1], step)], axis=0)
     return tf.minimum(tf.cast(tf.cumsum(steps), tf.int32), size - 1)
 
 

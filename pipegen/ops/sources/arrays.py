@@ -168,6 +168,12 @@ class Arrays(Source):
         """Returns whether no file is named."""
         return self.path is None and all(feature.path is None for feature in self.features.values())
 
+    def unpacked(self, base: Path) -> int:
+        """Sums the bytes that the compressed arrays of a `.npz` file take."""
+        from pipegen.ops.sources.npz import packed_bytes
+
+        return packed_bytes(self.features, self.path, str(base)) if self.path is not None else 0
+
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Look at the arrays; see `Source.list`. Every value of images of floats is read once."""
         from pipegen.ops.sources.npz import read_files

@@ -152,6 +152,14 @@ class Source(Model):
         """Returns whether the records come from `build(data=)` and from nowhere else."""
         return False
 
+    def unpacked(self, base: Path) -> int:
+        """Returns the bytes of memory that listing takes because files have to be unpacked, as far as the files themselves say.
+
+        Args:
+            base: What relative paths are relative to.
+        """
+        return 0
+
     def has_labels(self) -> bool:
         """Returns whether records carry a class label, or several."""
         raise NotImplementedError

@@ -139,6 +139,10 @@ class BySplit(Source):
         """Returns whether one of the parts does."""
         return any(source.needs_data() for source in self.parts.values())
 
+    def unpacked(self, base: Path) -> int:
+        """Sums what the parts take."""
+        return sum(source.unpacked(base) for source in self.parts.values())
+
     def possible(self) -> tuple[ElementType, ...]:
         """Returns what the reference split may give."""
         return self.parts[self.reference].possible()

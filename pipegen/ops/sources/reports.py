@@ -39,7 +39,7 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
 
 
 def nearest_folder(path: str) -> str:
-    """How far a path that leads nowhere leads, and what may be meant."""
+    """Says how far a path that leads nowhere leads, and what may be meant."""
     parent, missing = os.path.split(path)
     while parent and not os.path.isdir(parent):
         upper, name = os.path.split(parent)

@@ -177,7 +177,8 @@ def read_values(name: str, given: Any, *, weights: bool = False) -> Any:
         raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they have to be numbers")
     if array.ndim == 0 or not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")
-    values = np.asarray(array, np.float32)
+    with np.errstate(all="ignore"):  # as in `_held`
+        values = np.asarray(array, np.float32)
     wrong = ~np.isfinite(values).reshape(len(values), -1).all(1)
     if wrong.any():
         raise OpError("PG419", f"row {int(np.argmax(wrong))} of `{name}` holds values that are no numbers", help="leave such rows out")
@@ -253,7 +254,8 @@ def _held(name: str, array: Any) -> Any:
     import numpy as np
 
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        return array.astype(np.float32, copy=False)
+        with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found with its row
+            return array.astype(np.float32, copy=False)
     if array.dtype.kind == "u" and array.dtype.itemsize <= 2:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     help_ = "images are uint8, uint16 or floats"

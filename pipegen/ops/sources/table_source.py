@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.sources.arrays import FeatureName
@@ -35,11 +35,18 @@ class TableSource(Source):
     features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
     """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
 
+    _late: bool = PrivateAttr(default=False)
+    """Whether files may come to be after the listing; one that has not is an error when it is read."""
+
     @field_validator("features")
     @classmethod
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
         lives_on(features)
         return features
+
+    def without_looking(self) -> None:
+        """Let the listing pass over files that do not exist."""
+        self._late = True
 
     @property
     def pictures(self) -> tuple[str, ...]:
@@ -163,7 +170,7 @@ class TableSource(Source):
                 key += "#"
             keys[key] = None
             paths.append(path)
-            sizes.append(size)
+            sizes.append(size if size >= 0 else 1)
             if progress is not None and row % 1000 == 999:
                 progress(row + 1)
         errors = []
@@ -171,7 +178,7 @@ class TableSource(Source):
             more = f", and so do {count(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
             said = f"{table.place(empty[0])} names no {feature.kind}{more}"
             errors.append(OpError("PG421", said, field=f"{field}.column", help="leave such rows out"))
-        if missing:
+        if missing and not self._late:
             errors.append(
                 _not_there(table, [paths[row] for row in missing], missing, len(paths), f"{field}.{'root' if feature.root else 'column'}")
             )

@@ -56,9 +56,9 @@ class Mixup(MixingTransform):
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        from pipegen.ops.lowering.floats import working
+        from pipegen.ops.lowering.floats import as_float32, working
 
         dtype = working(images)
         own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
         mixed = tf.cast(images, dtype) * own + tf.cast(partners, dtype) * (WHOLE - own)
-        return mixed * (1.0 / WHOLE)
+        return as_float32(mixed * (1.0 / WHOLE))

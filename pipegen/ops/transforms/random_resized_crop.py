@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Size, Transform, height_width
 from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
-from pipegen.types import INTEGER_RANGES
+from pipegen.types import INTEGER_RANGES, LARGEST_SIDE
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -102,7 +102,7 @@ class RandomResizedCrop(CropTransform):
         from pipegen.ops.transforms.resize import Resize
 
         h, w = self.output_size()
-        larger = (round(h * 256 / 224), round(w * 256 / 224))
+        larger = min(round(h * 256 / 224), LARGEST_SIDE), min(round(w * 256 / 224), LARGEST_SIDE)
         method, antialias, feature = self.method, self.antialias, self.feature
         if h == w:
             first = Resize(shorter_side=larger[0], method=method, antialias=antialias, feature=feature)

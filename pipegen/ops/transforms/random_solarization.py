@@ -40,7 +40,7 @@ class RandomSolarization(CurveTransform):
         return (self.probability == 0 or self.threshold[0] > 255) and self.keeps_type(x)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return threshold_lints(self.op, self.threshold[1])
+        return threshold_lints(self.op, self.threshold)
 
     def num_draws(self) -> int:
         return 1

@@ -206,7 +206,7 @@ def test_every_array_is_judged_in_one_go() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (None, 'none were given; write `pipegen.build(spec, data={"image": …, "label": …})`'),
+        (None, 'none were given; pass them: `pipegen.build(spec, data={"image": …, "label": …})`'),
         ((IMAGES, LABELS), "got tuple"),
         ({"image": IMAGES}, "no array 'label'"),
         ({"image": IMAGES, "labels": LABELS}, "is `labels` meant?"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from planning import built, compiled, interpret, load_spec, records
+from planning import built, compiled, interpret, load_spec, records, run_plan
 
 from pipegen.plan import stages as s
 
@@ -57,13 +57,15 @@ def test_no_window_and_no_scale(crop: str) -> None:
 
 @pytest.mark.tf
 def test_a_crop_shows_pillow_s_pixels() -> None:
-    """Through every pass: a window that is decoded alone could not, since its border depends on what lies outside."""
-    data = records(tuple(jpeg(2, 97, 131) for _ in range(3)))
-    text = "{transforms: [{decode: {jpeg: accurate}}, {random_crop: {size: [60, 70]}}], output: {dtype: uint8}}"
-    spec = load_spec(text)
+    """Through every pass, one by one and in chunks: a window that is decoded alone could not, since its border depends on what lies
+    outside."""
+    data = records(tuple(jpeg(2, 97, 131) for _ in range(4)))
+    text = "{transforms: [{decode: {jpeg: accurate}}, {random_crop: {size: [60, 70]}}], output: {dtype: uint8}, batch: {size: 4}}"
+    spec, plan = load_spec(text), compiled(built(text), load_spec(text)).plan
     whole = np.asarray(Image.open(io.BytesIO(jpeg(2, 97, 131))))
     windows = np.lib.stride_tricks.sliding_window_view(whole, (60, 70, 3))[..., 0, :, :, :]
-    for image in interpret(compiled(built(text), spec).plan, spec, data)["image"]:
+    ((images, _),) = run_plan(plan, spec, data)
+    for image in (*interpret(plan, spec, data)["image"], *images):
         assert (windows == image).all((-1, -2, -3)).any()
 
 

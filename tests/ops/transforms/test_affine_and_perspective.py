@@ -160,7 +160,7 @@ def test_only_perspective_divides() -> None:
 @pytest.mark.parametrize(("step", "text"), [
     (lambda: RandomAffine(), "at least one of"),
     (lambda: RandomAffine(probability=0.5), "at least one of"),
-    (lambda: RandomAffine(degrees=-5), r"write `degrees: \[-5, 5\]`"),
+    (lambda: RandomAffine(degrees=-5), r"`degrees` is a magnitude"),
     (lambda: RandomAffine(shear_y=(0, 90)), "`shear_y` must be between -89 and 89"),
     (lambda: RandomAffine(factor=1), "above 0"),
     (lambda: RandomAffine(x=(0.2, 0.1)), "is above"),

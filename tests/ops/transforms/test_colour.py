@@ -282,11 +282,11 @@ def test_grayscale_has_no_probability() -> None:
     (lambda: RandomBrightness(factor=(1.2, 0.8)), "is above"),
     (lambda: RandomBrightness(factor=(-0.5, 1)), "at least 0"),
     (lambda: RandomContrast(factor=1.5), r"means the range \[-0.5, 2.5\]"),
-    (lambda: RandomSaturation(factor=-0.5), r"write `factor: \[0.5, 1.5\]`"),
+    (lambda: RandomSaturation(factor=-0.5), r"`factor: m` means \[1 - m, 1 \+ m\]"),
     (lambda: RandomHue(degrees=(5, -5)), "is above"),
     (lambda: RandomColorJitter(), "give at least one of"),
     (lambda: RandomColorJitter(contrast_factor=1.2), r"`contrast_factor: 1.2` means the range \[-0.2, 2.2\]"),
-    (lambda: RandomChannelShift(delta=-3), r"write `delta: \[-3, 3\]`"),
+    (lambda: RandomChannelShift(delta=-3), r"`delta` is a magnitude"),
     (lambda: Brightness(factor=-1), "at least 0"),
 ])  # fmt: skip
 def test_wrong_arguments_are_rejected(step: Any, text: str) -> None:

@@ -165,7 +165,7 @@ def test_any_leading_axes(step: GeometricTransform) -> None:
 
 @pytest.mark.parametrize(("step", "text"), [
     (lambda: RandomRotation(degrees=(20, -20)), "is above"),
-    (lambda: RandomRotation(degrees=-20), r"write `degrees: \[-20, 20\]`"),
+    (lambda: RandomRotation(degrees=-20), r"`degrees` is a magnitude"),
     (lambda: RandomRotation(degrees=float("nan")), "finite"),
     (lambda: RandomShear(degrees=90), "at most 89"),
     (lambda: RandomTranslation(), "give `x`"),

@@ -1,0 +1,231 @@
+"""Fills the lines of the table of foreign words with the user's values, as far as the models accept them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.foreign import Row, plain, rows
+from pipegen.ops.registry import sources, transforms
+from pipegen.spec.expect import field_type, words_of
+from pipegen.spec.flow import flow
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.traps import number_trap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
+
+    from pipegen.diagnostics.foreign import Kind
+
+_LONGEST_TEXT, _LONGEST_LIST = 200, 20
+"""Values of the user that are longer are not repeated."""
+_EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+]*?)(?:\*([\d.]+))?")
+
+
+def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
+    """Returns the rows that hold for a word with its value, those about the value first."""
+    found = [row for row in rows(word, place) if row.holds(word, value)]
+    return sorted(found, key=lambda row: not row.is_about_values(word))
+
+
+def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:
+    """Returns the steps of a row with the user's values."""
+    return [filled(parsed(row, lines), given) for lines in row.lines.split(" ; ")]
+
+
+def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
+    """Returns lines of the table as a map; their examples are still marked."""
+    import yaml
+
+    node = yaml.safe_load(f"{{{row.lines}}}" if row.place in ("key", "spec") else lines or row.lines)
+    return {node: {}} if isinstance(node, str) else {k: v or {} for k, v in node.items()} if row.place in ("step", "source") else node
+
+
+def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
+    """Returns a step, a source or sections with the user's values in the place of examples, as far as they are accepted."""
+    marks = _marks(node)
+    given = _share(marks, given)
+    examples = {path: example for path, _, example in marks}
+    best = _put(node, examples)
+    taken: dict[tuple[str, ...], Any] = {}
+    ((op, _),) = best.items() if len(best) == 1 else [("", None)]
+    for path, mark, _ in marks:
+        wanted = _wanted(mark, given, first=path == marks[0][0])
+        for value in readings(wanted, _type_at(path)) if wanted is not None else ():
+            if _right(tried := _put(node, {**examples, **taken, path: value})):
+                taken[path], best = value, tried
+                break
+    for path in [p for p in examples if p not in taken] if taken else ():
+        left = {p: v for p, v in {**examples, **taken}.items() if p != path}
+        if _right(tried := _put(node, left)):
+            examples.pop(path)
+            best = tried
+    return _with_further(op, best, given) if op in transforms() else best
+
+
+def _with_further(op: str, best: dict[str, Any], given: Any) -> dict[str, Any]:
+    """Adds the other arguments of a step of another library that have a counterpart, such as its probability."""
+    for key, value in given.items() if isinstance(given, dict) else ():
+        cls = transforms()[op]
+        further = [{key: value}] if key in cls.model_fields else _counterparts(cls, key, value)
+        fitting = (tried for more in further if not more.keys() & best[op].keys() and _right(tried := {op: {**best[op], **more}}))
+        best = next(fitting, best)
+    return best
+
+
+def _counterparts(model: type[BaseModel], key: str, value: Any) -> list[dict[str, Any]]:
+    """Returns what an argument of another library may be in a map of ours."""
+    fitting = [row for row in fitting_rows(key, value, "key") if row.names and all(name in model.model_fields for name in row.names)]
+    return [entries_of(model, row, value) for row in fitting]
+
+
+def entries_of(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
+    """Returns the entries of a row about keys, the user's values in the place of examples where their types allow."""
+    node = parsed(row)
+    given = _share(_marks(node), given)
+    values: dict[tuple[str, ...], Any] = {path: example for path, _, example in _marks(node)}
+    for path, mark, _ in _marks(node):
+        wanted = _wanted(mark, given)
+        for value in readings(wanted, field_type(model, path[0])) if wanted is not None else ():
+            tried = _put(node, {**values, path: value})
+            if takes(model, path[0], tried[path[0]]):
+                values[path] = value
+                break
+    return _put(node, values)
+
+
+def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) -> Any:
+    """Returns the user's values less what no line can hold, or `None` where one is to be a share of 1 and is none."""
+    if isinstance(given, dict):
+        given = {key: value for key, value in given.items() if not _is_long(value)}
+    elif _is_long(given):
+        return None
+    shared = any(mark[2] for _, mark, _ in marks)
+    return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
+
+
+def _is_long(value: Any) -> bool:
+    return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
+
+
+def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], re.Match[str], Any]]:
+    """Returns the examples of a node: the path with plain keys, the mark, and the value."""
+    found = []
+    for key, inner in node.items() if isinstance(node, dict) else ():
+        mark = _EXAMPLE.fullmatch(str(key))
+        if mark is not None:
+            found.append(((*path, mark[1]), mark, inner))
+        else:
+            found += _marks(inner, (*path, str(key)))
+    return found
+
+
+def _put(node: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> Any:
+    """Returns a node with plain keys and values for its examples; an example without a value is left out."""
+    if not isinstance(node, dict):
+        return node
+    result: dict[str, Any] = {}
+    for key, inner in node.items():
+        mark = _EXAMPLE.fullmatch(str(key))
+        at = (*path, mark[1] if mark is not None else str(key))
+        if mark is None:
+            result[at[-1]] = _put(inner, values, at)
+        elif at in values:
+            result[at[-1]] = values[at]
+    return result
+
+
+def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
+    """Returns the user's value for an example, or `None`; a single value goes to the first of several that take it from a name."""
+    ours, rest, theirs, times = mark[1], mark[2], mark[3], float(mark[4] or 1)
+    value: Any = None
+    if isinstance(given, dict):
+        named = {plain(str(k)): v for k, v in given.items()}
+        pair = [named.get(plain(part)) for part in theirs.split("+")] if "+" in theirs else []
+        if pair and None not in pair:
+            return pair
+        meant = (k for k, v in given.items() if any(row.names[:1] == (ours,) and row.holds(str(k), v) for row in rows(str(k), "key")))
+        names = [n for n in (theirs, ours, *meant) if n and n != "value"]
+        found = [(n, named[plain(n)]) for n in names if plain(n) in named]
+        if not found:
+            return None
+        value = found[0][1]
+        times = times if found[0][0] == theirs else 1
+    elif first or theirs in ("", "value"):
+        value = given
+    if isinstance(value, bool) or value is None:
+        return value
+    if rest and isinstance(value, (int, float)):
+        return _tidy(1 - value)
+    if times != 1:
+        scaled = [_tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
+        return (scaled if isinstance(value, list) else scaled[0]) if scaled else None
+    return value
+
+
+def _tidy(number: float) -> float:
+    """Returns a number without the noise of its last digits, whole where it is."""
+    return int(number) if float(number).is_integer() else round(number, 6)
+
+
+def readings(value: Any, annotation: Any) -> list[Any]:
+    """Returns what a value may be in a spec: itself, the number that a text such as `1/255` is, or the word for a word from elsewhere."""
+    found = [value]
+    if isinstance(value, str):
+        trap = number_trap(value)
+        found += [trap[0]] if trap is not None else []
+        words = words_of(annotation) if annotation is not None else []
+        found += [row.lines for row in rows(value, "value") if row.lines in words]
+    if isinstance(value, list) and len(set(map(str, value))) == 1:
+        found.append(value[0])
+    return found
+
+
+def _type_at(path: tuple[str, ...]) -> Any:
+    """Returns the type of an argument of a step or a source, where it is one."""
+    cls = transforms().get(path[0]) or sources().get(path[0])
+    return field_type(cls, path[1]) if cls is not None and len(path) > 1 and path[1] in cls.model_fields else None
+
+
+def _right(node: dict[str, Any]) -> bool:
+    """Tells whether a step, a source, or every section of a node is accepted."""
+    return all(accepts(name, value) for name, value in node.items())
+
+
+def fills(model: type[BaseModel], value: dict[str, Any]) -> bool:
+    """Tells whether a map is right as a whole, as far as that shows without what is around it."""
+    from pipegen.spec.validate import valid
+
+    return model is PipelineSpec or "steps" in model.model_fields or valid(model, value)
+
+
+def takes(model: type[BaseModel], name: str, value: Any) -> bool:
+    """Tells whether a map takes a value for one of its keys."""
+    from pipegen.spec.validate import valid
+
+    return accepts(name, value) if model is PipelineSpec else valid(field_type(model, name), value)
+
+
+def accepts(name: str, value: Any) -> bool:
+    """Tells whether a section, a source or a step takes a value."""
+    from pipegen.spec.validate import valid
+
+    if name == "transforms":
+        steps = [{step: {}} if isinstance(step, str) else step for step in value] if isinstance(value, list) else [None]
+        return all(isinstance(step, dict) and all(accepts(op, given) for op, given in step.items()) for step in steps)
+    if name == "source":
+        return isinstance(value, dict) and all(accepts(op, arguments) for op, arguments in value.items())
+    if name in PipelineSpec.model_fields:
+        return valid(field_type(PipelineSpec, name), value)
+    if name == "by_split":
+        return all(accepts("source", part) for part in value.values())
+    cls = transforms().get(name) or sources().get(name)
+    return cls is not None and ("steps" in cls.model_fields or valid(cls, value))
+
+
+def written(step: Mapping[str, Any]) -> str:
+    """Returns a step or a source as it is written: a word, or a word with its arguments."""
+    ((name, arguments),) = step.items()
+    return f"{name}: {flow(arguments)}" if arguments else name

@@ -1,0 +1,188 @@
+"""The words that people bring along, as the other libraries list them: each is answered with lines to paste, wherever it is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from following import followed
+
+from pipegen.compilation import inspect
+from pipegen.diagnostics.advice import Advice
+from pipegen.diagnostics.diagnostic import Diagnostic, Severity
+from pipegen.diagnostics.foreign import every_row, plain
+
+BASE: dict[str, Any] = {
+    "pipegen": 1,
+    "source": {"image_folder": {"path": "photos/"}},
+    "splits": {"parts": {"train": 0.8, "validation": 0.2}},
+    "transforms": [{"resize": {"size": 48}}],
+    "output": {"encode": {"label": "one_hot"}},
+}
+
+# keras 3: ImageDataGenerator, flow_from_directory, flow_from_dataframe, image_dataset_from_directory
+GENERATOR = """
+    featurewise_center samplewise_center featurewise_std_normalization samplewise_std_normalization zca_whitening zca_epsilon
+    rotation_range width_shift_range height_shift_range brightness_range shear_range zoom_range channel_shift_range
+    horizontal_flip vertical_flip preprocessing_function data_format validation_split interpolation_order dtype target_size
+    color_mode class_mode batch_size save_to_dir save_prefix save_format subset interpolation keep_aspect_ratio x_col y_col
+    weight_col validate_filenames label_mode class_names image_size crop_to_aspect_ratio pad_to_aspect_ratio verbose
+"""
+LAYERS = """
+    AugMix CenterCrop CutMix MixUp RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform RandomErasing
+    RandomFlip RandomGaussianBlur RandomHeight RandomHue RandomInvert RandomPerspective RandomPosterization RandomRotation
+    RandomShear RandomTranslation RandomWidth RandomZoom Rescaling Resizing Normalization Solarization Equalization AutoContrast
+    RandomBrightness RandomContrast RandomCrop RandomGrayscale RandomSaturation RandomSharpness Pipeline
+    ContrastLimitedAdaptiveHistogramEqualization
+"""
+# tf.data and PyTorch's DataLoader
+LOADING = """
+    cache prefetch num_parallel_calls drop_remainder buffer_size reshuffle_each_iteration repeat take map deterministic
+    num_workers pin_memory drop_last collate_fn sampler batch_sampler prefetch_factor persistent_workers
+"""
+TORCHVISION = """
+    Resize CenterCrop RandomCrop RandomResizedCrop RandomHorizontalFlip RandomVerticalFlip RandomRotation RandomAffine
+    RandomPerspective ColorJitter Grayscale RandomGrayscale GaussianBlur RandomInvert RandomPosterize RandomSolarize
+    RandomAdjustSharpness RandomAutocontrast RandomEqualize RandomErasing ToTensor PILToTensor ToImage ToDtype ConvertImageDtype
+    Normalize Compose Lambda RandomApply RandomChoice RandomOrder RandAugment AutoAugment TrivialAugmentWide AugMix
+    ElasticTransform FiveCrop TenCrop Pad MixUp CutMix ScaleJitter RandomZoomOut RandomIoUCrop RandomPhotometricDistort
+    RandomChannelPermutation GaussianNoise ToPILImage RandomShortestSize RandomResize LinearTransformation
+"""
+ALBUMENTATIONS = """
+    HorizontalFlip VerticalFlip Rotate SafeRotate RandomRotate90 Transpose ShiftScaleRotate Affine Perspective RandomCrop
+    CenterCrop RandomResizedCrop RandomSizedCrop Resize SmallestMaxSize LongestMaxSize PadIfNeeded RandomScale
+    RandomBrightnessContrast HueSaturationValue RGBShift ColorJitter RandomGamma CLAHE ToGray ChannelShuffle InvertImg Solarize
+    Posterize Equalize Blur GaussianBlur MedianBlur MotionBlur GaussNoise ISONoise CoarseDropout GridDropout ElasticTransform
+    GridDistortion OpticalDistortion Sharpen Emboss ImageCompression Downscale RandomRain RandomFog RandomSnow RandomShadow
+    RandomSunFlare Normalize ToFloat FromFloat ToTensorV2 OneOf SomeOf Compose Lambda NoOp Erasing D4
+"""
+ARGUMENTS = {
+    "random_flip": {"p": 0.3, "mode": "horizontal", "seed": 7, "data_format": "channels_last", "always_apply": False},
+    "random_rotation": {
+        "factor": 0.1,
+        "limit": 30,
+        "fill_mode": "reflect",
+        "fill_value": 0,
+        "cval": 0.0,
+        "border_mode": 0,
+        "resample": "bilinear",
+        "p": 0.5,
+    },
+    "random_translation": {"height_factor": 0.2, "width_factor": 0.2, "translate": [0.1, 0.1], "shift_limit": 0.1},
+    "random_zoom": {"height_factor": 0.2, "width_factor": 0.2, "zoom_range": 0.2, "scale_limit": 0.1, "scale": [0.8, 1.2]},
+    "random_brightness": {"limit": 0.2, "value_range": [0, 255], "brightness_limit": 0.2},
+    "random_color_jitter": {"brightness": 0.2, "contrast": 0.2, "saturation": 0.2, "hue": 0.05},
+    "resize": {"height": 224, "width": 224, "interpolation": "bilinear", "crop_to_aspect_ratio": True, "target_size": [48, 48]},
+    "random_resized_crop": {"scale": [0.2, 1.0], "ratio": [0.75, 1.33], "interpolation": "bilinear"},
+    "random_shear": {"x_factor": 0.1, "shear_range": 0.2, "limit": 10},
+    "random_gaussian_blur": {"kernel_size": 3, "blur_limit": 3, "sigma_limit": 2.0},
+    "random_gaussian_noise": {"var_limit": 10.0, "std_range": [0.1, 0.2], "stddev": 5.0},
+}
+ELSEWHERE = [
+    *({"batch_size": 64}, {"shuffle": 1000}, {"shuffle": False}, {"cache": True}, {"prefetch": -1}, {"num_workers": 4}, {"val": 0.2}),
+    *({"validation_split": 0.2}, {"image_size": [48, 48]}, {"color_mode": "grayscale"}, {"label_mode": "categorical"}, {"seed_": 3}),
+    *({"class_mode": "binary"}, {"drop_remainder": True}, {"horizontal_flip": True}, {"preprocessing_function": "f"}, {"test_size": 0.2}),
+]
+
+
+def _advice(spec: dict[str, Any]) -> list[tuple[Diagnostic, Advice]]:
+    return [(d, line) for d in inspect(spec).diagnostics for line in d.help if isinstance(line, Advice)]
+
+
+def _works(spec: dict[str, Any]) -> bool:
+    """Whether advice is there, and each piece of it, followed, leaves no error of the form behind that was not there."""
+    before = {(d.code, d.message) for d in inspect(spec).diagnostics}
+    found = _advice(spec)
+    after = [{(d.code, d.message) for d in inspect(followed(spec, *one)).diagnostics if d.severity is Severity.ERROR} for one in found]
+    return bool(found) and all(new <= before - {(d.code, d.message)} for new, (d, _) in zip(after, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    "words", [LAYERS.split(), TORCHVISION.split(), ALBUMENTATIONS.split()], ids=["keras", "torchvision", "albumentations"]
+)
+def test_every_step_of_another_library_has_lines_to_paste(words: list[str]) -> None:
+    found = inspect({**BASE, "transforms": [*BASE["transforms"], *({word: {}} for word in words)]}).diagnostics
+    answered = {d.labels[0].path.split(".")[-1] for d in found for line in d.help if isinstance(line, Advice)}
+    assert [word for word in words if word not in answered] == []
+    for word in words[::6]:
+        assert _works({**BASE, "transforms": [{"resize": {"size": 256}}, word]}), word
+
+
+@pytest.mark.parametrize("words", [GENERATOR.split(), LOADING.split()], ids=["keras", "tf.data and PyTorch"])
+def test_every_argument_of_another_library_has_lines_to_paste(words: list[str]) -> None:
+    """At the top, in the source, as a step."""
+    for spec in (
+        {**BASE, **dict.fromkeys(words, True)},
+        {**BASE, "source": {"image_folder": {"path": "photos/", **dict.fromkeys(words, True)}}},
+        {**BASE, "transforms": [*BASE["transforms"], *({word: True} for word in words)]},
+    ):
+        found = inspect(spec).diagnostics
+        answered = {d.labels[0].path.split(".")[-1] for d in found for line in d.help if isinstance(line, Advice)}
+        assert [word for word in words if word not in answered] == []
+
+
+@pytest.mark.parametrize("op", ARGUMENTS)
+def test_every_argument_of_a_layer_has_lines_to_paste(op: str) -> None:
+    needed = {"random_zoom": {}, "random_translation": {"x": 0.1}, "random_color_jitter": {}}
+    for word, value in ARGUMENTS[op].items():
+        spec = {**BASE, "transforms": [*BASE["transforms"], {op: {**needed.get(op, {}), word: value}}]}
+        assert _works(spec), (op, word, _advice(spec))
+
+
+@pytest.mark.parametrize("entry", ELSEWHERE, ids=str)
+def test_settings_of_elsewhere(entry: dict[str, Any]) -> None:
+    assert _works({**{k: v for k, v in BASE.items() if k != "output"}, **entry}), entry
+
+
+def test_the_user_s_values_are_in_the_lines() -> None:
+    def lines(**sections: Any) -> list[str]:
+        return [advice.lines for _, advice in _advice({**BASE, **sections})]
+
+    assert lines(batch_size=64) == ["batch: {size: 64}"]
+    assert lines(validation_split=0.25) == ["splits: {parts: {train: 0.75, validation: 0.25}}"]
+    assert lines(transforms=[{"RandomHorizontalFlip": {"p": 0.3}}]) == ["random_flip: {probability: 0.3}"]
+    assert lines(transforms=[{"RandomRotation": {"factor": 0.1, "fill_mode": "constant"}}]) == [
+        "random_rotation: {degrees: 36, fill: {constant: 0}}"
+    ]
+    assert lines(transforms=[{"Resize": {"height": 200, "width": 224}}]) == ["resize: {size: [200, 224]}"]
+    assert lines(transforms=[{"ColorJitter": {"brightness": 0.1, "hue": 0.05}}]) == [
+        "random_color_jitter: {brightness_factor: 0.1, hue_degrees: 18}"
+    ]
+    assert lines(transforms=[{"rotate": {"degrees": 20}}]) == ["random_rotation: {degrees: 20}", "rotation: {degrees: 20}"]
+    assert lines(transforms=[{"rescale": "1/255"}, {"resize": {"size": 8}}]) == ["rescale: {to: [0, 1]}"]
+    assert lines(transforms=[{"random_flip": "horizontal"}, {"resize": {"size": 8}}]) == ["random_flip: {axis: horizontal}"]
+
+
+def test_the_table_is_well_formed() -> None:
+    """Each row has a place, words in the spelling of their library, and lines; no word stands twice in one place with the same lines."""
+    seen = [(row.place, plain(word.partition("=")[0]), word.partition("=")[2], row.lines) for row in every_row() for word in row.words]
+    assert {row.place for row in every_row()} == {"step", "source", "key", "value", "spec", "split"}
+    assert all(row.words and row.lines for row in every_row())
+    assert len(seen) > 900
+    assert sorted(row for row in set(seen) if seen.count(row) > 2) == []
+
+
+def test_what_is_very_long_is_not_said_again() -> None:
+    """A finding stays a few lines however large the value is that stands behind a word."""
+    large: list[Any] = [list(range(50_000)), ["c" * 50] * 3000, "x" * 100_000, {f"k{i}": i for i in range(5000)}]
+    for value in large:
+        spec = {
+            **BASE,
+            "class_names": value,
+            "directory": value,
+            "transforms": [{"ColorJitter": value}, {"random_rotation": {"limit": value}}],
+        }
+        found = inspect(spec).diagnostics
+        assert max(len(line) for d in found for line in d.help) < 400
+        text = "\n".join(f"{key}: {json.dumps(inner)}" for key, inner in spec.items())
+        assert max((len(d.fix.title) for d in inspect("spec.yaml", text=text).diagnostics if d.fix is not None), default=0) < 400
+
+
+def test_braces_and_dollars_of_the_user_are_text() -> None:
+    for word in ("{}", "{0.__class__}", "a{b", "$$x", "`", "\n"):
+        found = inspect(
+            {**BASE, "verbose": word, word: {"p": word}, "transforms": [word, {"RandomRotation": {"fill_mode": word}}]}
+        ).diagnostics
+        assert [d for d in found if d.code in ("PG103", "PG102")]
+        assert [line for d in found for line in d.help if isinstance(line, Advice)]

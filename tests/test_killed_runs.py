@@ -1,0 +1,66 @@
+"""A run of `fit` in processes that are killed (`kill -9`), each of which goes on where the weights of the last one are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
+
+TESTS = Path(__file__).parent
+ONE_AFTER_ANOTHER = [
+    # save_freq, where it dies, at which; and the batches that are done with the weights that it leaves
+    ("4", "saved", 1, 4),  # a save on an epoch's last batch, before our callback hears of it
+    ("3", "torn", 2, 10),  # the weights of batch 10, and the epoch of batch 7
+    ("1", "batch", 2, 12),  # at the end of an epoch, each batch saved
+    ("2", "validation", 4, 16),  # at the end of an epoch, in its validation
+    ("epoch", "state", 2, 20),  # at the end of an epoch, our state half written
+    ("1", "batch", 3, 23),  # one before the end
+]
+
+
+def process(folder: Path, save_freq: str, how: str, at: int) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), environment.get("PYTHONPATH", "")])
+    command = [sys.executable, str(TESTS / "killed_run.py"), str(folder), save_freq, how, str(at)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+
+
+def expected() -> str:
+    """Returns what a run of one process prints: it is done here, where everything is imported."""
+    from pipes import numbered
+
+    import killed_run
+    from resuming import memory
+
+    pipe, model = numbered(8, 4), memory()
+    model.fit(pipe.train, epochs=killed_run.EPOCHS, verbose=0, callbacks=[pipe.callback()])
+    return f"{model.remembers} {len(model.trained)}"
+
+
+def test_six_kills(tmp_path: Path) -> None:
+    folder = tmp_path / "ck"
+    for save_freq, how, at, _ in ONE_AFTER_ANOTHER:
+        done = process(folder, save_freq, how, at)
+        assert done.returncode == -signal.SIGKILL, done.stderr[-4000:]
+    done = process(folder, "epoch", "never", 0)
+    assert done.returncode == 0, done.stderr[-4000:]
+    remembers, iterations, here = done.stdout.split()
+    assert f"{remembers} {iterations}" == expected()
+    assert int(here) == 24 - ONE_AFTER_ANOTHER[-1][3], "the last process did no more than was left"
+    assert not folder.exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["batch", "torn", "saved", "state", "validation"])
+@pytest.mark.parametrize("save_freq", ["1", "3", "4", "epoch"])
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_one_kill(tmp_path: Path, save_freq: str, how: str, at: int) -> None:
+    assert process(tmp_path / "ck", save_freq, how, at).returncode == -signal.SIGKILL
+    remembers, iterations, _ = process(tmp_path / "ck", "3", "never", 0).stdout.split()
+    assert f"{remembers} {iterations}" == expected()
