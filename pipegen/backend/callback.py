@@ -264,7 +264,7 @@ class ResumeCallback(keras.callbacks.Callback):
         """How often the optimizer has run, once a batch also where it collects gradients; -1 without one."""
         optimizer = getattr(self.model, "optimizer", None)
         counter = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_iterations", None)
-        return -1 if counter is None else int(counter)
+        return -1 if counter is None else int(keras.ops.convert_to_numpy(counter))
 
     def _begun(self) -> Record:
         assert self._record is not None  # noqa: S101 - Keras begins an epoch first

@@ -7,7 +7,7 @@ import sys
 from functools import cache
 
 from pipegen.log import log
-from pipegen.terminal import is_terminal
+from pipegen.terminal import is_terminal, note
 
 _COMPILING = "compiling the pipeline; the first batch takes a few seconds"
 
@@ -18,4 +18,4 @@ def say_compiling() -> None:
     if log.isEnabledFor(logging.INFO):
         log.info(_COMPILING)
     elif is_terminal(sys.stderr):
-        print(f"pipegen: {_COMPILING}", file=sys.stderr)
+        note(f"pipegen: {_COMPILING}")

@@ -105,7 +105,7 @@ class _Imports:
                 self._read()
 
     def _serves(self, alias: ast.alias) -> bool:
-        """Whether the new home of a name has all that code takes from it, where it is a module."""
+        """Returns whether the new home of a name has all that code takes from it, where it is a module."""
         local = alias.asname or alias.name
         taken = {
             n.attr for n in ast.walk(self._after) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == local

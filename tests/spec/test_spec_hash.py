@@ -251,3 +251,21 @@ def test_differences_in_words(old: str, new: str, lines: list[str]) -> None:
     assert b is not None
     assert explain_difference(canonical(a), canonical(b)) == lines
     assert explain_difference(canonical(a), canonical(a)) == []
+
+
+def test_a_choice_that_came_later_keeps_the_hash_of_older_specs() -> None:
+    """States and caches of specs that were written before `jpeg` was there go on."""
+    old = {
+        "pipegen": 1,
+        "source": {"image_folder": {"path": "photos/"}},
+        "splits": {"parts": {"train": 0.75, "validation": 0.25}},
+        "transforms": [{"decode": {"scaled": "never"}}, {"resize": {"size": 24}}],
+    }
+    hashes = []
+    for jpeg in (None, "fast", "accurate"):
+        steps = [{"decode": {"scaled": "never", **({"jpeg": jpeg} if jpeg else {})}}, {"resize": {"size": 24}}]
+        spec = load({**old, "transforms": steps}).spec
+        assert spec is not None
+        hashes.append(spec_hash(spec))
+    assert hashes[0] == hashes[1] == "502df453164b586643b58f3d1488d46949ccbf6797fc3ab8964fe6647601ad68", "as computed before"
+    assert hashes[2] != hashes[0]

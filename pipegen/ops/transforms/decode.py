@@ -70,8 +70,9 @@ class Decode(DecodeTransform):
         return self
 
     def meaning(self) -> dict[str, Any]:
-        """`accurate` decodes at full size, whatever `scaled` is."""
-        return super().meaning() | ({"scaled": "never"} if self._accurate else {})
+        """`accurate` decodes at full size, whatever `scaled` is; `fast` is not named, as specs are older than the choice."""
+        said = super().meaning()
+        return said | {"scaled": "never"} if self._accurate else {key: value for key, value in said.items() if key != "jpeg"}
 
     def infer(self, x: FeatureType) -> FeatureType:
         if x.kind != "encoded":

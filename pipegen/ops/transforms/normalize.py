@@ -11,6 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.presets import Preset, constants, needs_three_channels
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
+from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.types import FeatureType, Interval
 
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
@@ -81,11 +82,10 @@ class Normalize(PointwiseTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         self._check_channels(x)
-        if x.interval is not None:
-            if self.preset is not None:
-                self._check_preset(x.interval)
-            else:
-                self._check_units(x.interval)
+        if self.preset is not None:
+            self._check_preset(x)
+        elif x.interval is not None:
+            self._check_units(x.interval)
         return super().infer(x)
 
     def _check_channels(self, x: FeatureType) -> None:
@@ -95,13 +95,13 @@ class Normalize(PointwiseTransform):
             if isinstance(value, tuple) and len(value) not in (1, x.channels):
                 raise OpError("PG205", f"`{name}` lists {len(value)} channels, but the image has {x.channels}", field=name)
 
-    def _check_preset(self, given: Interval) -> None:
+    def _check_preset(self, x: FeatureType) -> None:
         what = f"`normalize: {{preset: {self.preset}}}` expects values in 0..255"
-        if given.low < 0:
-            raise OpError("PG213", f"{what}, but gets standardised ones in {given}", field="preset", help="normalise once")
-        if given.high <= 1:
+        if is_standardised(x):
+            raise OpError("PG213", f"{what}, but gets {centred_values(x)}", field="preset", help="normalise once")
+        if x.interval is not None and x.interval.high <= 1:
             help_ = "give it those, without a `rescale` before it; the preset scales by itself"
-            raise OpError("PG213", f"{what}, but gets {given}", field="preset", help=help_)
+            raise OpError("PG213", f"{what}, but gets {x.interval}", field="preset", help=help_)
 
     def _check_units(self, given: Interval) -> None:
         mean, std = max(_tuple(self.mean, 0.0)), max(_tuple(self.std, 1.0))

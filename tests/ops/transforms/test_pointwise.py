@@ -67,6 +67,7 @@ def test_normalize_with_moments() -> None:
     (Normalize(preset="resnet50"), UNIT, "PG213"),
     (Normalize(preset="efficientnet"), UNIT, "PG213"),
     (Normalize(preset="tf"), CENTRED, "PG213"),
+    (Normalize(preset="tf"), CENTRED.with_(interval=None, centred=True), "PG213"),  # behind a mean that is yet to be learned
     (Normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)), IMAGE_224, "PG213"),
     (Normalize(mean=(123.7, 116.3, 103.5), std=(58.4, 57.1, 57.4)), UNIT, "PG213"),
     (Normalize(preset="vgg16"), GRAY, "PG205"),
