@@ -79,6 +79,7 @@ def test_build_takes_a_path_a_mapping_and_a_spec(photo_folder: Path, tmp_path: P
     with pytest.raises(SpecError, match="PG418") as caught:
         pipegen.build(path, data={"image": np.zeros((2, 4, 4, 3))})
     assert "the source `image_folder` reads files" in str(caught.value)
+    assert "leave `data` out; `arrays` without a `path` and `dataframe` take it" in str(caught.value)
 
 
 def test_the_runtime_argument_lies_over_the_section(photo_folder: Path) -> None:

@@ -128,6 +128,9 @@ def _brightness(given: Any) -> Any:
     return given
 
 
+Arguments.__init__.__qualname__ = "ImageDataGenerator.__init__"  # Python's complaint about a wrong keyword names the class that people know
+
+
 def name_of(dtype: Any) -> str:
     """The name of a dtype: of NumPy, of TensorFlow or in words."""
     return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))

@@ -98,7 +98,7 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
     """
     if data is not None and not spec.source.needs_data():
         message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
-        raise OpError("PG418", message, help="leave the `path` out of `arrays`, or leave `data` out")
+        raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")
     _refuse_bombs(spec, base)
     if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}

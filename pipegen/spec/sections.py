@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
 from pipegen.diagnostics.foreign import meanings, rows
@@ -20,7 +20,7 @@ from pipegen.spec.reserved import KEYS, SOURCE_KEYS
 from pipegen.spec.source_map import format_path, lookup
 from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import collisions, every_id
-from pipegen.spec.translate import anywhere, instead_of_key
+from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
 from pipegen.spec.traps import has_one_reading, number_trap
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
@@ -81,6 +81,8 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
                 advice = anywhere(key, value, top=True)
             if advice is not None and near not in meanings(key):
                 near = None
+            if advice is None and near is None and (own := in_its_section(key, value, raw)) is not None:
+                advice, listed = (own, listed) if isinstance(own, Advice) else (None, own)
             place.at(key).add(unknown_key(key, near, known, f"there is no section `{key}`", listed, place, advice))
         elif key not in _BY_HAND:
             kept = _without(value, (key,), reserved) if isinstance(value, dict) else value

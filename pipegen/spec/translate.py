@@ -144,6 +144,27 @@ def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
     return None
 
 
+def in_its_section(key: str, value: Any, raw: Mapping[str, Any]) -> Advice | str | None:
+    """Returns where a key of ours belongs that stands among the sections, such as `folds`.
+
+    Args:
+        key: The key.
+        value: Its value.
+        raw: The sections.
+    """
+    for section in PipelineSpec.model_fields:
+        model = field_type(PipelineSpec, section)
+        if not isinstance(model, type) or key not in getattr(model, "model_fields", ()) or section in ("source", "transforms"):
+            continue
+        beside = raw.get(section)
+        whole = {**beside, key: value} if isinstance(beside, dict) else {key: value}
+        if accepts(section, whole) and not isinstance(beside, dict):
+            return write(f"{section}: {flow(whole)}", "spec", instead=True)
+        return f"`{key}` is a key of `{section}`: `{section}: {{{key}: …}}`"
+    op = next((op for op, source in sources().items() if key in source.model_fields), None)
+    return f"`{key}` is an argument of sources: `source: {{{op}: {{{key}: …}}}}`" if op is not None else None
+
+
 def wrong_value(path: tuple[str | int, ...], value: Any) -> Advice | None:
     """Returns lines of the whole spec for a key of ours that was given what another library would give it, such as `shuffle: 1000`."""
     for row in fitting_rows(str(path[-1]), value, "spec"):

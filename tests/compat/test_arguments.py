@@ -188,3 +188,8 @@ def test_proportions_are_kept_as_by_keras(folder: Path, theirs: Any) -> None:
     mine = whole(ours)
     np.testing.assert_array_equal(mine, of_keras(other))
     assert (mine != whole(stretched)).any()
+
+
+def test_a_wrong_keyword_names_the_class_that_people_know() -> None:
+    with pytest.raises(TypeError, match=r"^ImageDataGenerator\.__init__\(\) got an unexpected keyword argument 'rotation'"):
+        ImageDataGenerator(rotation=3)  # type: ignore[call-arg]

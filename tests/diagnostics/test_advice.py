@@ -358,6 +358,7 @@ RARE: list[dict[str, Any]] = [
     _after(Compose=[1]),
     _after(image_size=[64, 64]),
     _after(verbose=1),
+    _after(threads=3),
     _after(shuffle=1000),
     _after(shuffle="true"),
     _after(cache=True),

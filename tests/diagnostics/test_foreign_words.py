@@ -214,3 +214,17 @@ def test_fixes_of_one_map_never_write_a_key_twice(map_: str) -> None:
     new, made = apply_fixes(text, [d.fix for d in found if d.fix is not None], "spec.yaml")
     assert made
     assert not {d.code for d in inspect("spec.yaml", text=new).diagnostics} & {"PG002", "PG007"}
+
+
+def test_a_key_of_a_section_that_stands_beside_it_is_told_its_place() -> None:
+    spec = {k: v for k, v in BASE.items() if k != "splits"}
+    assert [a.lines for _, a in _advice({**spec, "folds": {"count": 5, "fold": 0}})] == ["splits: {folds: {count: 5, fold: 0}}"]
+    assert _works({**spec, "folds": {"count": 5, "fold": 0}})
+    assert _works({**spec, "threads": 3})
+    for key, value, told in [
+        ("parts", {"train": 0.5}, "`parts` is a key of `splits`"),
+        ("remainder", "drop", "`remainder` is a key of `batch`"),
+        ("features", {"x": 1}, "`features` is an argument of sources"),
+    ]:
+        (found,) = [d for d in inspect({**BASE, "batch": {"size": 4}, key: value}).diagnostics if d.code == "PG102"]
+        assert found.help[0].startswith(told)

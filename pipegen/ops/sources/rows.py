@@ -107,7 +107,9 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
     if missing:
         near = closest(missing[0], [str(k) for k in data if k not in wanted])
         help_ = f"is `{near}` meant?" if near else f"`data` holds {quoted([str(k) for k in data])}" if data else "`data` is empty"
-        raise OpError("PG418", f"`data` has no array {quoted(missing)}", field=f"features.{wanted[missing[0]]}", help=help_)
+        raise OpError(
+            "PG418", f"`data` has no array{'s' * (len(missing) > 1)} {quoted(missing)}", field=f"features.{wanted[missing[0]]}", help=help_
+        )
     extra = [str(key) for key in data if key not in wanted]
     if extra:
         message = f"`data` has the array {quoted(extra)}, which no feature reads"
