@@ -82,4 +82,5 @@ def _built(loaded: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], 
     for warning in loaded.warnings:
         if warning.severity is Severity.WARNING:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
-    return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), again)
+    with uncollected():
+        return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), again)

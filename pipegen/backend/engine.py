@@ -26,6 +26,7 @@ from pipegen.cache.store import open_store
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
+from pipegen.garbage import uncollected
 from pipegen.plan.nodes import Prefetch
 from pipegen.spec.models import ShardIndex
 
@@ -82,7 +83,7 @@ class Engine:
     @contextmanager
     def _once(self) -> Iterator[None]:
         """Whatever is kept is made by one thread, and eagerly: what is made for the graph of one function is out of scope in the next."""
-        with self._lock, tf.init_scope():
+        with self._lock, tf.init_scope(), uncollected():
             yield
 
     def job(self, split: str, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Job:
