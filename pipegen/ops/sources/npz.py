@@ -194,4 +194,5 @@ def _mapped(file: str, header: _Header, at: int) -> Any:
 
 def _said(error: Exception) -> str:
     """The first line of an error's message, or its class where it has none."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    said = error.args[0] if error.args and isinstance(error.args[0], str) else error  # a tokenizer adds a place
+    return next((line.strip() for line in str(said).splitlines() if line.strip()), type(error).__name__)
