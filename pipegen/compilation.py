@@ -177,8 +177,8 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
 
     collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
     if collected.manifest is None:
-        if collected.dealt is not None:
-            collected.diagnostics.extend(findings_with_data(spec, collected.dealt))
+        if collected.assigned is not None:
+            collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
         raise SpecError(collected.diagnostics.sorted())
     return collected.manifest
 

@@ -36,7 +36,7 @@ class Learned:
         examples: How many examples they come from.
         file: Where they are kept, or `None` where they cannot be.
         measured: Whether that was done now, rather than found there.
-        passing: Whether they may not be kept, since they depend on Python code that can change unnoticed.
+        persistable: Whether they may be kept: not where they depend on Python code that can change unnoticed.
     """
 
     step: int
@@ -45,13 +45,13 @@ class Learned:
     examples: int
     file: Path | None
     measured: bool
-    passing: bool = False
+    persistable: bool = True
 
     @property
     def origin(self) -> str:
         """Says where the numbers come from."""
         kept = f", kept in {self.file}" if self.file is not None else ""
-        if self.passing:
+        if not self.persistable:
             kept = ", and not kept: a Python function without a `version` comes before"
         return f"measured on {self.examples:,} examples of split train{kept}" if self.measured else f"read from {self.file}"
 
@@ -123,7 +123,7 @@ def _learn(
     log.info("`%s` was fitted on %s examples of split train", step.op, f"{count:,}")
     for doubt in numbers.doubts(step.op, feature):
         log.warning("%s", doubt)
-    return Learned(index, feature, numbers, count, file, measured=True, passing=not lasting)
+    return Learned(index, feature, numbers, count, file, measured=True, persistable=lasting)
 
 
 def _measure(

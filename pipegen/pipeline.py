@@ -289,7 +289,7 @@ class Pipeline:
         return self._state_at(epoch, step)
 
     def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
-        return make_state(self.spec.model, self.spec_hash, self._manifest.dealt, epoch, step)
+        return make_state(self.spec.model, self.spec_hash, self._manifest.split_fingerprint, epoch, step)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Lets the training split go on where a state was taken.
@@ -301,7 +301,7 @@ class Pipeline:
         self._seek(*self._position_of(state))
 
     def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
-        return position_from(state, self.spec.model, self.spec_hash, self._manifest.dealt, self.steps("train"))
+        return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, self.steps("train"))
 
     def _seek(self, epoch: int, step: int) -> None:
         self._engine.train_progress().seek(epoch, step)

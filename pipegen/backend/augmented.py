@@ -1,4 +1,4 @@
-"""The plan of what the augmentations leave: without the arithmetic at the end, which serves the model and no eye."""
+"""Makes the plan that shows augmented images: without the normalisation at the end, which only the model needs."""
 
 from __future__ import annotations
 

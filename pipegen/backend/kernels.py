@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.blocks import block_size, finished, in_blocks
-from pipegen.backend.lower import Params, apply_stage, expand, parameters, phases, prepare, rounds
+from pipegen.backend.lower import Params, apply_stage, expand, parameters, params_are_quantised, phases, prepare
 from pipegen.backend.lower import run as run_stage
 from pipegen.backend.notice import say_compiling
 from pipegen.backend.reuse import Places, Reuse, is_large
@@ -103,7 +103,7 @@ class _Chain:
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
         """The parameters that XLA is not to compute; nothing for other stages."""
-        return tuple(() if rounds(stage) else parameters(stage, features) for stage in self.stages)
+        return tuple(() if params_are_quantised(stage) else parameters(stage, features) for stage in self.stages)
 
     def own(self, draws: tf.Tensor) -> tf.Tensor:
         """The draws up to the chain's last one, and behind them the last of all, which is the epoch where a step has a schedule."""
@@ -112,7 +112,7 @@ class _Chain:
     def drawn(self, draws: tf.Tensor) -> tuple[Params, ...]:
         """The parameters of the other stages. Each is made of dozens of small operations, which cost TensorFlow more than they compute."""
         images = {name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}  # of which they read the shape
-        return tuple(prepare(stage, images[stage.feature], draws) if rounds(stage) else () for stage in self.stages)
+        return tuple(prepare(stage, images[stage.feature], draws) if params_are_quantised(stage) else () for stage in self.stages)
 
     def phases(self) -> list[Callable[..., Any]]:
         """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""
@@ -152,7 +152,7 @@ class _Chain:
         draws = tf.zeros([batch, self.width + 1], tf.float64)
         params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
         drawn = None
-        if any(map(rounds, self.stages)):
+        if any(map(params_are_quantised, self.stages)):
             program = _Program(self.drawn, (draws,))
             drawn, params = program.start(), tuple(map(operator.add, params, program.structure))
         given, first = params, []

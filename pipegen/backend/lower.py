@@ -1,7 +1,7 @@
 """Lowers each stage to TensorFlow.
 
-A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64, and where it `rounds`
-them XLA may compile that; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run.
+A batch stage is lowered in two halves: `prepare` turns an example's draws into parameters, in float64, which XLA may compile where
+`params_are_quantised`; `run` is a pure function of an image and those parameters, which XLA may compile and a device may run.
 One example is a batch of one, so the unoptimised plan and the optimised one share this file.
 """
 
@@ -108,7 +108,7 @@ def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
     return ()
 
 
-def rounds(stage: s.Stage) -> bool:
+def params_are_quantised(stage: s.Stage) -> bool:
     """Returns whether a stage rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the last
     bit of a float64 is the same afterwards. A table is not among these, since it may round what lies just between two numbers."""
     return isinstance(stage, (s.Warp, s.Colour))

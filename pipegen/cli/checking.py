@@ -67,7 +67,7 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
-    manifest, seen, about = collected.dealt, list(collected.diagnostics.items), ""
+    manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     spec = Spec(model, loaded, inspection.plans, inspection.diagnostics)
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)

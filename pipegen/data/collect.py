@@ -37,12 +37,12 @@ class Collected:
     Attributes:
         manifest: The records and their splits, or `None` when an error stands in the way.
         diagnostics: Every finding.
-        dealt: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
+        assigned: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None
     diagnostics: Diagnostics
-    dealt: Manifest | None = None
+    assigned: Manifest | None = None
 
 
 def collect(

@@ -125,7 +125,7 @@ class Manifest:
         return fingerprint(self.listing)
 
     @cached_property
-    def dealt(self) -> str:
+    def split_fingerprint(self) -> str:
         """Identifies the data and, where a table's cells can say which split a row is in, the splits as well."""
         if not self.listing.in_table:
             return self.fingerprint

@@ -247,7 +247,7 @@ def test_a_state_knows_which_rows_are_trained_on(tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text(text)
         manifest = collect(spec(splits=splits), base=tmp_path).manifest
         assert manifest is not None
-        dealt.append((manifest.fingerprint, manifest.dealt))
+        dealt.append((manifest.fingerprint, manifest.split_fingerprint))
     assert dealt[0][0] == dealt[1][0], "what is read of each row is the same"
     assert dealt[0][1] != dealt[1][1]
 
