@@ -114,7 +114,7 @@ FAMILIES: dict[str, list[Any]] = {
     "colour": [RESIZE, {"random_brightness": {"factor": 0.5}}, {"random_contrast": {"factor": 0.5}}, {"rescale": {"to": [-1, 1]}}],
     "arithmetic": [RESIZE, {"normalize": {"mean": 30000, "std": 15000}}, "random_flip"],
     "filters of floats": [RESIZE, {"cast": {"dtype": "float32"}}, {"random_gaussian_blur": {"sigma": 1}}, "random_erasing"],
-    "curves of 256 values": [RESIZE, {"rescale": {"to": [0, 255]}}, {"random_gamma": {"gamma": 0.3}}],
+    "look-up tables": [RESIZE, {"rescale": {"to": [0, 255]}}, {"random_gamma": {"gamma": 0.3}}],
     "mixing": [RESIZE, "cutmix", {"mixup": {"alpha": 0.4}}],
 }  # fmt: skip
 

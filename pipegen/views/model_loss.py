@@ -1,4 +1,4 @@
-"""Whether a loss fits the targets, and what the model ends in fits the loss."""
+"""Checks that a loss fits the targets, and the model's last layer the loss."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from pipegen.ops.base import (
     step_kwargs,
 )
 from pipegen.ops.docs import field_docs
-from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
@@ -185,7 +185,7 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         mean = (image @ np.array([0.299, 0.587, 0.114])).mean()
         assert x.interval is not None
         return np.clip(image @ a.T + b + m * mean, x.interval.low, x.interval.high).astype(np.float32)
-    if isinstance(step, CurveTransform):
+    if isinstance(step, LookupTableTransform):
         from pipegen.backend.kernels.tables import histogram, look_up
 
         one = tf.constant(image)[None]

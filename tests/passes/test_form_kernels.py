@@ -40,7 +40,7 @@ def kernels_of(text: str) -> list[Kernel]:
 def _kind(stage: s.Stage) -> str:
     if isinstance(stage, s.Warp):
         return "mirror" if stage.mirrors else "warp"
-    if isinstance(stage, s.Curve):
+    if isinstance(stage, s.LookupTable):
         return "histogram" if stage.reads_histogram else "table"
     if isinstance(stage, s.Neighbourhood):
         return "filter" if stage.starts_kernel else "erasing"

@@ -242,7 +242,7 @@ class ResumeCallback(keras.callbacks.Callback):
         return self._saved, Record.from_json(self._saved[KEY])
 
     def _keras(self) -> dict[str, Any]:
-        """What `BackupAndRestore` has written in the folder."""
+        """Reads what `BackupAndRestore` has written in the folder; empty where that is nothing."""
         with suppress(OSError, ValueError, TypeError):
             found = json.loads((self._folder / KERAS_FILE).read_text()) if self._folder is not None else {}
             return found if isinstance(found, dict) else {}
@@ -254,14 +254,14 @@ class ResumeCallback(keras.callbacks.Callback):
         return int(told) if told is not None else None
 
     def _newer_than_state(self, name: str) -> bool:
-        """Whether a file of the folder was written after the state."""
+        """Returns whether a file of the folder was written after the state."""
         with suppress(OSError):
             if self._folder is not None and self._file is not None:
                 return (self._folder / name).stat().st_mtime_ns > self._file.stat().st_mtime_ns
         return False
 
     def _iterations(self) -> int:
-        """How often the optimizer has run, once a batch also where it collects gradients; -1 without one."""
+        """Counts the runs of the optimizer, one for each batch even while it collects gradients; -1 without an optimizer."""
         optimizer = getattr(self.model, "optimizer", None)
         counter = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_iterations", None)
         return -1 if counter is None else int(keras.ops.convert_to_numpy(counter))

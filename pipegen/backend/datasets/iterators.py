@@ -33,7 +33,7 @@ class BareIterator(Iterator[Any]):
 
 
 def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
-    """What arranges a flat list like a structure of places in it."""
+    """Returns a function that arranges a flat list like the structure `places`, whose leaves are positions in the list."""
     if isinstance(places, dict):
         parts = {key: _packer(place) for key, place in places.items()}
         return lambda flat: {key: part(flat) for key, part in parts.items()}
@@ -70,7 +70,7 @@ class Passes:
 
 
 class _Ours(InTurn):
-    """What both kinds of iterators have in common."""
+    """Holds what both kinds of iterators have in common."""
 
     def __init__(self, dataset: PipelineDataset) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class PassIterator(_Ours):
 
     @property
     def is_over(self) -> bool:
-        """Whether the last batch has been handed over."""
+        """Returns whether the last batch has been handed over."""
         return self._inner is None and self._in_graphs is None
 
     def _move_into_graphs(self) -> None:
@@ -145,7 +145,7 @@ class PassIterator(_Ours):
         self._inner = None
 
     def _after(self, epoch: int, step: int) -> tuple[int, int] | None:
-        """What comes after a step of the pass; `None` where it was the last."""
+        """Returns the epoch and the step that follow in the pass; `None` after the last step."""
         return (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
 
 

@@ -82,7 +82,7 @@ class PipelineDataset(Explains):
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
-        """What derived datasets are built on."""
+        """Returns the tensor that derived datasets are built on."""
         return self._pipegen_counted()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -110,7 +110,7 @@ class PipelineDataset(Explains):
         return iterator
 
     def _pipegen_is_over(self) -> bool:
-        """Whether the latest iterator is still held, and at its end."""
+        """Returns whether the latest iterator is still held, and at its end."""
         latest = self._pipegen_latest() if self._pipegen_latest is not None else None
         return latest is not None and latest.is_over
 
@@ -145,7 +145,7 @@ class RepeatedDataset(Explains):
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
-        """What derived datasets are built on."""
+        """Returns the tensor that derived datasets are built on."""
         return self._pipegen_source()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:

@@ -1,4 +1,4 @@
-"""Where the training split stands, as variables of the graph."""
+"""Keeps the position in the training split, as variables of the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipegen.backend.running.walk import plain_map
 
 
 class Progress:
-    """Where the training split stands: which epoch an iterator starts, and what has been handed over.
+    """Keeps the position in the training split: which epoch an iterator starts, and what has been handed over.
 
     An iterator starts the first epoch whose last batch has not been delivered. The variables live in the graph, so
     this holds for iterators that Python never sees.

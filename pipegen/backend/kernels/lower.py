@@ -19,7 +19,7 @@ from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.positions import Size, around, fits_int32, fixed_homography, fixed_matrix, locate, project
-from pipegen.backend.kernels.tables import curve_params, curve_table, look_up
+from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import mirror, read
 from pipegen.errors import InternalError
 from pipegen.ops.base import ConstantFill, CropTransform
@@ -101,8 +101,8 @@ def prepare(stage: s.Stage, image: tf.Tensor, draws: tf.Tensor) -> Params:
         for ref in stage.refs[1:]:
             matrix = compose(matrix, colour_matrix(ref, draws, int(matrix[0].shape[-2])))
         return tuple(tf.cast(part, tf.float32) for part in matrix)
-    if isinstance(stage, s.Curve):
-        return curve_params(stage, draws)
+    if isinstance(stage, s.LookupTable):
+        return table_params(stage, draws)
     if isinstance(stage, s.Neighbourhood):
         return neighbourhood_params(stage, image, draws)
     return ()
@@ -119,8 +119,8 @@ def phases(stage: s.Stage) -> tuple[Phase, ...]:
     of one value a pixel. Each is pure and is compiled apart."""
     if isinstance(stage, s.Neighbourhood):
         return neighbourhood_phases(stage)
-    if isinstance(stage, s.Curve) and stage.reads_histogram:
-        return (partial(curve_table, stage),)
+    if isinstance(stage, s.LookupTable) and stage.reads_histogram:
+        return (partial(histogram_table, stage),)
     if isinstance(stage, s.Warp) and not stage.mirrors:
         if stage.projective:
             return partial(_project, stage), partial(_around, stage)
@@ -144,7 +144,7 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
             a, b, m = params
             how = {"uses_mean": stage.uses_mean, "mixes_channels": stage.mixes_channels, "exact": stage.exact}
             return c.apply_colour(value, (a, b, m), stage.clip, **how)
-        case s.Curve():
+        case s.LookupTable():
             return look_up(value, params[0])
         case s.Neighbourhood():
             return neighbourhood(stage, value, params)

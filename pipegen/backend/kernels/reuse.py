@@ -27,7 +27,7 @@ LARGE = 1 << 20
 
 @dataclass(frozen=True)
 class Reuse:
-    """How the memory of a kernel's results is used again.
+    """Says how the memory of a kernel's results is used again.
 
     Attributes:
         depth: How many results of one kind are in use at a time, at most.
@@ -108,5 +108,5 @@ class Places:
 
 
 def is_large(spec: tf.TensorSpec) -> bool:
-    """Whether a tensor is worth a place of its own."""
+    """Returns whether a tensor is large enough for a place of its own."""
     return bool(prod(spec.shape) * spec.dtype.size >= LARGE)

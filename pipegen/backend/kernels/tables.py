@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Params = tuple[tf.Tensor, ...]
 
 
-def curve_params(stage: s.Curve, draws: tf.Tensor) -> Params:
+def table_params(stage: s.LookupTable, draws: tf.Tensor) -> Params:
     """Returns what the draws say of a chain of tables, outside XLA.
 
     Neighbours that need no histogram are one table. A step that needs it leaves its draws, and behind them whether it
@@ -36,8 +36,8 @@ def curve_params(stage: s.Curve, draws: tf.Tensor) -> Params:
     return tuple(found)
 
 
-def curve_table(stage: s.Curve, image: tf.Tensor, params: Params) -> Params:
-    """The one table of a chain that reads the histogram: int32 `(n, channels, 256)`. A pure function of `curve_params`."""
+def histogram_table(stage: s.LookupTable, image: tf.Tensor, params: Params) -> Params:
+    """Returns the one table of a chain that reads the histogram: int32 `(n, channels, 256)`. A pure function of `table_params`."""
     given = iter(params)
     counts = histogram(image)
     table: tf.Tensor | None = None

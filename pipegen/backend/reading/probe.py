@@ -97,7 +97,7 @@ def probe(
 
 
 def _inside(executor: Executor, record: int) -> str | None:
-    """What is damaged in the files of a record though they can be decoded, in a line, or `None`."""
+    """Describes damage in a record's files that can still be decoded, in one line; `None` where there is none."""
     records = executor.job.records
     for files in records.files(executor.plan.read):
         try:

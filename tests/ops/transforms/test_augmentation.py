@@ -208,7 +208,7 @@ def test_a_policy_is_one_warp_and_one_matrix(name: str) -> None:
     kinds = [type(stage).__name__ for stage in plan.stages()]
     assert kinds.count("Warp") == 1
     assert kinds.count("Colour") == 1
-    assert "Curve" not in kinds, "tables that need the histogram run under branches, and the others with them"
+    assert "LookupTable" not in kinds, "tables that need the histogram run under branches, and the others with them"
     assert kinds.count("Branch") >= 2 - (name == "trivial_augment")
 
 

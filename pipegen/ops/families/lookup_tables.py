@@ -1,4 +1,4 @@
-"""The curve family: a table of 256 values for each example, alike for all channels or one for each."""
+"""The family of look-up tables: 256 values for each example, alike for all channels or one for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
 
 
-class CurveTransform(Transform):
+class LookupTableTransform(Transform):
     """A table look-up on bytes. Floats from 0 to 255 are rounded half to even and clipped first.
 
     Adjacent steps fold into one look-up, bit for bit: a table read through a table is a table.
@@ -48,7 +48,7 @@ class CurveTransform(Transform):
         raise NotImplementedError
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.CURVE, random=self.random)
+        return Traits(Family.LOOKUP_TABLE, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value."""
@@ -76,7 +76,7 @@ class CurveTransform(Transform):
         return x.dtype == "uint8" and x.interval == BYTE_RANGE
 
 
-class OccasionalCurve(CurveTransform):
+class OccasionalLookupTable(LookupTableTransform):
     """A table step of which nothing is drawn but whether it acts."""
 
     random = True

@@ -1,4 +1,4 @@
-"""Curve steps against Pillow's `ImageOps`, bit for bit, and NumPy; with XLA and without; alone and folded."""
+"""Look-up tables against Pillow's `ImageOps`, bit for bit, and NumPy; with XLA and without; alone and folded."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pipegen.plan import stages as s
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.families.curves import CurveTransform
+    from pipegen.ops.families.lookup_tables import LookupTableTransform
 
 Array = np.ndarray[Any, Any]
 FLOATS = FeatureType("image", "float32", (8, 8, 3), Interval(0, 255))
-CURVES = {name: op for name, op in transforms().items() if hasattr(op, "needs_histogram")}
+TABLES = {name: op for name, op in transforms().items() if hasattr(op, "needs_histogram")}
 
 
 def pictures(count: int = 40) -> Array:
@@ -45,20 +45,20 @@ def pictures(count: int = 40) -> Array:
     return np.stack(made)
 
 
-def ref(step: CurveTransform, start: int = 0) -> s.StepRef:
+def ref(step: LookupTableTransform, start: int = 0) -> s.StepRef:
     """A use of a step as a recipe has it."""
     return s.StepRef(step, step.op, (), start, step.probability < 1)
 
 
-def curve(*steps: CurveTransform) -> s.Curve:
+def folded(*steps: LookupTableTransform) -> s.LookupTable:
     """A stage of these steps, folded."""
     used: list[s.StepRef] = []
     for step in steps:
         used.append(ref(step, used[-1].start + used[-1].num_draws if used else 0))
-    return s.Curve("image", tuple(used), any(step.needs_histogram for step in steps))
+    return s.LookupTable("image", tuple(used), any(step.needs_histogram for step in steps))
 
 
-def apply(stage: s.Curve, images: Array, u: Array | None = None) -> Array:
+def apply(stage: s.LookupTable, images: Array, u: Array | None = None) -> Array:
     """The stage on a batch, through the backend."""
     import tensorflow as tf
 
@@ -85,9 +85,9 @@ def pillow(function: Any, images: Array, *arguments: Any) -> Array:
     (Posterization(bits=1), ImageOps.posterize, (1,)),
     (Posterization(bits=5), ImageOps.posterize, (5,)),
 ], ids=lambda value: getattr(value, "op", "-"))  # fmt: skip
-def test_tables_are_pillow_s(step: CurveTransform, function: Any, arguments: tuple[Any, ...]) -> None:
+def test_tables_are_pillow_s(step: LookupTableTransform, function: Any, arguments: tuple[Any, ...]) -> None:
     images = pictures()
-    np.testing.assert_array_equal(apply(curve(step), images), pillow(function, images, *arguments))
+    np.testing.assert_array_equal(apply(folded(step), images), pillow(function, images, *arguments))
 
 
 @pytest.mark.tf
@@ -114,7 +114,7 @@ def test_the_largest_steps_of_equalization_are_clipped() -> None:
     """With few pixels Pillow's entries pass 255, and it clips them."""
     values = np.minimum(np.arange(400), 255).astype(np.uint8)
     image = np.stack([values, values // 2, np.roll(values, 150) // 3 * 3], -1).reshape(1, 20, 20, 3)
-    done = apply(curve(Equalization()), image)
+    done = apply(folded(Equalization()), image)
     np.testing.assert_array_equal(done, pillow(ImageOps.equalize, image))
     assert done.max() == 255
 
@@ -125,7 +125,7 @@ def test_gamma_is_the_power(gamma: float) -> None:
     """The definition of skimage's `adjust_gamma` on uint8: the table is rounded half to even."""
     images = pictures()
     table = np.rint(255 * np.linspace(0, 1, 256) ** gamma).astype(np.uint8)
-    np.testing.assert_array_equal(apply(curve(Gamma(gamma=gamma)), images), table[images])
+    np.testing.assert_array_equal(apply(folded(Gamma(gamma=gamma)), images), table[images])
 
 
 @pytest.mark.tf
@@ -134,12 +134,12 @@ def test_random_forms_draw_over_their_ranges() -> None:
     u = np.array([0, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1 - 2.0**-53])[:, None]
     threshold = 20 + 200 * u
     solarized = np.where(images >= threshold[..., None, None], 255 - images, images)
-    np.testing.assert_array_equal(apply(curve(RandomSolarization(threshold=(20, 220))), images, u), solarized)
+    np.testing.assert_array_equal(apply(folded(RandomSolarization(threshold=(20, 220))), images, u), solarized)
     step = 2 ** (8 - (3 + np.floor(4 * u).astype(int)))[..., None, None]
     assert set(np.unique(step)) == {4, 8, 16, 32}, "each number of bits from 3 to 6"
-    np.testing.assert_array_equal(apply(curve(RandomPosterization(bits=(3, 6))), images, u), images // step * step)
+    np.testing.assert_array_equal(apply(folded(RandomPosterization(bits=(3, 6))), images, u), images // step * step)
     power = np.rint(255 * (images / 255.0) ** (0.5 + u)[..., None, None])
-    np.testing.assert_array_equal(apply(curve(RandomGamma(gamma=0.5)), images, u), power)
+    np.testing.assert_array_equal(apply(folded(RandomGamma(gamma=0.5)), images, u), power)
 
 
 @pytest.mark.tf
@@ -147,13 +147,13 @@ def test_random_forms_draw_over_their_ranges() -> None:
     (RandomInvert(), Invert()), (RandomAutoContrast(probability=0.3), AutoContrast()), (RandomEqualization(), Equalization()),
     (RandomGamma(gamma=(2, 2), probability=0.3), Gamma(gamma=2)),
 ], ids=lambda step: step.op)  # fmt: skip
-def test_probability_leaves_the_others_alone(random: CurveTransform, always: CurveTransform) -> None:
+def test_probability_leaves_the_others_alone(random: LookupTableTransform, always: LookupTableTransform) -> None:
     images = pictures(10)
     u = np.random.default_rng(1).random((10, 2))
     acts = u[:, random.num_draws()] < random.probability
     assert 0 < acts.sum() < 10
-    expected = np.where(acts[:, None, None, None], apply(curve(always), images), images)
-    np.testing.assert_array_equal(apply(curve(random), images, u), expected)
+    expected = np.where(acts[:, None, None, None], apply(folded(always), images), images)
+    np.testing.assert_array_equal(apply(folded(random), images, u), expected)
 
 
 @pytest.mark.tf
@@ -162,8 +162,8 @@ def test_floats_are_rounded_half_to_even_and_clipped() -> None:
     image = np.repeat(values.reshape(1, 3, 3, 1), 3, -1)
     rounded = np.array([0, 0, 0, 0, 2, 2, 254, 255, 255], np.uint8)
     given = np.repeat(rounded.reshape(1, 3, 3, 1), 3, -1)
-    np.testing.assert_array_equal(apply(curve(Posterization(bits=8)), image), given)
-    np.testing.assert_array_equal(apply(curve(Equalization()), image), pillow(ImageOps.equalize, given))
+    np.testing.assert_array_equal(apply(folded(Posterization(bits=8)), image), given)
+    np.testing.assert_array_equal(apply(folded(Equalization()), image), pillow(ImageOps.equalize, given))
 
 
 CHAINS = {
@@ -184,12 +184,12 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
 
     from pipegen.backend.kernels.lower import expand, prepare, run
 
-    stage = curve(*CHAINS[name])
+    stage = folded(*CHAINS[name])
     u = np.random.default_rng(2).random((12, 9))
     for images in (pictures(12), pictures(12)[..., :1], pictures(12) + np.float32(0.3)):
         expected = images
         for used in stage.refs:
-            expected = apply(s.Curve("image", (used,), used.step.needs_histogram), expected, u)  # type: ignore[attr-defined]
+            expected = apply(s.LookupTable("image", (used,), used.step.needs_histogram), expected, u)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(apply(stage, images, u), expected)
         if images.dtype == np.uint8 and images.shape[-1] == 3:
             params = prepare(stage, tf.constant(images), tf.constant(u))
@@ -198,12 +198,12 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("name", list(CURVES))
+@pytest.mark.parametrize("name", list(TABLES))
 def test_a_table_is_int32_of_every_example(name: str) -> None:
     import tensorflow as tf
     import yaml
 
-    op = CURVES[name]
+    op = TABLES[name]
     written = yaml.safe_load(op.examples[0].yaml)
     step: Any = op() if isinstance(written, str) else op.model_validate(written[name])
     u = tf.constant(np.random.default_rng(0).random((5, step.num_draws())))
@@ -216,7 +216,7 @@ def test_a_table_is_int32_of_every_example(name: str) -> None:
 
 def test_a_table_of_the_histogram_has_no_strength_that_a_schedule_may_change() -> None:
     """Such a table is made inside a kernel, which no epoch reaches."""
-    for op in CURVES.values():
+    for op in TABLES.values():
         if op.needs_histogram:
             assert set(op.model_fields) <= {"when", "feature", "id", "probability"}
 
@@ -256,7 +256,7 @@ def test_wrong_arguments_are_rejected(step: Any, text: str) -> None:
     (Solarization(threshold=0.5), ["PG510"]), (RandomSolarization(threshold=(0, 1)), ["PG510"]), (Solarization(), []),
     (RandomGamma(gamma=(0.05, 1)), ["PG510"]), (Gamma(gamma=20), ["PG510"]), (RandomGamma(gamma=0.5), []),
 ])  # fmt: skip
-def test_lints(step: CurveTransform, codes: list[str]) -> None:
+def test_lints(step: LookupTableTransform, codes: list[str]) -> None:
     assert [lint.code for lint in step.lints(IMAGE_224)] == codes
 
 
@@ -264,6 +264,6 @@ def test_lints(step: CurveTransform, codes: list[str]) -> None:
     Solarization(threshold=256), Posterization(bits=8), Gamma(gamma=1), RandomGamma(gamma=0), RandomInvert(probability=0),
     RandomSolarization(threshold=(0, 9), probability=0), RandomPosterization(bits=(8, 8)), RandomEqualization(probability=0),
 ], ids=str)  # fmt: skip
-def test_what_changes_nothing_says_so_on_bytes_alone(step: CurveTransform) -> None:
+def test_what_changes_nothing_says_so_on_bytes_alone(step: LookupTableTransform) -> None:
     assert step.is_identity(IMAGE_224)
     assert not step.is_identity(FLOATS), "it makes bytes"
