@@ -58,7 +58,7 @@ def with_small_graph(pipe: Any) -> Any:
     real = engine.executor("train")
     steps = real.steps
 
-    def batches(epochs: Any, *, name_damaged: bool) -> Any:
+    def batches(epochs: Any, form: Any) -> Any:
         def of(epoch: Any, first: Any) -> Any:
             made = tf.data.Dataset.range(first, steps)
             return made.map(lambda step: (epoch, step, (tf.zeros([2, 2, 2, 1]), tf.cast((epoch * steps + step)[None], tf.float32))))

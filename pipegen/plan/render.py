@@ -27,7 +27,7 @@ def render_plan(plan: Plan) -> str:
     for node in plan.nodes:
         lines.append(_node(node))
         if isinstance(node, (Element, Kernel)):
-            lines.extend(f"    {_stage(stage)}" for stage in node.stages)
+            lines.extend(f"    {stage_text(stage)}" for stage in node.stages)
         edge = str(node.out)
         if edge != last and edge:
             lines.append(f"  → {edge}")
@@ -46,7 +46,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             entry["stages"] = [
                 {
                     "stage": type(stage).__name__,
-                    "text": _stage(stage),
+                    "text": stage_text(stage),
                     "feature": stage.feature,
                     "steps": [_ref_json(r) for r in s.refs(stage)],
                 }
@@ -110,12 +110,13 @@ def _node(node: Node) -> str:
         case Kernel():
             return "kernel   one batch" + (", compiled by XLA" if node.compiled else "") + (", in parallel" if node.parallel else "")
         case Emit():
-            return f"emit     {_emit(node)}"
+            return f"emit     {emit_text(node)}"
         case Prefetch():
             return "prefetch " + (f"to device {node.device}" if node.device else "finished batches")
 
 
-def _emit(node: Emit) -> str:
+def emit_text(node: Emit) -> str:
+    """Returns which features the model takes, in a line."""
     parts = [f"x = {_features(node.output.x)}"]
     if node.output.y is not None:
         parts.append(f"y = {_features(node.output.y)}")
@@ -164,7 +165,8 @@ def _fill(fill: object) -> str:
     return fill if isinstance(fill, str) else f"constant {getattr(fill, 'constant', 0):g}"
 
 
-def _stage(stage: Stage) -> str:
+def stage_text(stage: Stage) -> str:
+    """Returns what a stage does, in a line."""
     return _does(stage) + (", exact" if getattr(stage, "exact", False) else "")
 
 
@@ -203,7 +205,7 @@ def _does(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a clo
             what = "weigh the labels of" if stage.label else "mix"
             return f"{feature}: {what} two of a group of {GROUP}: {_use(stage.ref)}"
         case s.Branch():
-            return f"{_stage(stage.stage)}, on those examples alone" + (", compiled by XLA" if stage.compiled else "")
+            return f"{stage_text(stage.stage)}, on those examples alone" + (", compiled by XLA" if stage.compiled else "")
         case s.Pointwise():
             return f"{feature}: {_arithmetic(stage)}"
         case s.ChannelsFirst():

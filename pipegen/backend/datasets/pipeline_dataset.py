@@ -15,6 +15,7 @@ from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.process.once import Once
 from pipegen.backend.process.options import make_options
 from pipegen.backend.running.walk import plain_map
+from pipegen.physical.nodes import FIXED, TRAINING
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
             progress.delivered.assign([epoch, step + 1])
 
     return PipelineDataset(
-        lambda guarded: executor.batches(progress.head(), name_damaged=guarded),
+        lambda guarded: executor.batches(progress.head(), TRAINING.built_on() if guarded else TRAINING),
         deliver if device is None else partial(_on_device, device, options),
         (lambda ds: plain_map(ds, progress.deliver).with_options(options)) if device is None else None,
         steps=executor.steps,
@@ -204,7 +205,7 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translat
 
     def batches(guarded: bool) -> tf.data.Dataset:
         head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
-        return executor.batches(head, name_damaged=guarded)
+        return executor.batches(head, FIXED.built_on() if guarded else FIXED)
 
     return PipelineDataset(
         batches,

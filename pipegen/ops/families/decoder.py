@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.traits import Family, Traits
@@ -18,6 +18,7 @@ class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
