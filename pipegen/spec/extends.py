@@ -206,6 +206,8 @@ def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | 
         return make(code, f"the spec {file} cannot be read: {reason}", where, help=help_)
     near = closest(path.name, _neighbours(path))
     help_ = (f"did you mean `{near}`?",) if near else (f"{path} does not exist",)
+    if at is None and "\n" in file:
+        help_ = ("a path is due here; for the text of a spec, pass the map: `yaml.safe_load(text)`",)
     fix = None
     if near and at is not None and at.span is not None:
         there = os.path.join(os.path.dirname(file), near)
