@@ -25,7 +25,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def may_be_shown(data: bytes) -> bool:
-    """Returns whether a finding may print lines of a file: of text, and of a spec that a wrong character has got into, never of a picture."""
+    """Returns whether a finding may print lines of a file: of text, or of a spec with a wrong character in it, never of a picture."""
     return b"\0" not in data and (says_so(data) or (_is_utf8(data) and _CONTROL.search(data) is None))
 
 

@@ -177,7 +177,7 @@ def test_fixes_that_leave_no_yaml_are_left_out(
     path = tmp_path / "bad.pipegen.yaml"
     path.write_text(BAD)
     first, later = Diagnostics(), Diagnostics()
-    for line, start, end, text in ((6, 5, 37, broken), (7, 15, 16, "3"), (4, 12, 12, " {")):
+    for line, start, end, text in ((6, 5, 35, broken), (7, 15, 16, "3"), (4, 12, 12, " {")):
         span = Span(str(path), line, start, line, end)
         finding = make("PG105", "wrong", Label(span), fix=Fix(f"write {text}", (Edit(span, text),), Applicability.SAFE))
         for found in (first, later) if text != "3" else (first,):
