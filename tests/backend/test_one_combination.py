@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pipegen
+from pipegen.plan.nodes import Cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ CACHES = ("none", "memory", "disk")
 def pipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pipeline]:
     """The same pipeline with every cache."""
     folder = tmp_path_factory.mktemp("combination")
-    images = np.random.default_rng(5).integers(0, 256, (COUNT, SIDE, SIDE, 3), np.uint8)
+    images = np.random.default_rng(5).integers(0, 256, (COUNT, SIDE + 3, SIDE + 4, 3), np.uint8)
     np.savez(folder / "rows.npz", x=images, y=np.arange(COUNT) % 3)
     return {cache: _build(folder, cache) for cache in CACHES}
 
@@ -43,6 +44,7 @@ def _build(folder: Path, cache: str) -> Pipeline:
         "source": {"arrays": {"path": str(folder / "rows.npz"), "features": features}},
         "splits": {"parts": {"train": 0.5, "validation": 0.5}},
         "transforms": [
+            {"resize": {"size": SIDE}},
             {"random_sharpness": {"factor": 0.8, "probability": 0.3}},
             {"rand_augment": {"num_ops": 1, "magnitude": 9}},
             {"mixup": {"alpha": 0.4}},
@@ -71,7 +73,9 @@ def kinds(batch: Any) -> tuple[bytes, ...]:
 
 
 def test_every_cache_gives_the_same_bits(pipes: dict[str, Pipeline]) -> None:
-    assert pipes["none"].spec.model.transforms[1].magnitude == 12
+    assert pipes["none"].spec.model.transforms[2].magnitude == 12
+    cached = [any(isinstance(node, Cache) for node in pipe._compiled["train"].plan.nodes) for pipe in pipes.values()]
+    assert cached == [False, True, True]
     assert len({pipe.spec_hash for pipe in pipes.values()}) == 1
     epochs = [epoch_of(pipes["none"], epoch) for epoch in (0, 1)]
     assert epochs[0][0].shape == (TRAIN, SIDE, SIDE, 3)
