@@ -29,9 +29,9 @@ def explain(
       pipegen explain flowers.pipegen.yaml --split validation --passes
       pipegen explain flowers.pipegen.yaml --all
     """
-    from pipegen.backend.budget import available_cores
-    from pipegen.compilation import optimise
-    from pipegen.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
+    from pipegen.backend.process.budget import available_cores
+    from pipegen.phases.compilation import optimise
+    from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
 
     loaded = load_spec(spec, sets)
     whole = split is None and (everything or output_format == "json")

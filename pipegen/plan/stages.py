@@ -1,7 +1,7 @@
 """Defines the closed set of stages that nodes are made of: what can be done to one feature of an example or a batch.
 
 A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
-TensorFlow; `backend/lower.py` gives each its meaning.
+TensorFlow; `backend/kernels/lower.py` gives each its meaning.
 
 `exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
 `plan/exactness.py`.

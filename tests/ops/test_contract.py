@@ -11,7 +11,7 @@ import pytest
 import yaml
 from planning import callee_of
 
-from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -186,7 +186,7 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         assert x.interval is not None
         return np.clip(image @ a.T + b + m * mean, x.interval.low, x.interval.high).astype(np.float32)
     if isinstance(step, LookupTableTransform):
-        from pipegen.backend.curves import histogram, look_up
+        from pipegen.backend.kernels.tables import histogram, look_up
 
         one = tf.constant(image)[None]
         return look_up(one, step.table(u[None], histogram(one) if step.needs_histogram else None)).numpy()[0]

@@ -185,7 +185,7 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     """Examples, one for each row of draws, through the backend's own lowering: element stages one by one, others as a batch."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import apply_element, apply_stage
+    from pipegen.backend.kernels.lower import apply_element, apply_stage
 
     stages = stages_of(step, x, y)
     if isinstance(stages[0], s.ElementStage):

@@ -133,7 +133,7 @@ def test_each_kernel_is_one_xla_program_whatever_the_batch() -> None:
     import numpy as np
     import tensorflow as tf
 
-    from pipegen.backend import kernels as lowered
+    from pipegen.backend.kernels import chain as lowered
     from pipegen.plan.nodes import Batch
 
     text = f"{{transforms: [{{resize: {{size: 16}}}}, {WARP}, {COLOUR}], batch: {{size: 4}}}}"

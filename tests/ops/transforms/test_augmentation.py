@@ -45,7 +45,7 @@ def augmented(name: str, u: Array, arguments: str = "") -> Array:
     """The photo through a policy, once for each row of draws, stage by stage as in the plan as built."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import apply_stage
+    from pipegen.backend.kernels.lower import apply_stage
 
     features = {"image": tf.constant(np.stack([photo()] * len(u))), "@draws": tf.constant(u, tf.float64)}
     for stage in plan_of(name, arguments).stages()[2:]:

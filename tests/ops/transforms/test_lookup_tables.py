@@ -62,7 +62,7 @@ def apply(stage: s.LookupTable, images: Array, u: Array | None = None) -> Array:
     """The stage on a batch, through the backend."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import apply_stage
+    from pipegen.backend.kernels.lower import apply_stage
 
     count = max(stage.refs[-1].start + stage.refs[-1].num_draws, 1)
     features = {"image": tf.constant(images), "@draws": tf.constant(np.zeros((len(images), count)) if u is None else u, tf.float64)}
@@ -182,7 +182,7 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
     """Bit for bit, in XLA too, for images of one channel and of three, and for floats."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import expand, prepare, run
+    from pipegen.backend.kernels.lower import expand, prepare, run
 
     stage = folded(*CHAINS[name])
     u = np.random.default_rng(2).random((12, 9))
