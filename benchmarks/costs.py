@@ -17,8 +17,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is im
 from rich.console import Console
 from rich.table import Table
 
-from pipegen.explanation import circumstances
 from pipegen.plan.cost import plan_cost
+from pipegen.views.explanation import circumstances
 
 _SIZE = {"resize": {"size": 224}}
 _CROP = {"random_resized_crop": {"size": 224}}

@@ -152,7 +152,7 @@ def lower(kernels: list[Kernel], entry: ElementType, batch: int) -> Step:
     """The kernels one after another, in a graph, as the pipeline calls them."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels import lower_kernel
+    from pipegen.backend.kernels.chain import lower_kernel
 
     functions = []
     for kernel in kernels:

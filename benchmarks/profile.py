@@ -39,7 +39,7 @@ from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.backend.execute import Executor
+    from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Node
     from pipegen.plan.stages import Stage
 
@@ -165,8 +165,8 @@ def _cut(executor: Executor, nodes: tuple[Node, ...]) -> Callable[[], Any]:
     def make() -> Any:
         import tensorflow as tf
 
-        from pipegen.backend.options import make_options
-        from pipegen.backend.walk import Run, plain_map
+        from pipegen.backend.process.options import make_options
+        from pipegen.backend.running.walk import Run, plain_map
 
         element = next((node for node in executor.plan.nodes if isinstance(node, Element)), None)
         alone = element is not None and not any(isinstance(node, (Cache, Batch)) for node in nodes)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipegen.building import build
-    from pipegen.compilation import Spec, load
+    from pipegen.api.building import build
+    from pipegen.api.pipeline import Pipeline
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
-    from pipegen.pipeline import Pipeline
+    from pipegen.phases.compilation import Spec, load
 
 __version__ = "0.1.0"
 
@@ -36,13 +36,13 @@ __all__ = [
 _HOMES = {
     "DataError": "errors",
     "ModelMismatchError": "errors",
-    "Pipeline": "pipeline",
+    "Pipeline": "api.pipeline",
     "PipegenError": "errors",
-    "Spec": "compilation",
+    "Spec": "phases.compilation",
     "SpecError": "errors",
     "StateError": "errors",
-    "build": "building",
-    "load": "compilation",
+    "build": "api.building",
+    "load": "phases.compilation",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pipegen.pipeline import Pipeline
+    from pipegen.api.pipeline import Pipeline
 
 Array = np.ndarray[Any, Any]
 

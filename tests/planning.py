@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.plan.check import Checked, check
-from pipegen.plan.fitting import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.outputs import received
 from pipegen.spec.load import load
 
 if TYPE_CHECKING:
-    from pipegen.backend.records import Records
+    from pipegen.backend.reading.records import Records
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
@@ -121,7 +121,7 @@ def photos(count: int = 21, height: int = 90, width: int = 130, form: str = "JPE
 
 def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
     """Records in memory, labelled in stored order."""
-    from pipegen.backend.records import Records
+    from pipegen.backend.reading.records import Records
 
     n = len(contents)
     ids = [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(n)]
@@ -135,7 +135,7 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     """
     import tensorflow as tf
 
-    from pipegen.backend.execute import Executor, Job
+    from pipegen.backend.running.execute import Executor, Job
     from pipegen.plan.nodes import Batch, Element, Kernel, Read
 
     x = Executor(Job(plan, spec, data))
@@ -157,8 +157,8 @@ def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int,
     """The batches of some epochs as NumPy arrays, through the dataset."""
     import tensorflow as tf
 
-    from pipegen.backend.execute import Executor, Job
-    from pipegen.backend.options import make_options
+    from pipegen.backend.process.options import make_options
+    from pipegen.backend.running.execute import Executor, Job
 
     executor = Executor(Job(plan, spec, data, shard))
     heads = tf.data.Dataset.from_tensor_slices((tf.range(epochs, dtype=tf.int64), tf.zeros([epochs], tf.int64)))

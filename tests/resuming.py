@@ -52,7 +52,7 @@ def with_small_graph(pipe: Any) -> Any:
     """
     import tensorflow as tf
 
-    from pipegen.backend.datasets import training_dataset
+    from pipegen.backend.datasets.pipeline_dataset import training_dataset
 
     engine = pipe._engine
     real = engine.executor("train")

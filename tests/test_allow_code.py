@@ -12,14 +12,14 @@ import pipegen
 from pipegen.cli.common import allowed_code
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import OpError, SpecError
-from pipegen.explanation import explain_text
-from pipegen.functions import Allowed, with_functions
 from pipegen.ops.transforms.python import Python
 from pipegen.ops.transforms.random_python import RandomPython
+from pipegen.phases.functions import Allowed, with_functions
 from pipegen.plan.custom import check_functions
 from pipegen.plan.nodes import Cache, Element
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.types import ElementType, FeatureType, Interval
+from pipegen.views.explanation import explain_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,13 +17,13 @@ from pipegen.cli.reference import reference_pages
 from pipegen.cli.reference.commands import every_command
 from pipegen.cli.reference.keys import keys_named
 from pipegen.cli.reference.section_pages import PAGES, source_text
-from pipegen.compilation import inspect
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.text import render_text
 from pipegen.migrate.findings import RULES
 from pipegen.ops.base import Model
 from pipegen.ops.docs import field_docs
+from pipegen.phases.compilation import inspect
 from pipegen.spec.models import PipelineSpec
 
 ROOT = Path(__file__).parents[1]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from planning import built, compiled, load_spec
 
-from pipegen.explanation import explain_json, explain_text
 from pipegen.passes import PASSES
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.plan.render import render_plan
+from pipegen.views.explanation import explain_json, explain_text
 
 TEXT = """\
 name: flowers

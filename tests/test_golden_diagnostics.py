@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from golden import cases, check
 
-from pipegen.compilation import inspect
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.text import render_text
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from golden import Block, Case

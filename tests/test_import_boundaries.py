@@ -143,7 +143,7 @@ import sys
 for name in {POISONED!r}:
     sys.modules[name] = None
 import pipegen
-from pipegen.compilation import collect_data
+from pipegen.phases.compilation import collect_data
 print(collect_data(pipegen.load("flowers.pipegen.yaml")).num_examples("train"))
 """
     result = run(code, cwd=tmp_path)
@@ -154,7 +154,7 @@ def test_validate_starts_without_a_terminal_library(tmp_path: Path) -> None:
     (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
     code = """\
 import atexit, sys
-atexit.register(lambda: print([n for n in ("rich", "PIL", "pipegen.pipeline") if n in sys.modules]))
+atexit.register(lambda: print([n for n in ("rich", "PIL", "pipegen.api.pipeline") if n in sys.modules]))
 from pipegen.cli.app import main
 main()
 """

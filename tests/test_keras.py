@@ -311,7 +311,7 @@ def test_a_stop_that_another_callback_wants_stays(pipe: Any, tmp_path: Path, our
             self.model.stop_training = True
 
     pipe._seek(0, 2)
-    (tmp_path / "pipegen.state.json").write_text(json.dumps(pipe.state()))
+    (tmp_path / "pipegen.phases.state.json").write_text(json.dumps(pipe.state()))
     both = [pipe.callback(tmp_path), Stop()]
     history = model_of().fit(pipe.train, epochs=3, verbose=0, callbacks=both if ours_first else both[::-1])
     assert len(history.epoch) == 1

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from pipegen.compilation import inspect
 from pipegen.ops.sources.glob import compile_glob
 from pipegen.patterns import compile_pattern
+from pipegen.phases.compilation import inspect
 
 SECONDS = 1.0
 
@@ -137,7 +137,7 @@ def test_an_open_bracket_in_the_path_of_files_is_a_finding() -> None:
 def test_re2_is_imported_only_for_a_regular_expression() -> None:
     code = """
 import sys
-from pipegen.compilation import inspect
+from pipegen.phases.compilation import inspect
 spec = {"pipegen": 1, "source": {"image_folder": {"path": "x", "pattern": "**/*.jpg"}}, "transforms": [{"resize": {"size": 8}}]}
 inspect(spec)
 assert "re2" not in sys.modules

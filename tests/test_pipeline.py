@@ -198,7 +198,7 @@ def test_a_contact_sheet_of_any_recipe(photo_folder: Path, transforms: list[Any]
 
 
 def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) -> None:
-    from pipegen.backend.preview import render_example
+    from pipegen.views.preview import render_example
 
     made = shared(photo_folder)
     made._seek(2, 0)
@@ -315,8 +315,8 @@ def test_several_targets() -> None:
     import keras
     import keras.layers as kl
 
-    from pipegen.backend.model_check import mismatches
     from pipegen.types import ElementType, FeatureType
+    from pipegen.views.model_check import mismatches
 
     label = FeatureType("label", "int64", (), classes=3)
     record = ElementType((("a", label), ("b", label)))

@@ -13,7 +13,7 @@ from PIL import Image
 from planning import built, compiled, interpret, load_spec, records
 
 import pipegen
-from pipegen.compilation import inspect
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +114,7 @@ FAMILIES: dict[str, list[Any]] = {
     "colour": [RESIZE, {"random_brightness": {"factor": 0.5}}, {"random_contrast": {"factor": 0.5}}, {"rescale": {"to": [-1, 1]}}],
     "arithmetic": [RESIZE, {"normalize": {"mean": 30000, "std": 15000}}, "random_flip"],
     "filters of floats": [RESIZE, {"cast": {"dtype": "float32"}}, {"random_gaussian_blur": {"sigma": 1}}, "random_erasing"],
-    "curves of 256 values": [RESIZE, {"rescale": {"to": [0, 255]}}, {"random_gamma": {"gamma": 0.3}}],
+    "look-up tables": [RESIZE, {"rescale": {"to": [0, 255]}}, {"random_gamma": {"gamma": 0.3}}],
     "mixing": [RESIZE, "cutmix", {"mixup": {"alpha": 0.4}}],
 }  # fmt: skip
 
@@ -221,9 +221,9 @@ def test_arrays_of_five_channels_of_16_bits() -> None:
 
 
 def test_init_says_that_a_folder_and_a_table_have_16_bits(place: Path) -> None:
-    from pipegen.cli.first_spec import first_spec
-    from pipegen.cli.first_table import first_table
-    from pipegen.cli.survey import survey
+    from pipegen.cli.init.spec import first_spec
+    from pipegen.cli.init.survey import survey
+    from pipegen.cli.init.table import first_table
 
     text = first_spec(survey(str(place / "scans")), str(place))
     assert "\n  - decode: {channels: 1, bits: 16}\n  - resize: {size: [34, 40]}\n" in text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipegen.compilation import inspect, optimise
 from pipegen.diagnostics.text import render_text
+from pipegen.phases.compilation import inspect, optimise
 from pipegen.plan.render import render_plan
 
 README = Path(__file__).parents[1] / "README.md"

@@ -116,7 +116,7 @@ def test_positions_that_are_none_are_refused(pipe: Any, own: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("text", ["{", "[]", ""])
 def test_a_damaged_state_file_is_named(pipe: Any, tmp_path: Path, text: str) -> None:
-    (tmp_path / "pipegen.state.json").write_text(text)
+    (tmp_path / "pipegen.phases.state.json").write_text(text)
     with pytest.raises(StateError, match=r"pipegen\.state\.json.*remove it to start anew"):
         pipe.callback(tmp_path).on_train_begin()
 

@@ -147,7 +147,7 @@ def test_the_callback_in_front_of_the_one_that_restores(pipe: Any, whole: Any, t
 def test_weights_without_a_record(pipe: Any, whole: Any, tmp_path: Path, lost: str) -> None:
     """The optimizer has trained nothing else, so its count is the position."""
     crashed(pipe, tmp_path / "ck", 7)
-    (tmp_path / "ck" / "pipegen.state.json").unlink()
+    (tmp_path / "ck" / "pipegen.phases.state.json").unlink()
     ours = {"record": tmp_path / "ck", "folder of its own": tmp_path / "other", "no folder": None}[lost]
     model = memory()
     fit(pipe, model, "finite", backup_in(tmp_path / "ck", 3), pipe.callback(ours))
@@ -170,7 +170,7 @@ def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path
     fit(pipe, expected, "finite", pipe.callback())
     crashed(pipe, tmp_path / "ck", 4 + 6, model=warmed_up())
     shutil.copytree(tmp_path / "ck", tmp_path / "bare")
-    (tmp_path / "bare" / "pipegen.state.json").unlink()
+    (tmp_path / "bare" / "pipegen.phases.state.json").unlink()
     assert resumed(pipe, tmp_path / "ck", "finite", 3).remembers == expected.remembers
     with pytest.raises(
         StateError, match=r"the optimizer has run 10 times, which is step 2 of epoch 2 .* begins with epoch 1.* keeps a record"
@@ -366,12 +366,12 @@ def test_a_state_that_others_have_put_there_must_fit_the_weights(pipe: Any, whol
     import json
 
     pipe._seek(0, 3)
-    (tmp_path / "pipegen.state.json").write_text(json.dumps(pipe.state()))
+    (tmp_path / "pipegen.phases.state.json").write_text(json.dumps(pipe.state()))
     model = memory()
     pipe._seek(0, 0)
     fit(pipe, model, "finite", pipe.callback(tmp_path))
     assert model.trained == whole.trained[3:]
-    (tmp_path / "pipegen.state.json").write_text(json.dumps({**pipe.state(), "epoch": 0, "step": 2}))
+    (tmp_path / "pipegen.phases.state.json").write_text(json.dumps({**pipe.state(), "epoch": 0, "step": 2}))
     with pytest.raises(StateError, match="a state after 2 batches, and the optimizer of the model has run 9 times"):
         fit(pipe, model, "finite", pipe.callback(tmp_path))
 
@@ -391,7 +391,7 @@ def test_a_damaged_record_is_refused(pipe: Any, tmp_path: Path, damage: dict[str
     import json
 
     crashed(pipe, tmp_path / "ck", 6)
-    file = tmp_path / "ck" / "pipegen.state.json"
+    file = tmp_path / "ck" / "pipegen.phases.state.json"
     state = json.loads(file.read_text())
     file.write_text(json.dumps({**state, "fit": {**state["fit"], **damage}}))
     with pytest.raises(StateError, match="remove the file to start anew"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipegen.pipeline import Pipeline
+from pipegen.api.pipeline import Pipeline
 
 
 def pipeline_of(*splits: str) -> Pipeline:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipegen.compilation import inspect
 from pipegen.diagnostics.diagnostic import Severity
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

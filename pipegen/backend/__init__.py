@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pipegen.backend.quiet import import_tensorflow
+from pipegen.backend.process.quiet import import_tensorflow
 
 import_tensorflow()

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend import damage
-from pipegen.backend.budget import ram_budget
-from pipegen.backend.datasets import PipelineDataset, fixed_dataset, training_dataset
-from pipegen.backend.execute import Executor, Job
-from pipegen.backend.guard import Quarantine
-from pipegen.backend.progress import Progress
-from pipegen.backend.records import Records, files_of
-from pipegen.backend.requested import RequestedBatches
-from pipegen.backend.rows import readers
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset, training_dataset
+from pipegen.backend.datasets.progress import Progress
+from pipegen.backend.datasets.requested import RequestedBatches
+from pipegen.backend.reading import damage
+from pipegen.backend.reading.guard import Quarantine
+from pipegen.backend.reading.records import files_of, records_from
+from pipegen.backend.running.execute import Executor, Job
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
@@ -35,13 +33,12 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.backend.derived import Translate
+    from pipegen.backend.datasets.derived import Translate
     from pipegen.cache.store import Store
     from pipegen.data.manifest import Manifest
     from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec, Runtime
-    from pipegen.types import ElementType
 
 
 class Engine:
@@ -207,17 +204,6 @@ class Engine:
 
     def _translate(self, executor: Executor) -> Translate:
         return lambda error, at: damage.explain_failure(executor, error, at, self.where)
-
-
-def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
-    """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
-    common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
-    columns = manifest.columns(split)
-    found = manifest.rows(split)
-    if found is None:
-        return Records(*common, columns=columns, beside=manifest.beside(split))
-    rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns)
 
 
 def resolve_shard(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
 _PLACE = frozenset({"when", "probability"})
 """Arguments that say where a step acts, not what it does: a cache holds steps that act on every example of its split."""
+_FORMER: dict[type[Any], str] = {s.LookupTable: "Curve"}
+"""Names that stages once had and keep in keys, so that what is on the disk is found again."""
 
 
 def upstream(plan: Plan) -> tuple[Stage, ...]:
@@ -97,7 +99,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, s.StepRef):
         return [value.step.op, {k: v for k, v in value.step.meaning().items() if k not in _PLACE}]
     if is_dataclass(value):
-        return [type(value).__name__, {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
+        return [_FORMER.get(type(value), type(value).__name__), {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, (tuple, list)):

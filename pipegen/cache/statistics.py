@@ -15,7 +15,7 @@ import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
 from pipegen.data.fingerprint import encode
-from pipegen.ops.arguments.fitted import Statistics
+from pipegen.ops.arguments.learned import Statistics
 from pipegen.regular import open_folder, open_owned
 from pipegen.spec.models import DiskCache
 from pipegen.spec.spec_hash import canonical

@@ -37,7 +37,7 @@ def bench(
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     start_tensorflow()
-    from pipegen.building import build
+    from pipegen.api.building import build
     from pipegen.cli.measure import measure
 
     with progress("listing") as listed:

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
-from pipegen.compilation import Spec, findings_with_data, plans_with_data
 from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
-from pipegen.functions import NOTHING, Allowed, with_functions
+from pipegen.phases.compilation import Spec, findings_with_data, plans_with_data
+from pipegen.phases.functions import NOTHING, Allowed, with_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.backend.probe import Damaged
-    from pipegen.compilation import Inspection
+    from pipegen.backend.reading.probe import Damaged
     from pipegen.data.manifest import Manifest
     from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.phases.compilation import Inspection
     from pipegen.spec.models import PipelineSpec
 
 SAMPLE = 200
@@ -101,11 +101,12 @@ def _without_missing_list(model: PipelineSpec, request: DataRequest) -> Pipeline
 def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
-    from pipegen.backend.jpeg_damage import available
-    from pipegen.backend.probe import probe, probing_engine, spread
+    from pipegen.backend.engine import Engine
+    from pipegen.backend.reading.jpeg_damage import available
+    from pipegen.backend.reading.probe import probe, probing_plan, spread
 
-    locate = spec.loaded.locate.label
-    engine = probing_engine(spec.model, plans_with_data(spec, manifest), manifest, locate)
+    locate, plans = spec.loaded.locate.label, plans_with_data(spec, manifest)
+    engine = Engine(spec.model, lambda split: probing_plan(plans[split], spec.model.runtime), manifest, locate)
     wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
         note("JPEG files are decoded, but not searched for damage that decoders pass over; for that: pip install 'pipegen[check]'")

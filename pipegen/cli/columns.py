@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.cli.first_spec import plain
+from pipegen.cli.init.spec import plain
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pipegen.cli.export import export
 from pipegen.cli.failures import tell
 from pipegen.cli.fit import fit
 from pipegen.cli.help import help_
-from pipegen.cli.init import init
+from pipegen.cli.init.command import init
 from pipegen.cli.migrate import migrate
 from pipegen.cli.ops import ops
 from pipegen.cli.options import OptionalValues, help_text

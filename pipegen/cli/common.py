@@ -21,9 +21,9 @@ from pipegen.terminal import wants_colour as wants_colour
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pipegen.compilation import Inspection, Spec
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.functions import Allowed
+    from pipegen.phases.compilation import Inspection, Spec
+    from pipegen.phases.functions import Allowed
 
 STDIN = "<stdin>"
 _READ = 2**20 + 1
@@ -64,7 +64,7 @@ def allowed_code(modules: Iterable[str]) -> Allowed:
     Raises:
         BadParameter: For what is no module's name.
     """
-    from pipegen.functions import Allowed
+    from pipegen.phases.functions import Allowed
 
     try:
         allowed = Allowed.of(list(modules))
@@ -77,7 +77,7 @@ def allowed_code(modules: Iterable[str]) -> Allowed:
 
 def examine(file: str, sets: Iterable[str]) -> Inspection:
     """Load and check a spec file, or standard input for `-`."""
-    from pipegen.compilation import inspect
+    from pipegen.phases.compilation import inspect
 
     values = parse_sets(sets)
     if file == "-":
@@ -87,7 +87,7 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
 
 def load_spec(file: str, sets: Iterable[str]) -> Spec:
     """A spec without errors; one with errors ends the command, after its findings."""
-    from pipegen.compilation import Spec
+    from pipegen.phases.compilation import Spec
 
     found = examine(file, sets)
     if found.loaded.spec is None or found.diagnostics.has_errors:

@@ -18,7 +18,7 @@ def explain(
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Print the compiled plan of a split and its dearest stages.
+    """Print the compiled plan of a split and its most expensive stages.
 
     Every edge shows its type: dtype, shape and the values that can occur. The command reads no data, so sizes that
     depend on it stay open, and costs are for photographs of 500 x 375 pixels; `pipe.explain()` in Python knows yours.
@@ -29,9 +29,9 @@ def explain(
       pipegen explain flowers.pipegen.yaml --split validation --passes
       pipegen explain flowers.pipegen.yaml --all
     """
-    from pipegen.backend.budget import available_cores
-    from pipegen.compilation import optimise
-    from pipegen.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
+    from pipegen.backend.process.budget import available_cores
+    from pipegen.phases.compilation import optimise
+    from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
 
     loaded = load_spec(spec, sets)
     whole = split is None and (everything or output_format == "json")

@@ -11,7 +11,7 @@ from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_s
 from pipegen.cli.failures import CannotRun
 
 if TYPE_CHECKING:
-    from pipegen.backend.export import Exported
+    from pipegen.views.export import Exported
 
 
 def export(
@@ -52,7 +52,7 @@ def export(
         raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")
     _check_folder(folder, overwrite)
     start_tensorflow()
-    from pipegen.building import build
+    from pipegen.api.building import build
 
     with progress("listing") as listed:
         pipe = build(loaded, progress=listed, allow_code=allowed.modules)

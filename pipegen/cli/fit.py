@@ -10,8 +10,8 @@ import typer
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
 
 if TYPE_CHECKING:
-    from pipegen.compilation import Spec
-    from pipegen.fitting import Learned
+    from pipegen.api.fitting import Learned
+    from pipegen.phases.compilation import Spec
 
 
 def fit(
@@ -32,10 +32,10 @@ def fit(
       pipegen fit flowers.pipegen.yaml
       pipegen fit flowers.pipegen.yaml --again --format json
     """
-    from pipegen.compilation import collect_data, plans_with_data
-    from pipegen.fitting import fit as fit_spec
-    from pipegen.functions import with_functions
-    from pipegen.plan.fitting import learning_steps
+    from pipegen.api.fitting import fit as fit_spec
+    from pipegen.phases.compilation import collect_data, plans_with_data
+    from pipegen.phases.functions import with_functions
+    from pipegen.plan.fitting_plans import learning_steps
 
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
@@ -57,7 +57,7 @@ def fit(
 
 
 def _tell(spec: Spec, found: Learned) -> None:
-    from pipegen.fitting import place_of
+    from pipegen.api.fitting import place_of
     from pipegen.ops.families.fitted import FittedTransform
 
     step = spec.model.transforms[found.step]

@@ -13,7 +13,7 @@ from pipegen.spec.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.pipeline import Pipeline
+    from pipegen.api.pipeline import Pipeline
 
 _WARM_UP = 5
 """Batches between the first one and the clock."""

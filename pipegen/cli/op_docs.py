@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.common import bold
 from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform, PointwiseTransform, Transform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
@@ -31,7 +31,7 @@ _FAMILIES = {
     CropTransform: "crop",
     GeometricTransform: "geometric",
     ColourTransform: "colour",
-    CurveTransform: "look-up table",
+    LookupTableTransform: "look-up table",
     NeighbourhoodTransform: "neighbourhood",
     MixingTransform: "mixing",
     PointwiseTransform: "pointwise",

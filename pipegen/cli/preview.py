@@ -47,7 +47,7 @@ def preview(
             "a contact sheet shows images, and the model of this spec receives none", "`pipegen explain` shows what it is given"
         )
     start_tensorflow()
-    from pipegen.building import build
+    from pipegen.api.building import build
 
     with progress("listing") as listed:
         pipe = build(loaded, progress=listed, allow_code=allowed.modules)

@@ -15,8 +15,8 @@ from pipegen.terminal import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.compilation import Spec
     from pipegen.ops.base import Transform
+    from pipegen.phases.compilation import Spec
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
 

@@ -12,8 +12,8 @@ from pipegen.cli.failures import code_of
 
 if TYPE_CHECKING:
     from pipegen.cli.checking import DataRequest
-    from pipegen.compilation import Inspection
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.phases.compilation import Inspection
 
 Format = Literal["text", "json", "github", "sarif"]
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator as Walk
 from typing import TYPE_CHECKING, Any
 
-from pipegen.backend.derived import Explains
-from pipegen.backend.once import GeneratedInTurn
+from pipegen.backend.datasets.derived import Explains
+from pipegen.backend.process.once import GeneratedInTurn
 from pipegen.compat.overrides import overridden
 from pipegen.compat.refusals import UnsupportedArgument
 

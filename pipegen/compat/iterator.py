@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipegen.backend.derived import Explains
-from pipegen.backend.once import GeneratedInTurn
-from pipegen.backend.owned_arrays import owned_arrays
-from pipegen.building import build_by_place
+from pipegen.api.building import build_by_place
+from pipegen.backend.datasets.derived import Explains
+from pipegen.backend.datasets.owned_arrays import owned_arrays
+from pipegen.backend.process.once import GeneratedInTurn
 from pipegen.compat.arguments import name_of
 from pipegen.compat.base_iterator import Iterator
 from pipegen.compat.functions import with_function

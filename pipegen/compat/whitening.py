@@ -25,9 +25,9 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     """
     import numpy as np
 
-    from pipegen.ops.arguments.fitted import Fitted
+    from pipegen.ops.arguments.learned import Fitted
     from pipegen.ops.lowering.whitening import whitening
-    from pipegen.plan.fitting import learning_steps
+    from pipegen.plan.fitting_plans import learning_steps
 
     loaded = pipegen.load(spec)
     ((index, step),) = learning_steps(loaded.model)

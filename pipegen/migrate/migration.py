@@ -7,7 +7,6 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from pipegen.compilation import inspect
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.notebooks import with_sources
@@ -19,6 +18,7 @@ from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.texts import patch_name, plain_text, restored, unified
 from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer, Written
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ class Family(str, Enum):
     """A 3x3 matrix from output to input pixel coordinates; adjacent ones multiply and resample once."""
     COLOUR = "colour"
     """A matrix on the channels; adjacent ones multiply and clip once."""
-    CURVE = "curve"
+    LOOKUP_TABLE = "look-up table"
     """A table of 256 values for each channel; adjacent ones fold into one look-up."""
     NEIGHBOURHOOD = "neighbourhood"
     """A function of a batch of whole images; nothing of it composes, so it stands where it is written."""

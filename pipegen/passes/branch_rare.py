@@ -78,14 +78,14 @@ def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
 
 def _branch(item: Placed, *, compiled: bool) -> Placed:
     stage = item.stage
-    assert isinstance(stage, (s.Curve, s.Neighbourhood))  # noqa: S101 - `_conditional` has asked
+    assert isinstance(stage, (s.LookupTable, s.Neighbourhood))  # noqa: S101 - `_conditional` has asked
     branch = s.Branch(stage.feature, stage, item.before[stage.feature], compiled)
     return Placed(branch, item.before.with_batch(None), item.after.with_batch(None))
 
 
 def _conditional(item: Placed) -> bool:
     """A table or a filter that leaves some examples exactly as they are."""
-    if not isinstance(item.stage, (s.Curve, s.Neighbourhood)):
+    if not isinstance(item.stage, (s.LookupTable, s.Neighbourhood)):
         return False
     same = item.before[item.stage.feature] == item.after[item.stage.feature]
     return same and all(ref.conditional for ref in s.refs(item.stage))
@@ -93,7 +93,7 @@ def _conditional(item: Placed) -> bool:
 
 def _commutes(item: Placed) -> bool:
     """Returns whether mirroring before and after gives the same bits: values alone decide, or a filter is as wide to the left."""
-    if isinstance(item.stage, s.Curve):
+    if isinstance(item.stage, s.LookupTable):
         return True
     steps = [ref.step for ref in s.refs(item.stage)]
     return item.before[item.stage.feature].dtype == "uint8" and all(isinstance(t, NeighbourhoodTransform) and t.symmetric for t in steps)
@@ -101,7 +101,7 @@ def _commutes(item: Placed) -> bool:
 
 def _is_rare_and_dear(item: Placed) -> bool:
     stage = item.stage
-    dear = stage.reads_histogram if isinstance(stage, s.Curve) else isinstance(stage, s.Neighbourhood) and stage.starts_kernel
+    dear = stage.reads_histogram if isinstance(stage, s.LookupTable) else isinstance(stage, s.Neighbourhood) and stage.starts_kernel
     return dear and sum(ref.share for ref in s.refs(stage)) <= RARE
 
 

@@ -54,7 +54,7 @@ def _is_identity(item: Placed) -> bool:
     before, after = item.before[feature], item.after[feature]
     if isinstance(stage, s.Pointwise):
         return stage.arithmetic.is_identity(before) and before == after
-    if not isinstance(stage, (s.Apply, s.Crop, s.Curve, s.Neighbourhood, s.Mix)):
+    if not isinstance(stage, (s.Apply, s.Crop, s.LookupTable, s.Neighbourhood, s.Mix)):
         return False
     return before == after and all(ref.step.is_identity(before) for ref in s.refs(stage))
 

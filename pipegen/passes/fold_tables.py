@@ -29,16 +29,16 @@ def fold_tables(plan: Plan, context: PassContext, note: Callable[[str], None]) -
         else:
             kept.append(item)
     for item in kept:
-        if isinstance(item, Placed) and isinstance(item.stage, s.Curve) and len(item.stage.refs) > 1:
+        if isinstance(item, Placed) and isinstance(item.stage, s.LookupTable) and len(item.stage.refs) > 1:
             note(f"{len(item.stage.refs)} tables on `{item.stage.feature}` became one look-up")
     return pack(plan, kept)
 
 
 def _folded(first: Placed, second: Placed) -> Placed | None:
     a, b = first.stage, second.stage
-    if not (isinstance(a, s.Curve) and isinstance(b, s.Curve) and a.feature == b.feature):
+    if not (isinstance(a, s.LookupTable) and isinstance(b, s.LookupTable) and a.feature == b.feature):
         return None
-    return Placed(s.Curve(a.feature, a.refs + b.refs, a.reads_histogram or b.reads_histogram), first.before, second.after)
+    return Placed(s.LookupTable(a.feature, a.refs + b.refs, a.reads_histogram or b.reads_histogram), first.before, second.after)
 
 
 FOLD_TABLES = Pass("fold_tables", "E0", "one look-up for a run of tables", fold_tables)

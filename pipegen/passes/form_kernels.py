@@ -61,7 +61,7 @@ def _cut(before: tuple[s.Stage, ...], stage: s.Stage) -> bool:
         return bool(costly)
     if isinstance(stage, s.Colour):
         return any(_mirror(b) or _erases(b) for b in costly)
-    return isinstance(stage, (s.Warp, s.Curve)) and not all(map(_mirror, costly))
+    return isinstance(stage, (s.Warp, s.LookupTable)) and not all(map(_mirror, costly))
 
 
 def _mirror(stage: s.Stage) -> bool:

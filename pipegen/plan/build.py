@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
-from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
@@ -245,8 +245,8 @@ class Builder:
         traits = step.traits(x)
         if isinstance(step, NeighbourhoodTransform):
             return s.Neighbourhood(feature, ref, step.clip_of(x), traits.starts_kernel)
-        if isinstance(step, CurveTransform):
-            return s.Curve(feature, (ref,), step.needs_histogram)
+        if isinstance(step, LookupTableTransform):
+            return s.LookupTable(feature, (ref,), step.needs_histogram)
         if isinstance(step, PointwiseTransform):
             return s.Pointwise(feature, step.arithmetic(x), (ref,))
         if traits.decodes:

@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
-from pipegen.plan.fitting import check_fitting
+from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.outputs import names
 from pipegen.spec.models import ShardIndex

@@ -63,7 +63,7 @@ _PER_VALUE_NS: dict[type[object], float] = {
     s.Warp: 5.0,
     s.ApplyColour: 1.2,
     s.Colour: 1.2,
-    s.Curve: 0.35,
+    s.LookupTable: 0.35,
     s.Neighbourhood: 0.8,
     s.Mix: 0.2,
     s.Pointwise: 0.11,
@@ -220,8 +220,8 @@ def _ns_per_value(stage: Stage, x: FeatureType) -> float:
         return _step_ns(stage.crop, s.Crop, x)
     if isinstance(stage, (s.Apply, s.Crop, s.Neighbourhood)):
         return _step_ns(stage.ref, type(stage), x)
-    if isinstance(stage, s.Curve) and stage.reads_histogram:
-        return _PER_VALUE_NS[s.Curve] + _HISTOGRAM_NS
+    if isinstance(stage, s.LookupTable) and stage.reads_histogram:
+        return _PER_VALUE_NS[s.LookupTable] + _HISTOGRAM_NS
     return _PER_VALUE_NS.get(type(stage), _OTHER_NS)
 
 

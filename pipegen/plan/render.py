@@ -195,7 +195,7 @@ def _does(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a clo
         case s.Colour():
             what = "one colour matrix" if stage.mixes_channels else "one scale and offset for each channel"
             return f"{feature}: {what}{_clip(stage)}: {_uses(stage.refs)}"
-        case s.Curve():
+        case s.LookupTable():
             what = "tables" if len(stage.refs) > 1 else "table"
             of = " of its histogram" if stage.reads_histogram else ""
             return f"{feature}: through the {what}{of}: {_uses(stage.refs)}"

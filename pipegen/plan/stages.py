@@ -1,7 +1,7 @@
 """Defines the closed set of stages that nodes are made of: what can be done to one feature of an example or a batch.
 
 A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
-TensorFlow; `backend/lower.py` gives each its meaning.
+TensorFlow; `backend/kernels/lower.py` gives each its meaning.
 
 `exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
 `plan/exactness.py`.
@@ -214,7 +214,7 @@ class Colour:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LookupTable:
     """Read each value through the tables of the steps, one after another; what is not uint8 is rounded and clipped first.
 
     Attributes:
@@ -252,7 +252,7 @@ class Branch:
     """
 
     feature: str
-    stage: Curve | Neighbourhood
+    stage: LookupTable | Neighbourhood
     entry: FeatureType
     compiled: bool
 
@@ -300,7 +300,7 @@ class EncodeLabel:
 
 
 Stage = Union[
-    Decode, DecodeWindow, Apply, Crop, Compose, Resample, Warp, ComposeColour, ApplyColour, Colour, Curve, Neighbourhood,
+    Decode, DecodeWindow, Apply, Crop, Compose, Resample, Warp, ComposeColour, ApplyColour, Colour, LookupTable, Neighbourhood,
     Branch, Mix, Pointwise, ChannelsFirst, EncodeLabel,
 ]  # fmt: skip
 ElementStage = (Decode, DecodeWindow, Apply, Crop, Branch)
@@ -315,7 +315,7 @@ def refs(stage: Stage) -> tuple[StepRef, ...]:
         return refs(stage.stage)
     if isinstance(stage, (Decode, Apply, Crop, Compose, ComposeColour, Neighbourhood, Mix)):
         return (stage.ref,)
-    if isinstance(stage, (Warp, Colour, Curve, Pointwise)):
+    if isinstance(stage, (Warp, Colour, LookupTable, Pointwise)):
         return stage.refs
     return ()
 
@@ -326,7 +326,7 @@ def starts_kernel(stage: Stage) -> bool:
     match stage:
         case Warp():
             return not stage.mirrors
-        case Curve():
+        case LookupTable():
             return stage.reads_histogram
         case Neighbourhood():
             return stage.starts_kernel

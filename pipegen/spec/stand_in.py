@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
-from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
@@ -22,7 +22,7 @@ from pipegen.spec.validate import valid, validated
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
-_FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, CurveTransform, NeighbourhoodTransform)
+_FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)
 _MOST_WORDS = 24
 _TYPO_OF_WORD = 0.75
 _TYPO = 0.85

@@ -25,7 +25,7 @@ FILTERS: list[Any] = [
 def test_a_block_divides_the_batch(batch: int, size: int | None) -> None:
     import tensorflow as tf
 
-    from pipegen.backend import blocks
+    from pipegen.backend.kernels import blocks
 
     large = tf.TensorSpec([batch, 1 << 25], tf.uint8)
     assert blocks.block_size(batch, [large]) == size
@@ -35,7 +35,7 @@ def test_a_block_divides_the_batch(batch: int, size: int | None) -> None:
 def test_every_block_is_worked_on_and_keeps_its_place() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.blocks import finished, in_blocks
+    from pipegen.backend.kernels.blocks import finished, in_blocks
 
     x, y = np.arange(24.0, dtype=np.float32).reshape(12, 2), np.arange(12, dtype=np.int32)
 
@@ -53,7 +53,8 @@ def test_every_block_is_worked_on_and_keeps_its_place() -> None:
 
 
 def test_filters_give_the_same_bits_in_blocks(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.backend import blocks, kernels, reuse
+    from pipegen.backend.kernels import blocks, reuse
+    from pipegen.backend.kernels import chain as kernels
 
     batch = {"size": 6, "remainder": "keep"}
     expected = stream(pipeline(photo_folder, {"jit": "always"}, transforms=FILTERS, batch=batch).train)

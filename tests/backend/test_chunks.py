@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 @given(batch=st.integers(1, 300), most=st.integers(1, 8))
 def test_the_size_divides_the_batch(batch: int, most: int) -> None:
-    from pipegen.backend import chunks
+    from pipegen.backend.running import chunks
 
     size = chunks.size(batch, most)
     assert batch % size == 0
@@ -33,7 +33,7 @@ def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool, by_re
     """Two chunks of 3; or one, which an example fills up."""
     import tensorflow as tf
 
-    from pipegen.backend import chunks
+    from pipegen.backend.running import chunks
 
     monkeypatch.setattr(chunks, "_BY_REFERENCE", 1 if by_reference else 1 << 20)
     images = np.arange(rows * 8, dtype=np.uint8).reshape(rows, 2, 4, 1)
@@ -58,7 +58,7 @@ def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool, by_re
 def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transforms: list[Any], batch: Any, monkeypatch: Any) -> None:
     """Photographs (one is a PNG) in batches of 8 and 7 (chunks of as many), of 16 (two chunks, of images that are large enough to go by
     reference) and of 11 (which no chunk divides)."""
-    from pipegen.backend import chunks
+    from pipegen.backend.running import chunks
     from pipegen.passes import chunk_elements
 
     alone = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)

@@ -52,7 +52,7 @@ pipe._seek(0, 2)
 rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
 mirrored = {"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": pipe.state()["epoch"], "off": off, "rest": rest}
 
-from pipegen.backend import reuse
+from pipegen.backend.kernels import reuse
 reuse.LARGE = 1  # so that batches of small images have places of their own
 with strategy.scope():
     inside = pipeline(folder, {"jit": "always"}, transforms=STEPS)

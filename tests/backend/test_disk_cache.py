@@ -19,8 +19,8 @@ from pipegen.cache.folder import caches_in, verify
 from pipegen.errors import SpecError
 
 if TYPE_CHECKING:
+    from pipegen.api.pipeline import Pipeline
     from pipegen.cache.folder import Held
-    from pipegen.pipeline import Pipeline
 
 pytestmark = pytest.mark.tf
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from pipegen.pipeline import Pipeline
+    from pipegen.api.pipeline import Pipeline
 
 pytestmark = pytest.mark.tf
 
@@ -138,7 +138,7 @@ def test_the_parameters_make_the_pixels(pipe: Pipeline, photo_folder: Path, tmp_
 def test_a_crop_out_of_images_of_any_size(name: str, photo_folder: Path, tmp_path: Path) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.preview import original
+    from pipegen.views.preview import original
 
     pipe = pipeline(photo_folder, transforms=[{"decode": {"scaled": "never"}}, {name: {"size": 20}}])
     pipe.export(tmp_path, examples=3)
@@ -206,7 +206,7 @@ def test_a_mask_keeps_its_ids() -> None:
 
     from PIL import Image
 
-    from pipegen.backend.pictures import encode_image, encode_mask
+    from pipegen.views.pictures import encode_image, encode_mask
 
     for most in (3, 255, 300):
         mask: Array = np.arange(12).reshape(3, 4, 1) * most // 11

@@ -116,8 +116,8 @@ def test_other_splits_are_left_alone(photo_folder: Path) -> None:
 
 
 def test_peek_and_preview(photo_folder: Path, expected: Any) -> None:
-    from pipegen.backend.damage import records_of
-    from pipegen.backend.preview import render_example
+    from pipegen.backend.reading.damage import records_of
+    from pipegen.views.preview import render_example
 
     pipe = mixing(photo_folder, 12)
     pipe._seek(2, 0)
@@ -142,7 +142,7 @@ def test_a_record_is_replaced_alike_on_every_host() -> None:
     """A host works out examples of others for the sake of a group, and must find the stand-ins that those find."""
     import tensorflow as tf
 
-    from pipegen.backend.order import Order
+    from pipegen.backend.index.order import Order
 
     hosts = [Order(53, 12, "keep", (i, 2), None, "global", 1, 7) for i in (0, 1)]
     for slot in (0, 5, 6, 11, 17, 48, 50, 52):
@@ -175,7 +175,7 @@ def test_a_damaged_partner_of_another_batch_is_named(hurt: Path) -> None:
 
 def orders() -> list[Any]:
     """Orders of many sizes, on every host of several."""
-    from pipegen.backend.order import Order
+    from pipegen.backend.index.order import Order
 
     found = []
     for n, batch, count, remainder, steps in product((7, 8, 21, 41), (6, 8, 16, 20), (1, 2), ("drop", "keep", "pad"), (None, 3)):
@@ -187,7 +187,7 @@ def orders() -> list[Any]:
 def test_a_widened_block_holds_every_group_that_it_touches() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.mixing import _slots, limit, widened, width
+    from pipegen.backend.index.mixing import _slots, limit, widened, width
 
     widths = set()
     for order in orders():

@@ -19,7 +19,7 @@ from pipegen.plan.nodes import Cache
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.pipeline import Pipeline
+    from pipegen.api.pipeline import Pipeline
 
 pytestmark = pytest.mark.tf
 

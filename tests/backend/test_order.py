@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def order(n: int, batch: int = 4, **own: Any) -> Any:
-    from pipegen.backend.order import Order
+    from pipegen.backend.index.order import Order
 
     defaults = {"remainder": "keep", "shard": (0, 1), "epoch_steps": None, "kind": "global", "window": 1, "seed": 0}
     return Order(num_examples=n, batch=batch, **(defaults | own))
@@ -127,7 +127,7 @@ def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
 def test_low_bytes_of_keys_never_repeat() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.order import _mix24, _order_key, _words
+    from pipegen.backend.index.order import _mix24, _order_key, _words
 
     cycles = tf.range(200_000, dtype=tf.int64)
     low = _order_key(_words(99), cycles, tf.zeros_like(cycles)).numpy() & 0xFF

@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.pipeline import Pipeline
+    from pipegen.api.pipeline import Pipeline
 
 pytestmark = pytest.mark.tf
 

@@ -36,7 +36,7 @@ def test_a_pipeline_starts_without_a_log_line_of_tensorflow(tmp_path: Path) -> N
 
 
 def held_back(capfd: pytest.CaptureFixture[str], written: bytes) -> str:
-    from pipegen.backend.quiet import without_noise
+    from pipegen.backend.process.quiet import without_noise
 
     capfd.readouterr()
     with without_noise():
@@ -66,7 +66,7 @@ def test_what_is_no_chatter_is_passed_on(capfd: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.tf
 def test_the_user_s_level_is_left_alone(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    from pipegen.backend import quiet
+    from pipegen.backend.process import quiet
 
     line = "I0000 00:00:1 1 a.cc:1] hello\n"
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
@@ -81,7 +81,7 @@ def test_the_user_s_level_is_left_alone(monkeypatch: pytest.MonkeyPatch, capfd: 
 
 @pytest.mark.tf
 def test_an_error_during_the_import_is_shown_and_the_descriptor_given_back(capfd: pytest.CaptureFixture[str]) -> None:
-    from pipegen.backend.quiet import without_noise
+    from pipegen.backend.process.quiet import without_noise
 
     def fails() -> None:
         with without_noise():
@@ -101,7 +101,7 @@ def test_an_error_during_the_import_is_shown_and_the_descriptor_given_back(capfd
 def test_compiling_is_said_once(
     level: int, terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from pipegen.backend import notice
+    from pipegen.backend.kernels import notice
 
     written: list[str] = []
     monkeypatch.setattr(notice.sys, "stderr", SimpleNamespace(isatty=lambda: terminal, write=written.append, flush=lambda: None))

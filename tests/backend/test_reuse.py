@@ -28,7 +28,7 @@ def places() -> Callable[[int, float], list[Any]]:
     """A kernel with a large result and two small ones, all of the value that it is called with."""
     import tensorflow as tf
 
-    from pipegen.backend import reuse
+    from pipegen.backend.kernels import reuse
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reuse, "LARGE", 48)
@@ -71,7 +71,7 @@ def test_a_result_that_somebody_holds_stays_as_it_is(places: Callable[[int, floa
 def test_kernels_one_behind_another_never_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     import tensorflow as tf
 
-    from pipegen.backend import reuse
+    from pipegen.backend.kernels import reuse
 
     monkeypatch.setattr(reuse, "LARGE", 48)
     spec = [tf.TensorSpec(SHAPE, tf.float32)]
@@ -102,7 +102,8 @@ def joined(batches: Iterable[Any]) -> tuple[Any, ...]:
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Results of any size are put into places; each kernel that has some is noted."""
-    from pipegen.backend import kernels, reuse
+    from pipegen.backend.kernels import chain as kernels
+    from pipegen.backend.kernels import reuse
 
     made: list[Any] = []
 
@@ -136,7 +137,7 @@ def test_the_places_are_taken_in_turn_whatever_the_share(first: int, size: int, 
     """A whole batch, the second half of one, the last quarter of one, and one that is widened to whole mix groups."""
     import tensorflow as tf
 
-    from pipegen.backend.reuse import Reuse
+    from pipegen.backend.kernels.reuse import Reuse
 
     reuse = Reuse(DEPTH, batch)
     assert [int(reuse.number(tf.range(first, first + size) + step * batch)) for step in range(5)] == list(range(5))

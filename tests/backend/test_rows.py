@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.pipeline import Pipeline
+    from pipegen.api.pipeline import Pipeline
 
 pytestmark = pytest.mark.tf
 
@@ -195,7 +195,7 @@ def test_a_look_at_arrays() -> None:
 
 
 def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.backend import rows
+    from pipegen.backend.reading import rows
 
     mapped: list[Any] = []
     real = rows._mapped
@@ -215,7 +215,7 @@ def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, 
 
 def test_arrays_are_no_constants_of_the_graph() -> None:
     """A graph may hold 2 GiB at most, and is copied for every iterator."""
-    from pipegen.backend.rows import readers
+    from pipegen.backend.reading.rows import readers
 
     pipe = pipeline({"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.zeros(400, int)}, transforms=[])
     for dataset in (pipe.train, pipe.dataset("train").map(lambda x, y: x)):

@@ -113,7 +113,7 @@ def test_identity_and_flips_are_exact(interpolation: str, fill: str) -> None:
 def test_mirror_is_the_warp_of_a_flip() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.warp import mirror
+    from pipegen.backend.kernels.warp import mirror
 
     images = np.random.default_rng(4).integers(0, 256, (4, 5, 8, 3), dtype=np.uint8)
     u = tf.constant([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.9]], tf.float64)
@@ -228,7 +228,7 @@ def test_small_images_are_located_as_large_ones_are(fill: str) -> None:
     """Up to 36 pixels in a row one loop counts them; LLVM, which unrolled two loops, took seven seconds for rows of 32 pixels."""
     import tensorflow as tf
 
-    from pipegen.backend.positions import locate
+    from pipegen.backend.kernels.positions import locate
 
     rng = np.random.default_rng(3)
     fixed = tf.constant(rng.integers(-(1 << 17), 1 << 17, (8, 6)))

@@ -23,7 +23,8 @@ def no_xla(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Functions that XLA is to compile fail when they are called, as without a compiler for the device."""
     import tensorflow as tf
 
-    from pipegen.backend import kernels, xla
+    from pipegen.backend.kernels import chain as kernels
+    from pipegen.backend.process import xla
 
     plain = tf.function
 

@@ -63,8 +63,8 @@ def warp(
     """The warp of the backend on `(n, h, w, c)` and `(n, 3, 3)`."""
     import tensorflow as tf
 
-    from pipegen.backend.positions import fixed_homography, fixed_matrix
-    from pipegen.backend.warp import warp as backend
+    from pipegen.backend.kernels.positions import fixed_homography, fixed_matrix
+    from pipegen.backend.kernels.warp import warp as backend
 
     out = size or (images.shape[1], images.shape[2])
 

@@ -10,9 +10,10 @@ from planning import built, compiled, load_spec
 
 import pipegen
 from pipegen.cache import key as module
-from pipegen.cache.key import cache_key, describe_cache, steps_in_words, upstream
+from pipegen.cache.key import cache_key, describe_cache, plain, steps_in_words, upstream
 from pipegen.data.manifest import Manifest
 from pipegen.ops.sources.base import Listing
+from pipegen.plan import stages as s
 from pipegen.plan.nodes import Cache
 
 BASE: dict[str, Any] = {
@@ -101,3 +102,8 @@ def test_a_cache_has_a_row_for_each_record_of_the_data() -> None:
     plain = replace(plan, nodes=tuple(n for n in plan.nodes if not isinstance(n, Cache)))
     assert upstream(plain) == ()
     assert steps_in_words(plain) == ""
+
+
+def test_a_stage_that_was_renamed_keeps_its_keys() -> None:
+    """What was learned behind a look-up table, and lies on disks, is found again: the stage was called `Curve` then."""
+    assert plain(s.LookupTable("image", (), False)) == ["Curve", {"feature": "image", "refs": [], "reads_histogram": False}]

@@ -78,7 +78,7 @@ def test_an_internal_error_says_whose_fault_it_is(cli: Cli, good: Path, monkeypa
     def broken(*_args: object, **_kwargs: object) -> None:
         raise RuntimeError("the flux is not compensated")
 
-    monkeypatch.setattr("pipegen.compilation.inspect", broken)
+    monkeypatch.setattr("pipegen.phases.compilation.inspect", broken)
     result = cli("validate", "good.pipegen.yaml")
     assert result.exit_code == 2
     assert "internal error: RuntimeError: the flux is not compensated" in result.stderr
@@ -102,7 +102,7 @@ def test_an_interrupt_is_130_and_one_line(cli: Cli, good: Path, monkeypatch: pyt
     def interrupt(*_args: object, **_kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipegen.compilation.inspect", interrupt)
+    monkeypatch.setattr("pipegen.phases.compilation.inspect", interrupt)
     result = cli("validate", "good.pipegen.yaml")
     assert result.exit_code == 130
     assert result.stderr.split() == ["interrupted"]

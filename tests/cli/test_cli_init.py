@@ -11,7 +11,7 @@ import pytest
 from cli_helpers import Cli, write_images
 
 import pipegen
-from pipegen.compilation import collect_data, inspect
+from pipegen.phases.compilation import collect_data, inspect
 
 
 def live_lines(text: str) -> list[str]:

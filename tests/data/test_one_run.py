@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipegen import SpecError
-from pipegen.compilation import collect_data, load
 from pipegen.data.collect import collect
+from pipegen.phases.compilation import collect_data, load
 
 
 def found(folder: Path, spec: dict[str, Any]) -> list[tuple[str, str]]:

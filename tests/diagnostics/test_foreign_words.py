@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from following import followed
 
-from pipegen.compilation import inspect
 from pipegen.diagnostics.advice import Advice
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import every_row, plain
+from pipegen.phases.compilation import inspect
 
 BASE: dict[str, Any] = {
     "pipegen": 1,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipegen.cache.room import claim_disk
-from pipegen.compilation import Spec, claim_cache, inspect, optimise, plans_with_data
 from pipegen.data.collect import collect
 from pipegen.diagnostics.catalog import CODES, page
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
-from pipegen.functions import Allowed, with_functions
+from pipegen.phases.compilation import Spec, claim_cache, inspect, optimise, plans_with_data
+from pipegen.phases.functions import Allowed, with_functions
 from pipegen.plan.build import Builder
 from pipegen.types import ElementType, FeatureType
 

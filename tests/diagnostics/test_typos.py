@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipegen.compilation import inspect
 from pipegen.ops.registry import transforms
+from pipegen.phases.compilation import inspect
 from pipegen.spec.models import PipelineSpec
 
 SPEC: dict[str, Any] = {

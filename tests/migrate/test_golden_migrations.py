@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import yaml
 
-from pipegen.compilation import inspect
 from pipegen.migrate.migration import migrate_code
 from pipegen.migrate.reading import parse_code
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from pipegen.migrate.migration import Migration

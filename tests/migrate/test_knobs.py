@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipegen.compilation import inspect
 from pipegen.migrate.migration import Migration, migrate_code
 from pipegen.migrate.reading import parse_code
+from pipegen.phases.compilation import inspect
 
 HEAD = "import argparse\nfrom tensorflow.keras.preprocessing.image import ImageDataGenerator\n"
 PARSER = "p = argparse.ArgumentParser()\np.add_argument('--v', type=float, default=DEFAULT)\nargs = p.parse_args()\n"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pipegen.compilation import inspect
 from pipegen.migrate.migration import Migration, migrate, migrate_code
 from pipegen.migrate.reading import parse_code
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
+from pipegen.phases.compilation import inspect
 
 IMPORT = "from keras.preprocessing.image import ImageDataGenerator\n"
 

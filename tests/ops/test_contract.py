@@ -11,7 +11,7 @@ import pytest
 import yaml
 from planning import callee_of
 
-from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -23,10 +23,10 @@ from pipegen.ops.base import (
     step_kwargs,
 )
 from pipegen.ops.docs import field_docs
-from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
@@ -185,8 +185,8 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         mean = (image @ np.array([0.299, 0.587, 0.114])).mean()
         assert x.interval is not None
         return np.clip(image @ a.T + b + m * mean, x.interval.low, x.interval.high).astype(np.float32)
-    if isinstance(step, CurveTransform):
-        from pipegen.backend.curves import histogram, look_up
+    if isinstance(step, LookupTableTransform):
+        from pipegen.backend.kernels.tables import histogram, look_up
 
         one = tf.constant(image)[None]
         return look_up(one, step.table(u[None], histogram(one) if step.needs_histogram else None)).numpy()[0]

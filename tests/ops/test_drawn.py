@@ -11,7 +11,7 @@ import yaml
 from pipegen.ops.arguments.magnitudes import factor_range, symmetric_range
 from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform, Transform
 from pipegen.ops.families.augmentation import OPERATIONS, Augmentation
-from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import WHOLE, MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy, Selection
@@ -54,7 +54,7 @@ def effect(step: Transform, u: Array) -> list[Array]:
         found = [step.matrix(given, tf.constant(float(height), tf.float64), tf.constant(float(width), tf.float64))]
     elif isinstance(step, ColourTransform):
         found = step.matrix(given, channels)
-    elif isinstance(step, CurveTransform):
+    elif isinstance(step, LookupTableTransform):
         found = [step.table(given, None)]
     elif isinstance(step, CropTransform):
         found = [step.window(given, tf.constant(height), tf.constant(width))]

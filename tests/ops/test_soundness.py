@@ -15,9 +15,9 @@ import yaml
 from planning import callee_of
 
 from pipegen.ops.base import ColourTransform, CropTransform, Family, PointwiseTransform, Transform
-from pipegen.ops.families.curves import CurveTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.registry import transforms
@@ -185,7 +185,7 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     """Examples, one for each row of draws, through the backend's own lowering: element stages one by one, others as a batch."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import apply_element, apply_stage
+    from pipegen.backend.kernels.lower import apply_element, apply_stage
 
     stages = stages_of(step, x, y)
     if isinstance(stages[0], s.ElementStage):
@@ -222,8 +222,8 @@ def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Sta
     family = step.traits(x).family
     if isinstance(step, DecodeTransform):
         return (s.Decode("image", ref, None),)
-    if isinstance(step, CurveTransform):
-        return (s.Curve("image", (ref,), step.needs_histogram),)
+    if isinstance(step, LookupTableTransform):
+        return (s.LookupTable("image", (ref,), step.needs_histogram),)
     if isinstance(step, PointwiseTransform):
         return (s.Pointwise("image", step.arithmetic(x), (ref,)),)
     if family is Family.GEOMETRIC and not isinstance(step, CropTransform):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pipegen.compilation import inspect
 from pipegen.ops.registry import transforms
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

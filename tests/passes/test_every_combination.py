@@ -9,10 +9,10 @@ import pytest
 import yaml
 from planning import load_spec
 
-from pipegen.compilation import optimise
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import sources, transforms
+from pipegen.phases.compilation import optimise
 from pipegen.plan.check import check
 from pipegen.plan.nodes import Batch, Read
 from pipegen.plan.stages import Branch

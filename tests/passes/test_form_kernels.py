@@ -40,7 +40,7 @@ def kernels_of(text: str) -> list[Kernel]:
 def _kind(stage: s.Stage) -> str:
     if isinstance(stage, s.Warp):
         return "mirror" if stage.mirrors else "warp"
-    if isinstance(stage, s.Curve):
+    if isinstance(stage, s.LookupTable):
         return "histogram" if stage.reads_histogram else "table"
     if isinstance(stage, s.Neighbourhood):
         return "filter" if stage.starts_kernel else "erasing"
@@ -133,7 +133,7 @@ def test_each_kernel_is_one_xla_program_whatever_the_batch() -> None:
     import numpy as np
     import tensorflow as tf
 
-    from pipegen.backend import kernels as lowered
+    from pipegen.backend.kernels import chain as lowered
     from pipegen.plan.nodes import Batch
 
     text = f"{{transforms: [{{resize: {{size: 16}}}}, {WARP}, {COLOUR}], batch: {{size: 4}}}}"

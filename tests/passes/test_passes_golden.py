@@ -9,10 +9,10 @@ import pytest
 from golden import cases, check
 from planning import built, compiled, load_spec
 
-from pipegen.explanation import explain_text
 from pipegen.passes import PASSES
 from pipegen.plan.render import render_plan
 from pipegen.spec.units import parse_bytes
+from pipegen.views.explanation import explain_text
 
 if TYPE_CHECKING:
     from golden import Block, Case

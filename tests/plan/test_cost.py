@@ -10,12 +10,12 @@ import pytest
 from golden import check
 from planning import built, compiled, load_spec
 
-from pipegen.explanation import circumstances, explain_json, explain_text
 from pipegen.plan.cost import ASSUMED_FILE, ASSUMED_VALUES, Circumstances, PlanCost, example_bytes, plan_cost
 from pipegen.plan.nodes import Cache, Element, Kernel, Prefetch, Read
 from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.units import parse_bytes
 from pipegen.types import ElementType, FeatureType
+from pipegen.views.explanation import circumstances, explain_json, explain_text
 
 if TYPE_CHECKING:
     from golden import Block, Case

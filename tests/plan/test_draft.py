@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipegen.compilation import inspect
+from pipegen.phases.compilation import inspect
 
 GOOD = {
     "pipegen": "1",

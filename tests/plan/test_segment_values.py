@@ -48,7 +48,7 @@ def run(*steps: str) -> tuple[Plan, Array, Array]:
     """The plan as built of some steps behind a resize to the size that images have, its output, and the draws."""
     import tensorflow as tf
 
-    from pipegen.backend.execute import Executor, Job
+    from pipegen.backend.running.execute import Executor, Job
 
     text = f"{{transforms: [{{resize: {{size: [{HEIGHT}, {WIDTH}]}}}}, {', '.join(steps)}], runtime: {{jit: never}}}}"
     plan, spec = built(text), load_spec(text)

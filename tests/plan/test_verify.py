@@ -121,7 +121,7 @@ def decode_in_a_kernel(p: Plan) -> Plan:
 
 
 def histogram_inside_a_kernel(p: Plan) -> Plan:
-    return swap(p, p.batch, p.batch, Kernel(p.batch.out, (s.Curve("image", (), False), s.Curve("image", (), True))))
+    return swap(p, p.batch, p.batch, Kernel(p.batch.out, (s.LookupTable("image", (), False), s.LookupTable("image", (), True))))
 
 
 def element_after_the_batch(p: Plan) -> Plan:

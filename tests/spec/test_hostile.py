@@ -21,7 +21,7 @@ SECONDS = 30
 """No more than a guard against a hang: on a quiet machine the slowest takes three."""
 CHILD = """
 import json, os, signal, sys
-from pipegen.compilation import inspect
+from pipegen.phases.compilation import inspect
 from pipegen.diagnostics.text import render_text
 
 def stop(*_):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from spec_helpers import codes, only, text
 
 import pipegen
-from pipegen.compilation import inspect
 from pipegen.diagnostics.text import render_text
+from pipegen.phases.compilation import inspect
 from pipegen.spec.load import Loaded, load
 from pipegen.spec.spec_hash import spec_hash
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from spec_helpers import HEAD, read
 
 from pipegen.cli.resolved import _leaves, _Origins, plain_spec, resolved_json, resolved_yaml
-from pipegen.compilation import Spec
 from pipegen.ops.arguments.magnitudes import Magnitude, canonical_magnitude, factor_range, has_type, symmetric_range
 from pipegen.ops.registry import transforms
+from pipegen.phases.compilation import Spec
 from pipegen.spec.load import load
 from pipegen.spec.source_map import format_path
 from pipegen.spec.spec_hash import canonical, explain_difference, spec_hash

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from spec_helpers import codes, only, read
 
-from pipegen.compilation import inspect
 from pipegen.data.collect import collect
 from pipegen.diagnostics.machine import render_github, render_json
 from pipegen.diagnostics.sarif import render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
+from pipegen.phases.compilation import inspect
 from pipegen.spec.load import load
 
 pytestmark = pytest.mark.timeout(60)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.augmentation import NUMBER, LayerPart
-from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.sharpening import SharpenTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class LayerTable(LayerPart, CurveTransform):
+class LayerTable(LayerPart, LookupTableTransform):
     """Posterize, solarize or invert: what one layer of a policy says."""
 
     name = "tables"
@@ -29,7 +29,7 @@ class LayerTable(LayerPart, CurveTransform):
         return tf.where(_is(operation, "posterize"), reduced, tf.where(_is(operation, "solarize"), turned, inverted))
 
 
-class LayerHistogramTable(LayerPart, CurveTransform):
+class LayerHistogramTable(LayerPart, LookupTableTransform):
     """Auto-contrast or equalization: what one layer of a policy says."""
 
     name = "histogram tables"

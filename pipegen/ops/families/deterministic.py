@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from pipegen.ops.arguments.magnitudes import Number, check_range, factor_lints
 from pipegen.ops.base import ColourTransform, GeometricTransform
-from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -86,7 +86,7 @@ class DeterministicFactor(DeterministicColour):
         return factor_lints(self.op, "factor", (self.factor, self.factor), self.odd_at, 5.0)
 
 
-class DeterministicCurve(CurveTransform):
+class DeterministicLookupTable(LookupTableTransform):
     """A table step with one table for every example, or one that depends on nothing but the histogram."""
 
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example

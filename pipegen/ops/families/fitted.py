@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import PrivateAttr
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import ElementTransform, Transform, require_image
 from pipegen.types import FLOATING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from typing_extensions import Self
 
-    from pipegen.ops.arguments.fitted import Statistics
+    from pipegen.ops.arguments.learned import Statistics
     from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
 

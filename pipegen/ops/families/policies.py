@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ColourTransform, GeometricTransform, Part, Traits, Transform, step_kwargs
-from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.traits import Family
 
@@ -88,7 +88,7 @@ InnerStep = Annotated[Transform, BeforeValidator(_read), PlainSerializer(_writte
 """A step inside another, in the form that it has in a spec."""
 
 _ORDER: tuple[type[Transform] | tuple[type[Transform], ...], ...] = (
-    (CurveTransform, NeighbourhoodTransform),
+    (LookupTableTransform, NeighbourhoodTransform),
     GeometricTransform,
     ColourTransform,
 )

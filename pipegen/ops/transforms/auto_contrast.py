@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class AutoContrast(DeterministicCurve):
+class AutoContrast(DeterministicLookupTable):
     """Stretches each channel in a straight line, so that its least value becomes 0 and its greatest 255.
 
     It is Pillow's `autocontrast` without a cutoff, bit for bit. A channel of one value stays as it is.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class Equalization(DeterministicCurve):
+class Equalization(DeterministicLookupTable):
     """Spreads the values of each channel evenly: afterwards each range of values has about as many pixels.
 
     It is Pillow's `equalize`, bit for bit. With s = (pixels - pixels of the greatest value) // 255, x becomes

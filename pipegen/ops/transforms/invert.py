@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class Invert(DeterministicCurve):
+class Invert(DeterministicLookupTable):
     """Makes bright dark and dark bright: x becomes 255 - x."""
 
     op = "invert"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-class Posterization(DeterministicCurve):
+class Posterization(DeterministicLookupTable):
     """Sets the low bits of every value to 0, as in Pillow: with 4 bits, 0 to 255 become 16 levels from 0 to 240."""
 
     op = "posterization"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.curves import OccasionalCurve
+from pipegen.ops.families.lookup_tables import OccasionalLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class RandomAutoContrast(OccasionalCurve):
+class RandomAutoContrast(OccasionalLookupTable):
     """Stretches each channel of a share of the images in a straight line, so that its least value becomes 0 and its greatest 255.
 
     It is Pillow's `autocontrast` without a cutoff, bit for bit. A channel of one value stays as it is.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.curves import OccasionalCurve
+from pipegen.ops.families.lookup_tables import OccasionalLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class RandomEqualization(OccasionalCurve):
+class RandomEqualization(OccasionalLookupTable):
     """Spreads the values of each channel of a share of the images evenly: afterwards each range of values has about as many pixels.
 
     It is Pillow's `equalize`, bit for bit. With s = (pixels - pixels of the greatest value) // 255, x becomes

@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-class RandomGamma(CurveTransform):
+class RandomGamma(LookupTableTransform):
     """Raises values to a power drawn uniformly: x becomes 255 · (x / 255) ^ gamma, rounded half to even.
 
     Black and white stay. Above 1 middle tones get darker, below 1 brighter.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.curves import OccasionalCurve
+from pipegen.ops.families.lookup_tables import OccasionalLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class RandomInvert(OccasionalCurve):
+class RandomInvert(OccasionalLookupTable):
     """Makes bright dark and dark bright in a share of the images: x becomes 255 - x."""
 
     op = "random_invert"

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from pipegen.ops.arguments.magnitudes import check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.curves import CurveTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Bits = Annotated[int, Field(ge=1, le=8)]
 
 
-class RandomPosterization(CurveTransform):
+class RandomPosterization(LookupTableTransform):
     """Sets the low bits of every value to 0, as in Pillow; how many bits stay is drawn, each number alike."""
 
     op = "random_posterization"

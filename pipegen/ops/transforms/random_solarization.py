@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.curves import CurveTransform, threshold_lints
+from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-class RandomSolarization(CurveTransform):
+class RandomSolarization(LookupTableTransform):
     """Inverts every value at or above a threshold drawn uniformly: x becomes 255 - x, as in Pillow."""
 
     op = "random_solarization"

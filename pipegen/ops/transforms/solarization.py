@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from pipegen.ops.arguments.magnitudes import Number, check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicCurve
+from pipegen.ops.families.deterministic import DeterministicLookupTable
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-class Solarization(DeterministicCurve):
+class Solarization(DeterministicLookupTable):
     """Inverts every value at or above a threshold: x becomes 255 - x, as in Pillow."""
 
     op = "solarization"
@@ -39,7 +39,7 @@ class Solarization(DeterministicCurve):
         return self.threshold > 255 and self.keeps_type(x)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        from pipegen.ops.families.curves import threshold_lints
+        from pipegen.ops.families.lookup_tables import threshold_lints
 
         return threshold_lints(self.op, self.threshold)
 

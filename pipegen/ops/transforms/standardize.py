@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.ops.arguments.fitted import Statistics
+    from pipegen.ops.arguments.learned import Statistics
 
 
 class Standardize(FittedTransform):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.ops.arguments.fitted import Statistics
+    from pipegen.ops.arguments.learned import Statistics
 
 _IMAGE_16 = FeatureType("image", "uint8", (16, 16, 3), BYTE_RANGE)
 

@@ -253,7 +253,7 @@ def test_a_state_knows_which_rows_are_trained_on(tmp_path: Path) -> None:
 
 
 def test_a_weight_needs_a_target_and_idle_images_a_size() -> None:
-    from pipegen.compilation import inspect
+    from pipegen.phases.compilation import inspect
 
     source = "{csv: {path: t.csv, features: {image: {kind: image}, label: {kind: label}, w: {kind: weight}}}}"
     head = f"pipegen: 1\nsource: {source}\nsplits: {{parts: {{train: 0.5, validation: 0.5}}}}\n"

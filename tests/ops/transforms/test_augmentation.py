@@ -45,7 +45,7 @@ def augmented(name: str, u: Array, arguments: str = "") -> Array:
     """The photo through a policy, once for each row of draws, stage by stage as in the plan as built."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import apply_stage
+    from pipegen.backend.kernels.lower import apply_stage
 
     features = {"image": tf.constant(np.stack([photo()] * len(u))), "@draws": tf.constant(u, tf.float64)}
     for stage in plan_of(name, arguments).stages()[2:]:
@@ -208,7 +208,7 @@ def test_a_policy_is_one_warp_and_one_matrix(name: str) -> None:
     kinds = [type(stage).__name__ for stage in plan.stages()]
     assert kinds.count("Warp") == 1
     assert kinds.count("Colour") == 1
-    assert "Curve" not in kinds, "tables that need the histogram run under branches, and the others with them"
+    assert "LookupTable" not in kinds, "tables that need the histogram run under branches, and the others with them"
     assert kinds.count("Branch") >= 2 - (name == "trivial_augment")
 
 

@@ -204,7 +204,7 @@ def test_what_mixes_no_channels_multiplies_by_the_diagonal(channels: int, dtype:
     """As NumPy computes it, as the whole matrix gives it, and the same in XLA."""
     import tensorflow as tf
 
-    from pipegen.backend.colour import apply_colour
+    from pipegen.backend.kernels.colour import apply_colour
 
     rng = np.random.default_rng(3)
     images = rng.integers(0, 256, (4, 12, 20, channels)).astype(dtype)

@@ -159,7 +159,7 @@ def by_hand(rank: Array, member: Array) -> list[int]:
 @pytest.mark.parametrize("n", [1, 2, 8, 13, 24])
 @pytest.mark.parametrize("outside", [0, 1, 6])
 def test_partners_are_others_of_the_group(n: int, outside: int) -> None:
-    from pipegen.backend.mixing import partners
+    from pipegen.backend.index.mixing import partners
 
     rank, member = np.random.default_rng(n).random(n), np.arange(n) < n - outside
     got = partners(rank, member).numpy()
@@ -171,7 +171,7 @@ def test_partners_are_others_of_the_group(n: int, outside: int) -> None:
 
 
 def test_every_other_of_the_group_is_as_likely() -> None:
-    from pipegen.backend.mixing import partners
+    from pipegen.backend.index.mixing import partners
 
     got = partners(np.random.default_rng(0).random(GROUP * 4000), np.ones(GROUP * 4000, bool)).numpy().reshape(-1, GROUP) % GROUP
     for place in range(GROUP):

@@ -55,7 +55,7 @@ def exact(step: NeighbourhoodTransform, images: Array, u: Array) -> Array:
     """The same through the backend's stages, which read what is displaced."""
     import tensorflow as tf
 
-    from pipegen.backend.lower import apply_stage
+    from pipegen.backend.kernels.lower import apply_stage
     from pipegen.plan import stages as s
 
     stage = s.Neighbourhood("image", s.StepRef(step, step.op, (), 0, False), step.clip_of(of(images)), step.starts_kernel)
@@ -275,7 +275,7 @@ def test_floats_are_the_same_within_e1_compiled_or_not_at_any_batch_size() -> No
     """Bytes are the same bit for bit, as `tests/passes/test_execution.py` sees."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels import lower_kernel
+    from pipegen.backend.kernels.chain import lower_kernel
     from pipegen.plan.nodes import Kernel
 
     steps = [

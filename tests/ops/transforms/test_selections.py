@@ -95,7 +95,7 @@ def test_families_come_in_the_order_of_a_block() -> None:
     order = [s.refs(stage)[0].step.op for stage in plan.stages() if s.refs(stage)]
     assert order[2:] == ["random_invert", "random_flip", "random_zoom", "random_hue"]
     found = compiled(plan, load_spec(transforms=blocks(steps))).plan.stages()
-    assert [type(stage) for stage in found[2:]] == [s.Curve, s.Warp, s.Colour], "one warp and one matrix for all"
+    assert [type(stage) for stage in found[2:]] == [s.LookupTable, s.Warp, s.Colour], "one warp and one matrix for all"
 
 
 def test_a_block_in_a_block_is_decided_twice() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.registry import transforms
 from pipegen.types import BYTE_RANGE, FeatureType, Interval

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipegen.errors import DataError, OpError
-from pipegen.ops.arguments.fitted import Fitted
+from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.arguments.whitening import Whitening
 from pipegen.ops.families.whitening import LARGEST
 from pipegen.ops.lowering.whitening import Covariance, zca

@@ -1,0 +1,1 @@
+"""Builds a `Pipeline` from a spec, and is what users hold."""

@@ -1,0 +1,89 @@
+"""From a spec to its `Pipeline`. TensorFlow is imported when a pipeline is built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.api.fitting import fit
+from pipegen.api.pipeline import Pipeline
+from pipegen.arguments import called_with_count
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.garbage import uncollected
+from pipegen.log import log
+from pipegen.ops.sources.table_source import TableSource
+from pipegen.phases.compilation import Spec, collect_data, load, plans_with_data
+from pipegen.phases.functions import Allowed, with_functions
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pipegen.data.manifest import Manifest
+
+
+def build(
+    spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
+    *,
+    params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    runtime: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    allow_code: Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Pipeline:
+    """Compiles a spec into a running pipeline.
+
+    Args:
+        spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
+        params: Values for declared params: `{"size": 192}`.
+        overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`.
+        runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
+        data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
+        allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
+        progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
+
+    Returns:
+        The pipeline: `model.fit(pipe.train, validation_data=pipe.validation)`.
+
+    Raises:
+        SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
+        TypeError: For an argument of another kind.
+    """
+    called_with_count("progress", progress)
+    allowed = Allowed.of(allow_code)
+    with uncollected():  # the first spec brings the modules of every step
+        loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides, runtime=runtime)
+    loaded = with_functions(loaded, allowed)
+    again = partial(build, data=data, allow_code=tuple(allow_code))
+    return _built(loaded, collect_data(loaded, progress, data), again, progress)
+
+
+def build_by_place(
+    spec: Mapping[str, Any] | Spec,
+    *,
+    runtime: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    late_files: bool = False,
+) -> Pipeline:
+    """The same, but what is drawn for an example depends on its place in the listing, and not on what it is called.
+
+    Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks. With `late_files`
+    a file of a table that does not exist is an error when it is read, and not before.
+    """
+    loaded = with_functions(load(spec, runtime=runtime), Allowed.of(()))
+    if late_files and isinstance(loaded.model.source, TableSource):
+        loaded.model.source.without_looking()
+    manifest = replace(collect_data(loaded, None, data), by_place=True)
+    return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
+
+
+def _built(loaded: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None = None) -> Pipeline:
+    loaded, _ = fit(loaded, manifest, progress)
+    for warning in loaded.warnings:
+        if warning.severity is Severity.WARNING:
+            log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
+    with uncollected():
+        return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), again)

@@ -1,0 +1,151 @@
+"""Gives the steps of a spec what they take from its training split: found before and kept, or measured now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
+from pipegen.log import log
+from pipegen.ops.arguments.learned import Fitted, Statistics
+from pipegen.phases.compilation import Spec, optimise, plans_with_data
+from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.recipe import step_path
+from pipegen.plan.stages import is_lasting
+from pipegen.terminal import progress as bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.ops.families.fitted import FittedTransform
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Holds what one step takes from one feature.
+
+    Attributes:
+        step: Which of the spec's steps.
+        feature: The feature.
+        numbers: What it learned.
+        examples: How many examples they come from.
+        file: Where they are kept, or `None` where they cannot be.
+        measured: Whether that was done now, rather than found there.
+        persistable: Whether they may be kept: not where they depend on Python code that can change unnoticed.
+    """
+
+    step: int
+    feature: str
+    numbers: Statistics
+    examples: int
+    file: Path | None
+    measured: bool
+    persistable: bool = True
+
+    @property
+    def origin(self) -> str:
+        """Says where the numbers come from."""
+        kept = f", kept in {self.file}" if self.file is not None else ""
+        if not self.persistable:
+            kept = ", and not kept: a Python function without a `version` comes before"
+        return f"measured on {self.examples:,} examples of split train{kept}" if self.measured else f"read from {self.file}"
+
+
+def fit(
+    spec: Spec, manifest: Manifest, progress: Callable[[int], None] | None = None, *, again: bool = False
+) -> tuple[Spec, tuple[Learned, ...]]:
+    """The spec with the numbers of its training split in it, and what they are.
+
+    Args:
+        spec: The spec.
+        manifest: Its data.
+        progress: Called with how many images are measured, now and then; without it a bar shows that on a terminal.
+        again: Measure also what is kept.
+
+    Raises:
+        SpecError: When a step or the output does not fit the data.
+        DataError: For a file that cannot be decoded.
+    """
+    if learning_steps(spec.model):
+        plans_with_data(spec, manifest)  # what is wrong is said before anything is measured
+    found: list[Learned] = []
+    record = manifest.type or spec.model.source.infer()
+    for index, step in learning_steps(spec.model):
+        if step.fitted is not None and step.fitted.given:
+            continue
+        features = fitted_features(spec.model, step, record)
+        if not features:
+            continue  # the step leaves what the model receives alone
+        own = [_learn(spec, manifest, index, step, feature, record, progress, again) for feature in features]
+        found += own
+        numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
+        steps = list(spec.model.transforms)
+        steps[index] = step.with_numbers(numbers)
+        spec = replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
+    return spec, tuple(found)
+
+
+def _learn(
+    spec: Spec,
+    manifest: Manifest,
+    index: int,
+    step: FittedTransform,
+    feature: str,
+    record: ElementType,
+    progress: Callable[[int], None] | None,
+    again: bool,
+) -> Learned:
+    """Measures what one step takes from one feature; the steps before it have their numbers."""
+    locate = spec.loaded.locate.label
+    model, plan = fitting_plan(spec.model, index, feature, locate, record)
+    key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
+    lasting = all(map(is_lasting, plan.stages()))
+    folder = statistics_folder(spec.model.runtime) if lasting else None
+    count = manifest.num_examples("train")
+    file = statistics_file(folder, key, kind) if folder is not None else None
+    kept = read_statistics(folder, key, kind) if folder is not None and not again else None
+    if kept is not None:
+        log.info("the numbers of `%s` were read from %s", step.op, file)
+        return Learned(index, feature, kept, count, file, measured=False)
+    numbers = _measure(spec, model, plan, manifest, step, progress)
+    words = " → ".join(s.op for s in model.transforms[:-1])
+    if folder is not None:
+        try:
+            write_statistics(folder, key, numbers, model.name or "", words)
+        except OSError as error:
+            log.warning("what `%s` has learned cannot be kept in %s: %s", step.op, folder, (error.strerror or str(error)).lower())
+            file = None
+    log.info("`%s` was fitted on %s examples of split train", step.op, f"{count:,}")
+    for doubt in numbers.doubts(step.op, feature):
+        log.warning("%s", doubt)
+    return Learned(index, feature, numbers, count, file, measured=True, persistable=lasting)
+
+
+def _measure(
+    spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, step: FittedTransform, progress: Callable[[int], None] | None
+) -> Statistics:
+    from pipegen.backend.datasets.measure import measure
+
+    locate = spec.loaded.locate.label
+    count = manifest.num_examples("train")
+    compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
+
+    def where(path: tuple[str | int, ...]) -> str:
+        label = locate(path, key=True)
+        return str(label.span) if label.span is not None else label.path
+
+    if progress is not None:
+        return measure(model, compiled, manifest, where, step.gather, progress)
+    with bar("fitting", count) as tick:
+        return measure(model, compiled, manifest, where, step.gather, tick)
+
+
+def place_of(spec: Spec, learned: Learned) -> str:
+    """Returns the place of a step that has learned: `file:line:column`, or the path in words."""
+    label = spec.loaded.locate.label(step_path(learned.step, spec.model.transforms[learned.step]), key=True)
+    return str(label.span) if label.span is not None else label.path

@@ -1,0 +1,381 @@
+"""The façade: the `Pipeline` that `pipegen.build` gives. TensorFlow is imported when one is made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
+from pipegen.cache.room import claim_disk
+from pipegen.data.split_names import meant_split
+from pipegen.phases.compilation import Spec, claim_cache, optimise
+from pipegen.phases.state import make_state, position_from
+from pipegen.terminal import visible
+from pipegen.untraced import untraced
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    import keras
+    import numpy as np
+    from PIL import Image
+
+    from pipegen.api.predictions import Predictions
+    from pipegen.backend.datasets.arrays import NumpyBatches
+    from pipegen.backend.datasets.callback import ResumeCallback
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+    from pipegen.data.manifest import Manifest
+    from pipegen.notebook import Explanation
+    from pipegen.passes import Compiled
+    from pipegen.plan.nodes import Plan
+    from pipegen.views.export import Exported
+
+
+@untraced
+class Pipeline:
+    """Runs a compiled spec on its data. `pipegen.build` makes it."""
+
+    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline]) -> None:
+        from pipegen.backend.engine import Engine
+
+        self.spec = spec
+        self._rebuild = rebuild
+        self._manifest = manifest
+        self._plans = plans
+        self._compiled = self._compile()
+        self._engine = Engine(spec.model, lambda split: self._compiled[split].plan, manifest, spec.loaded.locate.label)
+
+    def _compile(self) -> dict[str, Compiled]:
+        """Every split's plan through the passes; the caches of all of them share the RAM budget."""
+        from pipegen.backend.process.budget import ram_budget
+
+        model, left, locate = self.spec.model, ram_budget(self.spec.model.runtime), self.spec.loaded.locate.label
+        done: dict[str, Compiled] = {}
+        for split, plan in self._plans.items():
+            count = self._manifest.num_examples(split)
+            size = self._manifest.mean_bytes(split) or None
+            done[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size)
+            left -= claim_cache(model, done[split].plan, count, left, locate)
+        claim_disk(model, {split: d.plan for split, d in done.items()}, self._manifest, locate)
+        return done
+
+    @property
+    def _main(self) -> Plan:
+        """The plan of the training split, or without one of the first."""
+        return self._plans["train" if "train" in self._plans else next(iter(self._plans))]
+
+    def _require(self, split: str) -> None:
+        if not isinstance(split, str):
+            raise TypeError(f"a split is named by text, such as {self._main.split!r}, got {got(split)}; {', '.join(self._plans)} are there")
+        if split not in self._plans:
+            raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
+
+    def __getattr__(self, name: str) -> Any:
+        """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
+        plans = self.__dict__.get("_plans")
+        if plans is None or name.startswith("_"):
+            raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(f"a pipeline has no attribute {name!r}{meant_split(name, self._plans)}", name=name, obj=self)
+
+    # Datasets
+
+    @property
+    def train(self) -> PipelineDataset:
+        """Returns the training split. A pass over it counts as an epoch when its last batch has been handed over.
+
+        The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
+        `fit` the `callback` there, which says which epoch it is.
+        """
+        return self["train"]
+
+    @property
+    def validation(self) -> PipelineDataset:
+        """Returns the validation split: complete and in source order."""
+        return self["validation"]
+
+    @property
+    def test(self) -> PipelineDataset:
+        """Returns the test split: complete and in source order."""
+        return self["test"]
+
+    def __getitem__(self, split: str) -> PipelineDataset:
+        self._require(split)
+        return self._engine.dataset(split)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plans)
+
+    def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Spec]]:
+        """A copy, or a pickle read elsewhere, is built from the spec, the arrays and the permissions that it had, and starts anew."""
+        return self._rebuild, (self.spec,)
+
+    def __contains__(self, split: object) -> bool:
+        return isinstance(split, str) and split in self._plans
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Returns the names of the splits, in the order that the spec names them."""
+        return tuple(self._plans)
+
+    def dataset(
+        self, split: str, *, epoch: int = 0, step: int = 0, shard: tuple[int, int] | None = None, device: str | None = None
+    ) -> PipelineDataset:
+        """Returns one epoch of a split from one step on. It holds no state, so that strategies, services and evaluation can use it.
+
+        Args:
+            split: The split.
+            epoch: Which epoch, from 0; it decides the order and the draws of the training split.
+            step: The first step.
+            shard: `(index, count)`: which share of each global batch, in place of the spec's.
+            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
+
+        Raises:
+            ValueError: For an unknown epoch, step, share or device.
+        """
+        self._require(split)
+        epoch, step = whole("epoch", epoch), whole("step", step)
+        if not 0 <= step <= self.steps(split) or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
+        return self._engine.fixed(split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0"))
+
+    def numpy(self, split: str) -> NumpyBatches:
+        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
+        from pipegen.backend.datasets.arrays import NumpyBatches
+        from pipegen.backend.engine import hide_accelerators
+
+        keras = sys.modules.get("keras")
+        if keras is not None and keras.backend.backend() != "tensorflow":
+            hide_accelerators()
+        return NumpyBatches(self[split])
+
+    def peek(self, split: str = "train", n: int = 1) -> Any:
+        """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
+        from pipegen.views.peek import peek
+
+        self._require(split)
+        epoch, step = self._engine.train_progress().position() if split == "train" else (0, 0)
+        return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, whole("n", n, 1))
+
+    def preview(
+        self,
+        split: str = "train",
+        *,
+        rows: int = 6,
+        draws: int = 5,
+        epoch: int = 0,
+        cell: int = 144,
+        progress: Callable[[int], None] | None = None,
+    ) -> Image.Image:
+        """Draws a contact sheet: originals beside several augmented draws, with class names.
+
+        Args:
+            split: The split.
+            rows: How many originals, spread over the split.
+            draws: Augmented versions of each, from as many epochs.
+            epoch: The epoch of the first version.
+            cell: The longer side of each picture, in pixels.
+            progress: Called with how many rows are drawn.
+        """
+        from pipegen.views.preview import contact_sheet
+
+        self._require(split)
+        called_with_count("progress", progress)
+        rows, draws, cell = (whole(name, value, 1) for name, value in (("rows", rows), ("draws", draws), ("cell", cell)))
+        return contact_sheet(
+            self._engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=progress
+        )
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        split: str = "train",
+        *,
+        examples: int | None = 32,
+        draws: int = 1,
+        epoch: int = 0,
+        form: Literal["png", "jpeg"] = "png",
+        quality: int = 95,
+        prefix: str = "",
+        overwrite: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Exported:
+        """Writes augmented examples as image files, and a table of what was drawn for each.
+
+        Args:
+            folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
+            split: The split.
+            examples: How many, in the order of the first epoch; `None` for each epoch as training sees it: a last batch that
+                `remainder: drop` leaves out is not written, and `left_out` of the result counts it.
+            draws: Versions of each, from as many epochs.
+            epoch: The first of them.
+            form: `png` or `jpeg`.
+            quality: Of a JPEG, 1 to 100.
+            prefix: What file names begin with.
+            overwrite: Take a folder that is not empty, and replace files of the same names.
+            progress: Called with how many examples are written.
+        """
+        from pipegen.views.export import Wanted, export
+
+        self._require(split)
+        called_with_count("progress", progress)
+        count = None if examples is None else whole("examples", examples, 1)
+        draws, epoch, quality = whole("draws", draws, 1), whole("epoch", epoch, 0), whole("quality", quality, 1, 100)
+        at = file_or_folder("folder", folder, "augmented/")
+        wanted = Wanted(at, count, draws, epoch, form, quality, text("prefix", prefix, "rose-"), overwrite)
+        return export(self._engine, self._plans[split], wanted, progress)
+
+    def predict_on(self, wanted: Any) -> Predictions:
+        """Runs this spec's evaluation steps on unlabelled data.
+
+        Args:
+            wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
+                or a list of arrays: uint8, or uint16 with `bits: 16`; with `channels: 4` also of 4 channels. With the source
+                `arrays`: images as an array or a list, of the dtype and the range of values that it was built on.
+
+        Returns:
+            `.dataset` for `model.predict`, and `.files`, one for each row, in order.
+        """
+        from pipegen.api.predictions import predict_on
+
+        return predict_on(self.spec, self._manifest, wanted, self._engine.where)
+
+    # What is known about the data
+
+    def files(self, split: str) -> tuple[str, ...]:
+        """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
+        self._require(split)
+        return self._manifest.files(split)
+
+    def labels(self, split: str) -> np.ndarray[Any, Any] | None:
+        """Returns the class index of each example of a split, int64, or `None` without labels."""
+        import numpy as np
+
+        self._require(split)
+        labels = self._manifest.labels(split)
+        return None if labels is None else np.asarray(labels, np.int64)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Returns the classes in the order of their indices."""
+        return self._manifest.class_names
+
+    def num_examples(self, split: str) -> int:
+        """Counts the examples of a split."""
+        self._require(split)
+        return self._manifest.num_examples(split)
+
+    def steps(self, split: str) -> int:
+        """Counts the batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is unknown."""
+        self._require(split)
+        return self._engine.executor(split).steps
+
+    @property
+    def class_weights(self) -> dict[int, float] | None:
+        """Returns balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
+        return self._manifest.class_weights("train") if "train" in self._plans else None
+
+    @property
+    def element_spec(self) -> Any:
+        """Returns the shapes and dtypes of a training batch; without a training split, of the first split's."""
+        return self[self._main.split].element_spec
+
+    @property
+    def spec_hash(self) -> str:
+        """Identifies the meaning of the spec; see also `fingerprint`."""
+        return self.spec.hash
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the data wherever it is mounted: files by relative names and sizes, arrays by what they hold."""
+        return self._manifest.fingerprint
+
+    # Resuming
+
+    def state(self) -> dict[str, Any]:
+        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
+        self._require("train")
+        epoch, step = self._engine.train_progress().position()
+        return self._state_at(epoch, step)
+
+    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
+        return make_state(self.spec.model, self.spec_hash, self._manifest.split_fingerprint, epoch, step)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Lets the training split go on where a state was taken.
+
+        Raises:
+            StateError: When the spec or the data differs; it says in words what does.
+        """
+        self._require("train")
+        self._seek(*self._position_of(state))
+
+    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, self.steps("train"))
+
+    def _seek(self, epoch: int, step: int) -> None:
+        self._engine.train_progress().seek(epoch, step)
+
+    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
+        """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
+
+        Put it behind the callback that saves the model. See `docs/resuming.md`.
+
+        Args:
+            directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
+            save_freq: Without effect: the position comes with the weights.
+        """
+        from pipegen.backend.datasets.callback import ResumeCallback
+
+        return ResumeCallback(self, None if directory is None else file_or_folder("directory", directory, "checkpoints/"), save_freq)
+
+    def trim(self, split: str, predictions: Any) -> Any:
+        """Removes the rows that `remainder: pad` added: one row for each file remains.
+
+        Args:
+            split: The split that was predicted on.
+            predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
+        """
+        from pipegen.api.predictions import first_rows
+
+        return first_rows(predictions, self.num_examples(split))
+
+    # Talking about itself
+
+    def check(self, model: keras.Model) -> str:
+        """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
+
+        Raises:
+            ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
+        """
+        from pipegen.views.model_check import check
+
+        return check(model, self.element_spec, self._main.emit.output, self._main.read)
+
+    def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
+        """Shows the compiled plan of a split, with the types on its edges, and its most expensive stages, as a text.
+
+        Args:
+            split: The split; by default the training split, with `all` every split.
+            passes: Also show what each pass did, and why.
+            all: Show every split, every pass, and the cost of every stage.
+            before: Also show the plan as written, before any pass.
+        """
+        from pipegen.views.summary import explained
+
+        if split is not None:
+            self._require(split)
+        chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
+        compiled = {s: self._compiled[s] for s in chosen}
+        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before)
+
+    def _repr_html_(self) -> str:
+        from pipegen.views.summary import summary_html
+
+        return summary_html(self, self._main)
+
+    def __repr__(self) -> str:
+        from pipegen.views.summary import summary
+
+        return visible(summary(self, self._main))

@@ -1,0 +1,199 @@
+"""A pipeline's evaluation steps on data without labels: one row for each file, in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.arguments import got
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
+from pipegen.backend.process.budget import ram_budget
+from pipegen.backend.reading import damage
+from pipegen.backend.reading.records import Records
+from pipegen.backend.reading.rows import readers
+from pipegen.backend.running.execute import Executor, Job
+from pipegen.data.fingerprint import example_id
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import OpError, SpecError
+from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.rows import Rows, read_image
+from pipegen.phases.compilation import optimise
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Read
+from pipegen.plan.unlabelled import unlabelled_plan
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
+    from pipegen.phases.compilation import Spec
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import FeatureType
+
+Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Holds what `predict_on` gives.
+
+    Attributes:
+        dataset: Batches of inputs, for `model.predict`.
+        files: The file of each row, in order; for arrays, their positions as text.
+    """
+
+    dataset: PipelineDataset
+    files: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __repr__(self) -> str:
+        return f"Predictions({len(self.files)} rows, {self.dataset.element_spec})"
+
+
+def predict_on(spec: Spec, manifest: Manifest, wanted: Any, where: damage.Where) -> Predictions:
+    """Runs the evaluation steps of a spec on unlabelled data.
+
+    Args:
+        spec: The spec.
+        manifest: The data that its pipeline was built on: rows are predicted on as rows.
+        wanted: A folder, a file, a list of files, or images as arrays.
+        where: Finds the place of a step, for the message about a damaged file.
+    """
+    rows = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.rows else None
+    plan = unlabelled_plan(spec.model, spec.loaded.locate.label, rows.type if rows is not None else None)
+    return predictions(spec.model, optimise(spec.model, plan, cache=False).plan, wanted if rows is None else rows, where)
+
+
+def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: damage.Where) -> Predictions:
+    """Build the dataset.
+
+    Args:
+        spec: The spec.
+        plan: The optimised plan of an evaluation split on unlabelled images.
+        wanted: A folder, a list of files, or images as arrays; or rows, from `rows_like`.
+        where: Finds the place of a step, for the message about a damaged file.
+
+    Raises:
+        SpecError: When there is nothing, or a file is missing.
+        TypeError: When an array is no image of the kind that the plan decodes.
+    """
+
+    def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
+        return damage.explain_failure(executor, error, at, where)
+
+    with tf.init_scope():  # also where a function is being traced, whose graph would own them else
+        records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted, plan)
+        executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
+        return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
+
+
+def _records(wanted: Wanted, plan: Plan) -> Records:
+    if isinstance(wanted, (str, os.PathLike)):
+        path = Path(wanted)
+        return _files([str(path)]) if path.is_file() else _folder(path)
+    if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
+        raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
+    if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
+        raise TypeError(f"predict_on takes a folder, a file, a list of files or images as arrays, got {type(wanted).__name__}")
+    items = list(wanted)
+    if not items:
+        raise SpecError([make("PG402", "there is nothing to predict on: the list is empty")])
+    if all(isinstance(item, (str, os.PathLike)) for item in items):
+        return _files([os.fspath(item) for item in items])
+    return _arrays(items, _decoded(plan))
+
+
+def rows_like(record: ElementType, wanted: Any) -> Rows:
+    """Images as rows of an array, of the kind that a pipeline was built on.
+
+    Args:
+        record: The type of its records.
+        wanted: Images `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
+
+    Raises:
+        TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
+    """
+    name, like = next((name, t) for name, t in record.items() if t.kind == "image")
+    items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
+        raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")
+    bounds = like.interval if like.dtype == "float32" else None
+    feature = ArrayFeature(kind="image", channels=like.channels, range=(bounds.low, bounds.high) if bounds is not None else None)
+    try:
+        array, found = read_image(name, feature, wanted)
+    except OpError as error:
+        raise TypeError(f"{error.message}; {error.help}" if error.help else error.message) from None
+    if found.dtype != like.dtype:
+        raise TypeError(f"these images are {found.dtype}, and the pipeline was built on {like.dtype}")
+    return Rows({name: array}, ElementType(((name, found.with_(interval=like.interval)),)))
+
+
+def _rows(rows: Rows, spec: PipelineSpec) -> Records:
+    names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
+    return Records(
+        names, [example_id("predict", n) for n in names], None, arrays=readers(rows, tuple(rows.arrays), ram_budget(spec.runtime))
+    )
+
+
+def _folder(path: Path) -> Records:
+    try:
+        listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
+    except OpError as error:
+        raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
+    paths = [listing.path(i) for i in range(len(listing.keys))]
+    return Records(paths, [example_id("predict", key) for key in listing.keys], None)
+
+
+def _files(paths: list[str]) -> Records:
+    missing = [p for p in paths if not Path(p).is_file()]
+    if missing:
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise SpecError([make("PG401", f"{len(missing)} of {len(paths)} files do not exist: {shown}")])
+    return Records(paths, [example_id("predict", p) for p in paths], None)
+
+
+def _decoded(plan: Plan) -> FeatureType:
+    """The type of an image as the plan decodes it."""
+    stage = next(st for st in plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
+    step = (stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref).step
+    read = next(node for node in plan.nodes if isinstance(node, Read))
+    return step.infer(read.out[stage.feature])
+
+
+def _arrays(items: list[Any], like: FeatureType) -> Records:
+    contents = [_encode(np.asarray(item), i, like) for i, item in enumerate(items)]
+    names = [str(i) for i in range(len(items))]
+    return Records(names, [example_id("predict", n) for n in names], None, contents=contents)
+
+
+def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:
+    """Losslessly, so that arrays take the same way as files."""
+    channels = (1, 3, 4) if like.channels == 4 else (1, 3)
+    if image.dtype != like.dtype or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in channels):
+        counts = " or ".join(map(str, channels))
+        raise TypeError(
+            f"image {position} is {image.dtype} of shape {image.shape}; "
+            f"predict_on takes {like.dtype} images of shape height × width × {counts}"
+        )
+    contents: bytes = tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
+    return contents
+
+
+def first_rows(predictions: Any, count: int) -> Any:
+    """Returns the first rows of what `predict` gave: of an array, or of each array in a list or map, for a model with several outputs."""
+    if isinstance(predictions, Mapping):
+        return {name: first_rows(rows, count) for name, rows in predictions.items()}
+    if isinstance(predictions, (list, tuple)):
+        return type(predictions)(first_rows(rows, count) for rows in predictions)
+    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, "__getitem__") or getattr(predictions, "ndim", 1) == 0:
+        raise TypeError(f"`predictions` is what `model.predict` gave: an array with a row for each example, got {got(predictions)}")
+    return predictions[:count]

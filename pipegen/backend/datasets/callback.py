@@ -1,0 +1,305 @@
+"""Ties the epochs of a pipeline to those of Keras' `fit`, and finds the position of restored weights."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from pipegen.errors import StateError
+from pipegen.phases.run_record import KEY, UNCOUNTED, Place, Record, rescaled
+
+if TYPE_CHECKING:
+    from pipegen.api.pipeline import Pipeline
+
+STATE_FILE = "pipegen.phases.state.json"
+KERAS_FILE = "training_metadata.json"
+KERAS_WEIGHTS = "latest.weights.h5"
+"""What `BackupAndRestore` writes: first the weights, then the epoch."""
+_ENDS_EPOCH = object()
+"""True to Keras, and told apart from what another callback sets."""
+
+
+class ResumeCallback(keras.callbacks.Callback):
+    """Starts the pipeline where `fit` starts, or where the restored weights are.
+
+    Args:
+        pipe: The pipeline.
+        directory: Where the record of the run is kept: the folder of the model's checkpoints, such as `BackupAndRestore`'s. Without it
+            nothing is kept, and the epoch is taken from `fit`.
+        save_freq: Without effect; it was needed once.
+    """
+
+    def __init__(self, pipe: Pipeline, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch") -> None:
+        super().__init__()
+        if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
+            raise ValueError(f'`save_freq` is "epoch" or a number of batches, got {save_freq!r}')
+        self._pipe = pipe
+        self._folder = Path(directory) if directory is not None else None
+        self._saved: dict[str, Any] | None = None
+        self._record: Record | None = None
+        self._offset = 0
+        """Batches of the epoch that were done before the run was resumed."""
+        self._was_short = False
+        """Whether the epoch before was resumed in its middle."""
+        self._executions = 0
+        """How often Keras has run the model in this epoch. It calls the batches of several steps per execution differently from version to
+        version."""
+
+    # What Keras calls
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Tells `fit` which epoch the restored weights are in: Keras' callback knows the epoch that it saved in, which may be over."""
+        self._record, self._offset, self._was_short = None, 0, False
+        self._saved = _read(self._file) if self._file is not None and self._file.exists() else None
+        with suppress(StateError):  # a callback behind this one may still restore the weights
+            place, certain = self._find()
+            if place is not None and certain:
+                self.model._initial_epoch = place.epoch
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Moves the pipeline to the first batch that `fit` takes."""
+        self._executions = 0
+        if self._record is None:
+            self._begin(epoch)
+        else:
+            self._offset = 0
+
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Looks whether there is data for the epoch behind a resumed one."""
+        if batch == 0:
+            self._check_iterator()
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Ends an epoch that was resumed in its middle where its data ends."""
+        self._executions += 1
+        if self._executions == 1:
+            self._look_at_first()
+        record = self._begun()
+        if self._offset and self._offset + self._executions * record.execution >= record.per_epoch and not self.model.stop_training:
+            self.model.stop_training = _ENDS_EPOCH
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Keeps where the next epoch begins."""
+        if self.model.stop_training is _ENDS_EPOCH:  # another callback's wish to stop stays
+            self.model.stop_training = False
+        if not self._executions:
+            self._check_iterator()
+        self._was_short = self._offset > 0
+        record, now, done = self._begun(), self._iterations(), 0
+        if self._executions:
+            record = record.verified(now - record.iterations, self._executions)
+            done = now - record.iterations if record.counts else record.per_epoch - self._offset
+        record = record.moved(epoch + 1, record.batches + done, now)
+        self._record = self._unless_behind(record, record.batches)
+        self._save()
+
+    def _check_iterator(self) -> None:
+        """Sees whether Keras goes on with the iterator of an epoch that was resumed in its middle, and is over.
+
+        Raises:
+            StateError: If so.
+        """
+        if self._was_short and self._pipe.train._pipegen_is_over():
+            raise StateError(
+                "with `steps_per_epoch` beside `pipe.train`, which ends by itself, Keras goes on after a resumed epoch with an iterator "
+                "that is at its end: leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
+            )
+
+    def _look_at_first(self) -> None:
+        """Sees at the first batch of an epoch whether the optimizer counts, and whether the batch is the pipeline's next one."""
+        record = self._begun()
+        seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
+        seen = self._unless_behind(seen, record.batches + 1)
+        if seen != record:
+            self._record = seen
+            self._save(late=True)
+
+    def _unless_behind(self, record: Record, batches: int) -> Record:
+        """Returns the record; of a pipeline that has handed over fewer batches, one of other data: `fit` has a part of it, or none."""
+        progress = self._pipe._engine.train_progress()
+        if record.counts is False or self._batches(*progress.position()) >= batches:
+            return record
+        return replace(record, counts=False, batches=self._batches(*progress.next_pass()))
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Notes that the run is finished: the next one begins where `fit` says."""
+        self.model._initial_epoch = None
+        if self._record is not None and self._file is not None and self._file.exists():  # Keras may have removed the folder
+            self._record = replace(self._record, finished=True)
+            self._save()
+
+    # Where the weights are
+
+    def _begin(self, epoch: int) -> None:
+        """Starts the pipeline, and the record of the run.
+
+        Raises:
+            StateError: When the position of restored weights is not known, or is not the one that `fit` begins with.
+        """
+        place, certain = self._find()
+        self.model._initial_epoch = None  # `fit` has read it; left there, it would be the begin of the next one, too
+        if place is not None and place.epoch != epoch:
+            if certain:
+                raise StateError(self._disagreement(place, epoch))
+            place = None
+        per_epoch, now = self._per_epoch(), self._iterations()
+        where = place or Place(epoch, 0, epoch * per_epoch)
+        self._offset = where.done
+        self._pipe._seek(*divmod(where.batches, self._steps()))
+        record = Record(epoch, where.batches, now, self._steps(), per_epoch, int(getattr(self.model, "steps_per_execution", None) or 1))
+        earlier = self._earlier()
+        if place is not None and earlier is not None and earlier[1].steps == record.steps:
+            record = replace(record, epochs=earlier[1].epochs, counts=earlier[1].counts)
+        self._record = record.with_epoch(epoch, now - where.done)
+        self._save()
+
+    def _find(self) -> tuple[Place | None, bool]:
+        """Returns where the weights are, and whether `fit` has to begin there; `None` where a run begins.
+
+        Raises:
+            StateError: When weights were restored, and their position cannot be known.
+        """
+        now, told = self._iterations(), self._told()
+        earlier = self._earlier()
+        if earlier is None:
+            return self._find_unrecorded(now, told)
+        state, record = earlier
+        if record.counts is False:
+            return self._find_uncounted(state, record, now, told)
+        if now <= record.begin and told is None:
+            return None, False
+        if now == record.begin and record.counts is None and self._newer_than_state(KERAS_FILE):
+            return self._find_uncounted(state, replace(record, counts=False), now, told)
+        place = self._now(state, record, record.find(now))
+        if told is not None and told > place.epoch:
+            raise StateError(self._disagreement(place, told))
+        return place, not (record.finished and now == record.iterations)
+
+    def _find_uncounted(self, state: dict[str, Any], record: Record, now: int, told: int | None) -> tuple[Place | None, bool]:
+        """The same where the optimizer's count says no more than whether it is the one of the last epoch's end."""
+        if told is None and now <= record.begin:
+            return None, False
+        place = record.find(now)
+        if told is None:
+            return self._now(state, record, place), not record.finished
+        newer = self._newer_than_state(KERAS_WEIGHTS)
+        if newer or (record.epoch, 0) != (told, self._keras().get("batch", 0)):
+            raise StateError(f"the weights were not saved at the last end of an epoch that {self._file} knows of, and {UNCOUNTED}")
+        return self._now(state, record, Place(told, 0, place.batches)), True
+
+    def _find_unrecorded(self, now: int, told: int | None) -> tuple[Place | None, bool]:
+        """The same without a record: an optimizer that has trained nothing else counts the batches of the run."""
+        per_epoch = self._per_epoch()
+        if self._saved is not None:  # what `pipe.state()` gave, put there by hand or by an earlier pipegen
+            done = self._batches(*self._pipe._position_of(self._saved))
+            if now in (-1, 0, done):
+                return Place(*divmod(done, per_epoch), done), told is not None
+        if told is None:
+            if self._saved is not None:
+                raise StateError(
+                    f"{self._file} is a state after {done} batches, and the optimizer of the model has run {now} times; load the weights "
+                    "that belong to the state, or remove the file"
+                )
+            return None, False
+        place = Place(*divmod(max(now, 0), per_epoch), max(now, 0))
+        if told != place.epoch and (told, place.done) != (place.epoch - 1, 0):
+            raise StateError(
+                f"{self._disagreement(place, told)}; the folder that `pipe.callback` is given keeps a record of the run, which tells more"
+            )
+        return place, True
+
+    def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
+        """Returns a place of the saved run in the batches of this one."""
+        epoch, step = divmod(place.batches, record.steps)
+        size = int(state["spec"]["batch"]["size"])
+        position = self._pipe._position_of({**state, "epoch": epoch, "step": step, "examples": step * size})
+        return Place(place.epoch, rescaled(place.done, state, self._pipe.spec.model.batch.size), self._batches(*position))
+
+    def _disagreement(self, place: Place, epoch: int) -> str:
+        at = f"step {place.done} of epoch {place.epoch}"
+        return (
+            f"the optimizer has run {self._iterations()} times, which is {at} with {self._per_epoch()} steps an epoch, and `fit` begins "
+            f"with epoch {epoch}: put `pipe.callback` behind `BackupAndRestore` in `callbacks`, or pass `initial_epoch={place.epoch}`; to "
+            "begin a new run, build the model anew and remove what the folder of the checkpoints holds"
+        )
+
+    # What there is to go by
+
+    @property
+    def _file(self) -> Path | None:
+        return self._folder / STATE_FILE if self._folder is not None else None
+
+    def _earlier(self) -> tuple[dict[str, Any], Record] | None:
+        """The saved state and its record."""
+        if self._saved is None or KEY not in self._saved:
+            return None
+        return self._saved, Record.from_json(self._saved[KEY])
+
+    def _keras(self) -> dict[str, Any]:
+        """Reads what `BackupAndRestore` has written in the folder; empty where that is nothing."""
+        with suppress(OSError, ValueError, TypeError):
+            found = json.loads((self._folder / KERAS_FILE).read_text()) if self._folder is not None else {}
+            return found if isinstance(found, dict) else {}
+        return {}
+
+    def _told(self) -> int | None:
+        """The epoch that weights were restored for; `None` where Keras has restored none."""
+        told = self._keras().get("epoch", self.model._initial_epoch)
+        return int(told) if told is not None else None
+
+    def _newer_than_state(self, name: str) -> bool:
+        """Returns whether a file of the folder was written after the state."""
+        with suppress(OSError):
+            if self._folder is not None and self._file is not None:
+                return (self._folder / name).stat().st_mtime_ns > self._file.stat().st_mtime_ns
+        return False
+
+    def _iterations(self) -> int:
+        """Counts the runs of the optimizer, one for each batch even while it collects gradients; -1 without an optimizer."""
+        optimizer = getattr(self.model, "optimizer", None)
+        counter = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_iterations", None)
+        return -1 if counter is None else int(keras.ops.convert_to_numpy(counter))
+
+    def _begun(self) -> Record:
+        assert self._record is not None  # noqa: S101 - Keras begins an epoch first
+        return self._record
+
+    def _steps(self) -> int:
+        return self._pipe.steps("train")
+
+    def _per_epoch(self) -> int:
+        """Steps in an epoch of `fit`, which `steps_per_epoch` may make other than the pipeline's."""
+        return int((self.params or {}).get("steps") or self._steps())
+
+    def _batches(self, epoch: int, step: int) -> int:
+        return epoch * self._steps() + step
+
+    def _save(self, *, late: bool = False) -> None:
+        """Writes the state; a late one keeps the time of the file, which says when the epoch began."""
+        if self._file is None:
+            return
+        record = self._begun()
+        state = {**self._pipe._state_at(*divmod(record.batches, record.steps)), KEY: record.to_json()}
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._file.with_suffix(".partial")
+        partial.write_text(json.dumps(state))
+        if late and self._file.exists():
+            before = self._file.stat()
+            os.utime(partial, ns=(before.st_atime_ns, before.st_mtime_ns))
+        partial.replace(self._file)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        state = json.loads(file.read_text())
+    except ValueError as error:
+        raise StateError(f"{file} is damaged ({error}); remove it to start anew") from None
+    if not isinstance(state, dict):
+        raise StateError(f"{file} holds no state; remove it to start anew")
+    return state

@@ -1,0 +1,112 @@
+"""Datasets that are built on ours: errors keep naming files in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.process.once import InTurn
+from pipegen.untraced import untraced
+
+if TYPE_CHECKING:
+    from pipegen.backend.datasets.pipeline_dataset import RepeatedDataset
+
+Translate = Callable[[Exception, tuple[int, int] | None], Exception]
+"""From an error, and the epoch and step where they are known, to the error that a user should see."""
+
+NO_LENGTH = "this dataset has no length: it is repeated, or has no known end"
+
+
+@untraced
+class Explains(tf.data.Dataset):
+    """Explains the errors of what `fit` itself derives: it repeats on request, maps and prefetches for `class_weight`.
+
+    Behind other transformations the error is TensorFlow's, and holds ours.
+    """
+
+    _pipegen_translate: Translate
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        """Returns what to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
+        raise NotImplementedError
+
+    def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
+        """As `tf.data.Dataset.repeat`; runs on through the epochs."""
+        return DerivedDataset(self._pipegen_source().repeat(*args, **options), self._pipegen_translate)
+
+    def map(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.map`."""
+        return DerivedDataset(self._pipegen_source().map(*args, **options), self._pipegen_translate, self.cardinality())
+
+    def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.prefetch`."""
+        return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self._pipegen_translate, self.cardinality())
+
+    def take(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.take`."""
+        length = super().take(*args, **options).cardinality()
+        return DerivedDataset(self._pipegen_source().take(*args, **options), self._pipegen_translate, length)
+
+    def skip(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.skip`."""
+        length = super().skip(*args, **options).cardinality()
+        return DerivedDataset(self._pipegen_source().skip(*args, **options), self._pipegen_translate, length)
+
+
+@untraced
+class DerivedDataset(Explains):
+    """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
+
+    def __init__(self, inner: tf.data.Dataset, translate: Translate, length: tf.Tensor | None = None) -> None:
+        self._pipegen_inner = inner
+        self._pipegen_length = inner.cardinality() if length is None else length
+        self._pipegen_translate = translate
+        super().__init__(inner._variant_tensor)
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pipegen_inner]
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._pipegen_inner
+
+    def cardinality(self) -> tf.Tensor:
+        """Elements in a whole pass, int64; negative when there is no end or it is not known."""
+        return self._pipegen_length
+
+    def __len__(self) -> int:
+        length = int(self._pipegen_length)
+        if length < 0:
+            raise TypeError(NO_LENGTH)
+        return length
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._pipegen_inner.element_spec
+
+    def __iter__(self) -> Iterator[Any]:
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return _DerivedIterator(self)
+
+
+class _DerivedIterator(InTurn):
+    """Hands over elements, and puts a failure in our words."""
+
+    def __init__(self, dataset: DerivedDataset) -> None:
+        super().__init__()
+        self._translate = dataset._pipegen_translate
+        self._inner = iter(dataset._pipegen_inner)
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._inner.element_spec
+
+    def _take(self) -> Any:
+        try:
+            return next(self._inner)
+        except tf.errors.OpError as error:
+            raise self._translate(error, None) from None

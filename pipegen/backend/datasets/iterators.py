@@ -1,0 +1,180 @@
+"""Iterators over our datasets in Python: they turn a failure into one that names the file, and are kept from pass to pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.process.once import InTurn
+
+if TYPE_CHECKING:
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+
+
+class BareIterator(Iterator[Any]):
+    """TensorFlow's iterator over a dataset of dense tensors, without its Python class, which costs a third of a millisecond a batch."""
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        specs = tf.nest.flatten(dataset.element_spec)
+        self._types: dict[str, Any] = {"output_types": [t.dtype for t in specs], "output_shapes": [t.shape for t in specs]}
+        self._packed = _packer(tf.nest.pack_sequence_as(dataset.element_spec, range(len(specs))))
+        with tf.device("CPU:0"):
+            self._resource = tf.raw_ops.AnonymousIteratorV3(**self._types)
+            tf.raw_ops.MakeIterator(dataset=tf.data.experimental.to_variant(dataset), iterator=self._resource)
+
+    def __next__(self) -> Any:
+        try:
+            return self._packed(tf.raw_ops.IteratorGetNext(iterator=self._resource, **self._types))
+        except tf.errors.OutOfRangeError:
+            raise StopIteration from None
+
+
+def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
+    """Returns a function that arranges a flat list like the structure `places`, whose leaves are positions in the list."""
+    if isinstance(places, dict):
+        parts = {key: _packer(place) for key, place in places.items()}
+        return lambda flat: {key: part(flat) for key, part in parts.items()}
+    if isinstance(places, (tuple, list)):
+        listed = [_packer(place) for place in places]
+        return lambda flat: tuple(part(flat) for part in listed)
+    return lambda flat: flat[places]
+
+
+class Passes:
+    """TensorFlow's iterators over a dataset, each lent for one pass.
+
+    Making one takes a third of a second and more: TensorFlow optimises and places each function anew. Within a dataset that
+    repeats it does so once. So one that has come to the end of a pass is kept, and begins the next when it is lent again.
+
+    Args:
+        marked: Elements `(epoch, step, batch)`, one pass.
+    """
+
+    def __init__(self, marked: tf.data.Dataset) -> None:
+        self._endless = marked.repeat()
+        self._idle: list[BareIterator] = []
+
+    def lend(self) -> BareIterator:
+        """An iterator that is at the start of a pass, which it has not begun."""
+        with suppress(IndexError):  # two threads may ask at a time
+            return self._idle.pop()
+        return BareIterator(self._endless)
+
+    def give_back(self, iterator: BareIterator) -> None:
+        """Keep an iterator that has handed over the last batch of a pass; one, since each has its threads."""
+        if not self._idle:
+            self._idle.append(iterator)
+
+
+class _Ours(InTurn):
+    """Holds what both kinds of iterators have in common."""
+
+    def __init__(self, dataset: PipelineDataset) -> None:
+        super().__init__()
+        self._dataset = dataset
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of a batch."""
+        return self._dataset.element_spec
+
+    def _take_uncounted(self, batches: Iterator[Any]) -> Any:
+        try:
+            return next(batches)
+        except tf.errors.OpError as error:
+            raise self._dataset._pipegen_translate(error, None) from None
+
+
+class PassIterator(_Ours):
+    """One pass, whose batches say themselves which step they are."""
+
+    def __init__(self, dataset: PipelineDataset, passes: Passes) -> None:
+        super().__init__(dataset)
+        self._passes = passes
+        self._inner: BareIterator | None = passes.lend()
+        self._at: tuple[int, int] | None = None
+        """The epoch and the step that come next; not known before the first batch."""
+        self._in_graphs: Iterator[Any] | None = None
+        """TensorFlow's own iterator, once a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
+
+    def _take(self) -> Any:
+        if not tf.executing_eagerly():
+            self._move_into_graphs()
+        if self._in_graphs is not None:
+            return self._take_uncounted(self._in_graphs)
+        if self._inner is None:
+            raise StopIteration
+        try:
+            epoch, step, batch = next(self._inner)
+        except StopIteration:
+            self._inner = None
+            raise
+        except tf.errors.OpError as error:
+            at = self._at or self._dataset._pipegen_first()
+            self._at = self._after(*at)
+            if self._at is None:
+                self._inner = None
+            raise self._dataset._pipegen_translate(error, at) from None
+        self._at = self._after(int(epoch), int(step))
+        if self._at is None:
+            self._passes.give_back(self._inner)
+            self._inner = None
+        return batch
+
+    @property
+    def is_over(self) -> bool:
+        """Returns whether the last batch has been handed over."""
+        return self._inner is None and self._in_graphs is None
+
+    def _move_into_graphs(self) -> None:
+        """Goes over to an iterator that ends by itself.
+
+        Raises:
+            RuntimeError: If batches were taken before.
+        """
+        if self._in_graphs is not None:
+            return
+        if self._at is not None or self._inner is None:
+            raise RuntimeError("this iterator has begun outside of `tf.function`, and cannot go on inside; take another one, by `iter`")
+        with tf.init_scope():
+            self._in_graphs = iter(self._dataset._pipegen_plain)
+        self._passes.give_back(self._inner)
+        self._inner = None
+
+    def _after(self, epoch: int, step: int) -> tuple[int, int] | None:
+        """Returns the epoch and the step that follow in the pass; `None` after the last step."""
+        return (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
+
+
+class CountingIterator(_Ours):
+    """The batches of one pass or of several as they come: their steps are counted here."""
+
+    def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
+        super().__init__(dataset)
+        self._at: tuple[int, int] | None = None
+        self._inner = iter(batches)
+        self._counts = True
+        """Until a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
+
+    def _take(self) -> Any:
+        if not tf.executing_eagerly():
+            self._counts = False
+            if self._dataset._pipegen_commit is not None:
+                raise RuntimeError("with `prefetch: {device: …}`, batches are taken outside of `tf.function`, and handed to it")
+        if not self._counts:
+            return self._take_uncounted(self._inner)
+        if self._at is None:  # read when the first batch of a pass is asked for, as the graph does
+            self._at = self._dataset._pipegen_first()
+        epoch, step = self._at
+        try:
+            batch = next(self._inner)
+        except tf.errors.OpError as error:
+            raise self._dataset._pipegen_translate(error, (epoch, step)) from None
+        commit = self._dataset._pipegen_commit
+        if commit is not None:
+            commit(epoch, step)
+        self._at = (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
+        return batch

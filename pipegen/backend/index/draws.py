@@ -1,0 +1,89 @@
+"""Every random number of an example, as a function of (seed, epoch, example id, occurrence, step id) and nothing else."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.index.threefry import threefry2x32, uniform
+from pipegen.backend.process.xla import compiled
+from pipegen.spec.steps import step_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.reading.records import RecordTensors
+    from pipegen.plan.stages import StepRef
+
+
+class Draws:
+    """The draws of a plan's random steps.
+
+    The key of an example is Threefry of (seed; epoch, occurrence) applied to its id; the counter is (hash of the step
+    id, number of the draw), so that a step added elsewhere changes no other step's numbers.
+    """
+
+    def __init__(self, seed: int, refs: tuple[StepRef, ...], *, scheduled: bool = False) -> None:
+        self._seed = [seed & 0xFFFFFFFF, seed >> 32]
+        self._scheduled = scheduled
+        counters = [(step_hash(ref.id), number) for ref in refs for number in range(ref.num_draws)]
+        self.num_draws = len(counters)
+        self._step = [c[0] for c in counters]
+        self._number = [c[1] for c in counters]
+
+    def __call__(
+        self,
+        records: RecordTensors,
+        record: tf.Tensor,
+        epoch: tf.Tensor,
+        occurrence: int = 0,
+        *,
+        calendar: tf.Tensor | None = None,
+        jit: bool = False,
+    ) -> tf.Tensor:
+        """Draw for each record.
+
+        Args:
+            records: The split.
+            record: int64 `(n,)`.
+            epoch: int64 `(n,)`: the pass over the data.
+            occurrence: How often the example has stood in this epoch before.
+            calendar: int64 `(n,)`: the epoch that schedules go by, where that is not the pass over the data.
+            jit: Whether XLA compiles the cipher: the same bits, and one node in the graph that TensorFlow does not take apart
+                into hundreds whenever an iterator is made. Worth it for what runs once a batch.
+
+        Returns:
+            float64 `(n, num_draws)`, uniform in [0, 1). Where a step has a schedule, the epoch stands behind them.
+        """
+        if not self.num_draws:
+            # NOTE: one column that nobody reads, since `unbatch` crashes the process on a tensor without elements.
+            return tf.zeros([tf.shape(record)[0], 1], tf.float64)
+        seed, step, number = (tf.constant(words, tf.uint32) for words in (self._seed, self._step, self._number))
+        drawn = _cipher(jit)(
+            seed,
+            step,
+            number,
+            epoch,
+            tf.gather(records.id_low, record),
+            tf.gather(records.id_high, record),
+            tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32)),
+        )
+        drawn.set_shape([None, self.num_draws])
+        if not self._scheduled:
+            return drawn
+        return tf.concat([drawn, tf.cast(epoch if calendar is None else calendar, tf.float64)[:, None]], -1)
+
+
+@cache
+def _cipher(jit: bool) -> Callable[..., tf.Tensor]:
+    return compiled(_numbers, tf.uint32, tf.uint32, tf.uint32, tf.int64, tf.uint32, tf.uint32, tf.uint32, jit=jit)
+
+
+def _numbers(
+    seed: tf.Tensor, step: tf.Tensor, number: tf.Tensor, epoch: tf.Tensor, id_low: tf.Tensor, id_high: tf.Tensor, occurrence: tf.Tensor
+) -> tf.Tensor:
+    visit = threefry2x32((seed[0], seed[1]), (tf.cast(epoch, tf.uint32), occurrence))
+    key = threefry2x32(visit, (id_low, id_high))
+    return uniform((key[0][:, None], key[1][:, None]), (step[None], number[None]))

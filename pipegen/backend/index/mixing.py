@@ -1,0 +1,158 @@
+"""Mix groups: who is whose partner, and which examples a host works out beside its own so that every group is whole.
+
+A group is `GROUP` consecutive positions of an epoch's order. Where a host's block of a batch begins or ends inside one,
+the block is widened to whole groups; the examples of others are cut away again once all is mixed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.index.uses import own_draws
+from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.lowering.floats import as_float32
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.index.order import Order
+    from pipegen.backend.kernels.lower import Features, Params
+    from pipegen.plan.nodes import Kernel
+
+
+def mixes(kernel: Kernel) -> bool:
+    """Returns whether a kernel mixes examples."""
+    return any(isinstance(stage, s.Mix) for stage in kernel.stages)
+
+
+def limit(order: Order) -> int:
+    """Returns how many slots of an epoch form groups; what `pad` adds behind them mixes with nothing."""
+    return order.num_examples if order.epoch_steps is None else order.epoch_steps * order.batch
+
+
+def width(order: Order) -> int | None:
+    """The rows of a widened block, the same for every step; `None` where each block holds whole groups as it is."""
+    steps, end = order.steps, limit(order)
+    # Blocks lie alike towards the groups after at most `GROUP` steps; the last step's can be smaller.
+    blocks = [_slots(order, step) for step in {*range(min(steps, GROUP)), max(steps - 1, 0)} if step < steps]
+    if all(first % GROUP == 0 and (last % GROUP == 0 or last >= end) for first, last in blocks):
+        return None
+    return max(-(-last // GROUP) * GROUP - first // GROUP * GROUP for first, last in blocks)
+
+
+def _slots(order: Order, step: int) -> tuple[int, int]:
+    """The slots of this host's block: the first, and one past the last."""
+    index, count = order.shard
+    here = order.batch
+    if order.remainder == "keep" and order.epoch_steps is None:
+        here = min(here, order.num_examples - step * order.batch)
+    return step * order.batch + here * index // count, step * order.batch + here * (index + 1) // count
+
+
+def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The slots of a widened block, and which of them are the host's own.
+
+    Args:
+        order: The order.
+        step: int64, any shape `(...)`.
+        rows: From `width`.
+
+    Returns:
+        int64 and bool `(..., rows)`. Slots behind the end of the epoch are examples of some kind that nobody reads.
+    """
+    low, high = order.block(step)
+    first, last = (step * order.batch + low)[..., None], (step * order.batch + high)[..., None]
+    slot = first // GROUP * GROUP + tf.range(rows, dtype=tf.int64)
+    return slot, tf.logical_and(slot >= first, slot < last)
+
+
+def then_own_rows(kernel: Callable[[Features], Features], size: int | None) -> Callable[[Features], Features]:
+    """A kernel on widened batches that leaves the examples of others out of what it gives.
+
+    Args:
+        kernel: The kernel.
+        size: The host's own examples in a batch, where that is the same for each.
+    """
+    return lambda features: _own_rows(kernel(features), size)
+
+
+def _own_rows(features: Features, size: int | None) -> Features:
+    own = features["@own"]
+    start = tf.argmax(own, output_type=tf.int32)
+    count = tf.reduce_sum(tf.cast(own, tf.int32)) if size is None else tf.constant(size)
+    cut = {}
+    for name, value in features.items():
+        if name != "@own":
+            cut[name] = value[start : start + count]
+            cut[name].set_shape([size, *value.shape[1:]])
+    return cut
+
+
+def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int]:
+    """The records of the group that a record is in, their passes over the data, and its place among them.
+
+    A record that the epoch leaves out is alone.
+    """
+    slot = tf.range(limit(order), dtype=tf.int64)
+    cycle, position, _ = order.at(tf.constant(epoch, tf.int64), slot)
+    records = order.records(cycle, position)
+    found = tf.where(records == record)[:, 0].numpy()
+    if not len(found):
+        return [record], [epoch], 0
+    first = int(found[0]) // GROUP * GROUP
+    group = slice(first, first + GROUP)
+    return records[group].numpy().tolist(), cycle[group].numpy().tolist(), int(found[0]) - first
+
+
+def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
+    """The row of each example's partner: the next of its group in the order of the ranks, the last one's the first.
+
+    Args:
+        rank: float64 `(n,)` in [0, 1); the rows are whole groups, but for the last.
+        member: bool `(n,)`: whether the row has a place in the epoch's order. In a group those come first.
+
+    Returns:
+        int32 `(n,)`; its own row for one that is no member, or is alone.
+    """
+    n = tf.shape(rank)[0]
+    missing = -n % GROUP
+    keys = tf.reshape(tf.pad(tf.where(member, rank, 2.0), [[0, missing]], constant_values=2.0), [-1, GROUP])
+    members = tf.reduce_sum(tf.cast(tf.reshape(tf.pad(member, [[0, missing]]), [-1, GROUP]), tf.int32), 1)[:, None]
+    ranked = tf.argsort(keys, axis=1, stable=True)
+    place = tf.range(GROUP)[None]
+    following = tf.where(place + 1 < members, place + 1, tf.where(place < members, 0, place))
+    following = tf.gather(ranked, following, batch_dims=1)
+    partner = tf.gather(following, tf.argsort(ranked, axis=1), batch_dims=1)
+    first = tf.range(tf.shape(keys)[0])[:, None] * GROUP
+    partner = tf.reshape(partner + first, [-1])[:n]
+    partner.set_shape(rank.shape)
+    return partner
+
+
+def mix_params(stage: s.Mix, features: Features) -> Params:
+    """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the own share.
+
+    `@member` says which rows have a place in the epoch's order: all of them where it is missing.
+    """
+    step = stage.ref.step
+    assert isinstance(step, MixingTransform)  # noqa: S101 - the builder makes the stage for no other
+    value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
+    rank = step.rank(u)
+    partner = partners(rank, features.get("@member", tf.ones_like(rank, tf.bool)))
+    height, width = (d if d is not None else tf.shape(value)[a] for a, d in enumerate(stage.canvas, 1))
+    chosen = step.choose(u, height, width)
+    return partner, step.own_share(chosen, height, width) if stage.label else chosen
+
+
+def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
+    """The mixed feature: a pure function."""
+    partner, how = params
+    others = tf.gather(value, partner)
+    if stage.label:
+        return mix_labels(value, others, how)
+    pair = (tf.cast(value, tf.float64), tf.cast(others, tf.float64)) if stage.exact else (value, others)
+    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)  # type: ignore[attr-defined]
+    return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed

@@ -1,0 +1,1 @@
+"""Lowers stages to TensorFlow functions, and compiles them by XLA."""

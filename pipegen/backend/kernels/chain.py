@@ -1,0 +1,241 @@
+"""A chain of stages as one function of a batch, compiled by XLA where that works."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.kernels.blocks import block_size, finished, in_blocks
+from pipegen.backend.kernels.lower import Params, apply_stage, expand, parameters, params_are_quantised, phases, prepare
+from pipegen.backend.kernels.lower import run as run_stage
+from pipegen.backend.kernels.notice import say_compiling
+from pipegen.backend.kernels.reuse import Places, Reuse, is_large
+from pipegen.backend.process.xla import available
+from pipegen.log import log
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from pipegen.backend.kernels.lower import Features
+    from pipegen.plan.nodes import Kernel
+    from pipegen.types import ElementType
+
+KernelFunction = Callable[["Features"], "Features"]
+
+_COMPILERS = ThreadPoolExecutor(thread_name_prefix="pipegen-xla")
+
+
+def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: Reuse | None = None) -> KernelFunction:
+    """A function of a whole batch.
+
+    Kernels run at one batch size, so that each is compiled once: a smaller last batch is padded in and sliced out.
+
+    Args:
+        node: The kernel.
+        entry: The type of what enters it.
+        batch: Examples of a full batch on this host.
+        jit: `auto`, `always` or `never`.
+        reuse: How the memory of its results is used again; without it, each has its own. With it, the function holds variables
+            and reads `@slot`.
+
+    Raises:
+        tf.errors.OpError: If XLA fails and `jit` is `always`.
+    """
+    if not node.compiled or jit == "never" or (jit == "auto" and not available()):
+        return _plain(node)
+    say_compiling()
+    chain = _Chain(node, entry)
+    depth = reuse.depth if reuse else 0
+    try:
+        drawn, first, body = chain.compile(batch, depth)
+    except (tf.errors.OpError, ValueError, TypeError) as error:
+        if jit == "always":
+            raise
+        log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
+        return _plain(node)
+
+    def work(number: tf.Tensor | None, inputs: Features, draws: tf.Tensor, params: tuple[Params, ...]) -> Features:
+        if drawn is not None:
+            params = tuple(map(operator.add, params, drawn(None, chain.own(draws))))
+        for phase in first:
+            params = phase(None, inputs, params)
+        done: Features = body(number, inputs, params)
+        return done
+
+    def kernel(features: Features) -> Features:
+        draws = features["@draws"]
+        given = {name: features[name] for name in chain.inputs}, draws, chain.parameters(features)
+        number = reuse.number(features["@slot"]) if reuse else None
+        if draws.shape[0] == batch:
+            return features | work(number, *given)
+        n = tf.shape(draws)[0]
+        outputs = work(number, *tf.nest.map_structure(lambda t: _pad(t, n, batch), given))
+        return features | {k: v[:n] for k, v in outputs.items()}
+
+    return kernel
+
+
+def _plain(node: Kernel) -> KernelFunction:
+    """The stages one after another, as plain TensorFlow and at any batch size."""
+
+    def kernel(features: Features) -> Features:
+        done = dict(features)
+        for stage in node.stages:
+            apply_stage(stage, done)
+        return done
+
+    return kernel
+
+
+class _Chain:
+    """The stages of a kernel, with what they read."""
+
+    def __init__(self, node: Kernel, entry: ElementType) -> None:
+        self.stages = node.stages
+        self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
+        self.inputs = tuple(dict.fromkeys(stage.feature for stage in node.stages))
+        self.entry = {name: entry[name] for name in self.inputs}
+        self.width = max((r.end for st in self.stages for r in s.refs(st)), default=0)
+
+    def parameters(self, features: Features) -> tuple[Params, ...]:
+        """The parameters that XLA is not to compute; nothing for other stages."""
+        return tuple(() if params_are_quantised(stage) else parameters(stage, features) for stage in self.stages)
+
+    def own(self, draws: tf.Tensor) -> tf.Tensor:
+        """The draws up to the chain's last one, and behind them the last of all, which is the epoch where a step has a schedule."""
+        return tf.concat([draws[:, : self.width], draws[:, -1:]], 1)
+
+    def drawn(self, draws: tf.Tensor) -> tuple[Params, ...]:
+        """The parameters of the other stages. Each is made of dozens of small operations, which cost TensorFlow more than they compute."""
+        images = {name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}  # of which they read the shape
+        return tuple(prepare(stage, images[stage.feature], draws) if params_are_quantised(stage) else () for stage in self.stages)
+
+    def phases(self) -> list[Callable[..., Any]]:
+        """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""
+        own = [phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
+
+        def phase(number: int, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:
+            todo = zip(self.stages, own, params, strict=True)
+            return tuple(p[number](features[stage.feature], given) if number < len(p) else given for stage, p, given in todo)
+
+        return [partial(phase, number) for number in range(max(map(len, own)))]
+
+    def body(self, features: Features, params: tuple[Params, ...]) -> Features:
+        """The pure part; `params` are what the phases gave."""
+        done = dict(features)
+        for stage, leads, own in zip(self.stages, self.leads, params, strict=True):
+            value = done[stage.feature]
+            done[stage.feature] = run_stage(stage, value, own if leads else expand(stage, value, own))
+        return done
+
+    def in_blocks(self, size: int, into: Sequence[tf.Tensor | None] | None, number: tf.Tensor, *given: Any) -> Features:
+        """The phases and the body in one program, for `size` examples at a time."""
+
+        def block(features: Features, params: tuple[Params, ...]) -> Features:
+            for phase in self.phases():
+                params = finished(number >= 0, partial(phase, features, params))
+            return self.body(features, params)
+
+        done: Features = in_blocks(block, size, into, given)
+        return done
+
+    def compile(self, batch: int, depth: int) -> tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]:
+        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled.
+
+        Where what a phase hands on is too large, there are no phases, and `body` does everything.
+        """
+        features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
+        draws = tf.zeros([batch, self.width + 1], tf.float64)
+        params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
+        drawn = None
+        if any(map(params_are_quantised, self.stages)):
+            program = _Program(self.drawn, (draws,))
+            drawn, params = program.start(), tuple(map(operator.add, params, program.structure))
+        given, first = params, []
+        for phase in self.phases():
+            first.append(_Program(phase, (features, given)))
+            given = first[-1].structure
+        size = block_size(batch, [phase.structure for phase in first]) if depth else None
+        if size is None:
+            return drawn, [phase.start() for phase in first], _Program(self.body, (features, given)).start(depth)
+        number = tf.constant(0, tf.int64)
+        whole = _Program(partial(self.in_blocks, size), (number, features, params), fills=True).start(depth)
+        return drawn, [], lambda number, *given: whole(number, number, *given)
+
+
+class _Program:
+    """A function that XLA compiles for arguments of exactly these types.
+
+    Args:
+        function: Takes the arguments; XLA can compile it.
+        args: Tensors or specs, nested as the function takes them.
+        fills: Whether the function takes, before its arguments, for each result a tensor whose memory it may fill, or None.
+
+    Attributes:
+        structure: The types of its results, nested.
+
+    Raises:
+        ValueError: If XLA has no form of an operation.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False) -> None:
+        self._function, self._args, self._fills = function, args, fills
+        self._specs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(args)]
+
+        def flat(*leaves: tf.Tensor) -> Any:
+            return self._flat(None, *leaves)
+
+        compiled = tf.function(flat, jit_compile=True, autograph=False)
+        self._concrete = compiled.get_concrete_function(*self._specs)
+        compiled.experimental_get_compiler_ir(*self._specs)(stage="hlo")
+        self.structure = self._concrete.structured_outputs
+
+    def start(self, depth: int = 0) -> Callable[..., Any]:
+        """Begin to make the machine code.
+
+        That XLA knows every operation has been seen. The machine code, which takes longer, is made on a thread of its own
+        while other kernels are traced and the first examples are decoded; a call that comes earlier waits for it.
+
+        Args:
+            depth: How many of its results are in use at a time, where their memory is used again; else 0.
+
+        Returns:
+            The function, which takes the number of the call (it says which memory is used) and the arguments.
+        """
+        outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(self.structure)]
+        run: Callable[..., list[tf.Tensor]] = self._in_fresh_memory
+        if depth and any(map(is_large, outputs)):
+            run = Places(lambda into, *leaves: tf.nest.flatten(self._flat(into, *leaves)), outputs, depth)
+        _COMPILERS.submit(_warm_up, run, self._specs)
+
+        def call(number: tf.Tensor | None, *given: Any) -> Any:
+            return tf.nest.pack_sequence_as(self.structure, run(number, *tf.nest.flatten(given)))
+
+        return call
+
+    def _flat(self, into: Sequence[tf.Tensor | None] | None, *leaves: tf.Tensor) -> Any:
+        given = tf.nest.pack_sequence_as(self._args, leaves)
+        return self._function(into, *given) if self._fills else self._function(*given)
+
+    def _in_fresh_memory(self, _number: tf.Tensor | None, *leaves: tf.Tensor) -> list[tf.Tensor]:
+        return tf.nest.flatten(self._concrete(*leaves))
+
+
+def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
+    """Compile by running once, inside a dataset: XLA keeps what an eager call compiles apart from what a dataset's does."""
+
+    def zeros(zero: tf.Tensor) -> Any:
+        # Constants would not do: TensorFlow would try to work out the function when it optimises the graph, and warn that it cannot.
+        return run(zero, *(tf.fill(t.shape, tf.cast(zero, t.dtype)) for t in specs))
+
+    next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
+
+
+def _pad(t: tf.Tensor, n: tf.Tensor, batch: int) -> tf.Tensor:
+    padded = tf.pad(t, [[0, batch - n], *([[0, 0]] * (t.shape.rank - 1))])
+    padded.set_shape([batch, *t.shape[1:]])
+    return padded

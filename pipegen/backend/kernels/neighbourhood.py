@@ -1,0 +1,84 @@
+"""The stages of the neighbourhood family: parameters, phases and the step itself, for the examples that it acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.index.uses import acts, own_draws, step_of
+from pipegen.backend.kernels.positions import around
+from pipegen.backend.kernels.warp import read
+from pipegen.ops.base import ConstantFill
+from pipegen.ops.families.neighbourhood import DisplacementTransform
+from pipegen.ops.lowering.floats import as_float32
+
+if TYPE_CHECKING:
+    from pipegen.plan import stages as s
+
+Params = tuple[tf.Tensor, ...]
+
+
+def neighbourhood_params(stage: s.Neighbourhood, image: tf.Tensor, draws: tf.Tensor) -> Params:
+    """The step's own parameters, and behind them whether it acts, where that is drawn."""
+    ref = stage.ref
+    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *_size(image))  # type: ignore[attr-defined]
+    return (*own, acts(ref, draws)) if ref.conditional else own
+
+
+def neighbourhood_phases(stage: s.Neighbourhood) -> tuple[Callable[[tf.Tensor, Params], Params], ...]:
+    """The step's phases, which know nothing of whether it acts; where it displaces, then what each pixel reads."""
+    step: Any = stage.ref.step
+    own: list[Callable[..., Params]] = list(step.phases())
+    if isinstance(step, DisplacementTransform):
+        own.append(partial(_places, step))
+    return tuple(partial(_phase, phase, stage) for phase in own)
+
+
+def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
+    """The images `(n, height, width, channels)` that leave, from what the last phase gave."""
+    step: Any = stage.ref.step
+    own = given[:-1] if stage.ref.conditional else given
+    if isinstance(step, DisplacementTransform):
+        constant = step.fill.constant if isinstance(step.fill, ConstantFill) else 0.0
+        done = read(image, own, fill=_fill(step), constant=constant, exact=stage.exact)
+    else:
+        done = step.finish(_entering(stage, image), *own)
+    if stage.clip is not None:
+        done = tf.clip_by_value(done, stage.clip.low, stage.clip.high)
+    if stage.exact and done.dtype == tf.float64:
+        done = tf.cast(as_float32(done), image.dtype)
+    return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
+
+
+def _phase(phase: Callable[..., Params], stage: s.Neighbourhood, image: tf.Tensor, params: Params) -> Params:
+    image = _entering(stage, image)
+    return (*phase(image, *params[:-1]), params[-1]) if stage.ref.conditional else phase(image, *params)
+
+
+def _entering(stage: s.Neighbourhood, image: tf.Tensor) -> tf.Tensor:
+    """The image as the step takes it: float64 where every bit counts, which comes back where the step keeps the dtype."""
+    return tf.cast(image, tf.float64) if stage.exact else image
+
+
+def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:
+    """The rows, columns and weights that `read` takes, from displacements in 1/256 pixel."""
+    height, width = _size(image)
+    half = 128 if step.interpolation == "nearest" else 0
+    x = right + 256 * tf.range(width)[None, None, :] + half
+    y = down + 256 * tf.range(height)[None, :, None] + half
+    index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # sides that are known are below 2^15
+    return around(x, y, (height, width), _fill(step), step.interpolation, index)
+
+
+def _fill(step: DisplacementTransform) -> str:
+    return step.fill if isinstance(step.fill, str) else "constant"
+
+
+def _size(image: tf.Tensor) -> tuple[int | tf.Tensor, int | tf.Tensor]:
+    """Height and width; int32 scalars where they are not known before."""
+    shape = tf.shape(image)
+    height, width = (image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
+    return height, width

@@ -1,0 +1,28 @@
+"""`tf.data.Options` from the runtime section: a pool of our own and a memory budget that knows of containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.process.budget import ram_budget, threads
+
+if TYPE_CHECKING:
+    from pipegen.spec.models import Runtime
+
+
+def make_options(runtime: Runtime) -> tf.data.Options:
+    """The options of every dataset that pipegen makes.
+
+    Auto-sharding is off because shards are part of the plan. `inject_prefetch` is off because a prefetch behind the
+    last map would mark an epoch as delivered before its last batch is.
+    """
+    options = tf.data.Options()
+    options.deterministic = True
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    options.experimental_optimization.inject_prefetch = False
+    options.threading.private_threadpool_size = threads(runtime)
+    options.threading.max_intra_op_parallelism = 1
+    options.autotune.ram_budget = ram_budget(runtime)
+    return options

@@ -1,0 +1,148 @@
+"""Finds the damaged record behind an error, by running the failed batch's records again one by one, and says what
+would help. It costs nothing until something fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.index.mixing import widened
+from pipegen.backend.kernels.lower import apply_element
+from pipegen.backend.reading.guard import NO_STAND_IN
+from pipegen.errors import DataError
+from pipegen.ops.lowering.calling import CallFailed
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Element, Read
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.reading.guard import Quarantine
+    from pipegen.backend.running.execute import Executor
+    from pipegen.plan.nodes import Plan
+    from pipegen.plan.stages import Path
+
+_FAILURES = (tf.errors.OpError, ValueError, OSError)
+"""What is raised outside a graph, where a Python library's own errors are not wrapped."""
+Where = Callable[["Path"], str]
+"""From a key path to `file:line:column`, or to the path in words."""
+
+
+def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | None, where: Where) -> Exception:
+    """The error to show in place of one that TensorFlow raised.
+
+    Args:
+        executor: What ran.
+        error: What was raised.
+        at: The epoch and the step that were due, or `None` for a derived dataset, whose guard has named the file.
+        where: Finds the place of a step.
+
+    Returns:
+        A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
+        error itself when no record of the batch is at fault.
+    """
+    quarantine = executor.job.quarantine
+    if quarantine is not None and quarantine.failure is not None:
+        return _too_many(executor, quarantine, at, where)
+    if at is None:
+        named = re.search(r"\[pipegen: (.*)\]", str(error))
+        return DataError(_more_of(executor, named[1], where)) if named is not None else error
+    for record, epoch_of_pass in records_of(executor, *at):
+        problem = find_problem(executor, record, epoch_of_pass, where)
+        if problem is not None:
+            return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
+    return error
+
+
+def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | None, where: Where) -> DataError:
+    """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
+    failure = DataError(str(quarantine.failure))
+    epoch = at[0] if at is not None else 0
+    for record in quarantine.damaged:
+        problem = find_problem(executor, record, epoch, where)
+        if problem is not None:
+            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.job.advice}')}")
+    return failure
+
+
+def _more_of(executor: Executor, said: str, where: Where) -> str:
+    """Says what is wrong with the record that a guard has named, where it is wrong in the first epoch too: the guard says no more than that
+    it could not be read or decoded, and a user's function may have failed."""
+    job = executor.job
+    told = (f"cannot read or decode {path}{job.place}; {job.advice}" for path in job.records.paths)
+    record = next((r for r, text in enumerate(told) if text == said), None)
+    problem = find_problem(executor, record, 0, where) if record is not None else None
+    return problem or said
+
+
+def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
+    """The records of one batch of this host, each with its pass over the data."""
+    order = executor.order
+    number = tf.constant(step, tf.int64)
+    if executor.wide is None:
+        cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), number)
+    else:
+        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), widened(order, number, executor.wide)[0])
+    records = order.records(cycle, position)
+    return list(zip((int(r) for r in records.numpy()), (int(c) for c in cycle.numpy()), strict=True))
+
+
+def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> str | None:
+    """Says what is wrong with one record, in a line, or `None`."""
+    path = executor.job.records.path
+    at = tf.constant(record, tf.int64)
+    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
+    features: Features = {"@record": at, "@draws": draws}
+    for node in executor.plan.nodes:
+        if isinstance(node, Read):
+            for name, t in node.out.items():
+                try:
+                    features.update(executor.read(at, ElementType(((name, t),))))
+                except _FAILURES as error:
+                    return f"cannot read {path(record, name)}: {reason(error)}; {executor.job.advice}"
+        elif isinstance(node, Element):
+            for stage in node.stages:
+                try:
+                    apply_element(stage, features)
+                except _FAILURES as error:
+                    return _describe(executor, path(record, stage.feature), stage, error, where)
+    return None
+
+
+def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, where: Where) -> str:
+    refs = s.refs(stage)
+    verb = "decode" if isinstance(stage, (s.Decode, s.DecodeWindow)) else "process"
+    ref = refs[0] if refs else None
+    if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
+        ref, verb = stage.crop, "crop"
+    place = f" (step `{ref.id}`, {where(ref.path)})" if ref is not None else ""
+    return f"cannot {verb} {path}{place}: {reason(error)}; {executor.job.advice}"
+
+
+def place_of_decode(plan: Plan, where: Where) -> str:
+    """The step that decodes and its place, in brackets; empty when nothing is decoded."""
+    stages = (st for node in plan.nodes if isinstance(node, Element) for st in node.stages)
+    decode = next((st for st in stages if isinstance(st, (s.Decode, s.DecodeWindow))), None)
+    return f" (step `{s.refs(decode)[0].id}`, {where(s.refs(decode)[0].path)})" if decode is not None and s.refs(decode) else ""
+
+
+def advice(split: str, *, skips: bool) -> str:
+    """Says what a user can do about a damaged record of a split."""
+    if split == "train" and not skips:
+        return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record in its place"
+    return "list it in a file and set `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"
+
+
+def reason(error: Exception) -> str:
+    """The first sentence of a TensorFlow error, without its node names."""
+    text = getattr(error, "message", None) or str(error)
+    text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
+    text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
+    text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
+    text = text.removeprefix(f"{CallFailed.__name__}: ")
+    line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
+    return line.strip("[]'\" ").removeprefix("b'").rstrip(".")

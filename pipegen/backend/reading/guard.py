@@ -1,0 +1,160 @@
+"""Handles a record that cannot be read or decoded.
+
+A failing op inside a map cannot be caught, but an inner dataset of one element can ignore errors; that costs about
+50 µs an example, so only `skip`, and datasets that were derived from ours, pay for it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.errors import DataError
+
+if TYPE_CHECKING:
+    from pipegen.backend.kernels.lower import Features
+    from pipegen.types import ElementType
+
+MAX_TRIES = 8
+"""Records tried in the place of a damaged one."""
+
+NO_STAND_IN = "no record of the batch could stand in for a damaged one"
+
+Compute = Callable[[tf.Tensor, tf.Tensor], "Features"]
+"""From a record and its draws to its features."""
+
+
+@dataclass
+class Quarantine:
+    """The damaged records of one split, as they are met.
+
+    Attributes:
+        paths: Where each record is.
+        max_fraction: The share of the split that may be damaged.
+        report: A file that collects them.
+    """
+
+    paths: tuple[str, ...]
+    max_fraction: float
+    report: str | None = None
+    damaged: dict[int, str] = field(default_factory=dict)
+    failure: DataError | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, record: int) -> None:
+        """Note a damaged record.
+
+        Raises:
+            DataError: When more than `max_fraction` of the split is damaged.
+        """
+        with self._lock:
+            if self.failure is not None:  # also on a later pass, and for the other threads of this one
+                raise self.failure
+            if record in self.damaged:
+                return
+            path = self.paths[record]
+            self.damaged[record] = path
+            if self.report is not None:
+                with Path(self.report).open("a", encoding="utf-8") as out:
+                    out.write(json.dumps({"file": path, "record": record}) + "\n")
+            limit = self.max_fraction * len(self.paths)
+            if len(self.damaged) > limit:
+                shown = ", ".join(sorted(self.damaged.values())[:5])
+                self.failure = DataError(
+                    f"{len(self.damaged)} of {len(self.paths)} records are damaged, and `errors: {{decode: {{skip: {{max_fraction: "
+                    f"{self.max_fraction:g}}}}}}}` allows {int(limit)}: {shown}"
+                )
+                raise self.failure
+
+
+def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementType) -> tuple[Features, tf.Tensor]:
+    """Compute a record's features, and whether that worked; on failure they are zeros."""
+    names = [name for name, _ in out.items()]
+
+    def work(record: tf.Tensor, draws: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], tf.Tensor]:
+        features = compute(record, draws)
+        return tuple(features[n] for n in names), tf.constant(True)
+
+    nothing = tuple(tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for _, t in out.items())
+    fallback = tf.data.Dataset.from_tensors((nothing, tf.constant(False)))
+    plain = tf.autograph.experimental.do_not_convert(work)
+    tried = tf.data.Dataset.from_tensors((record, draws)).map(plain).ignore_errors(log_warning=False)
+    values, good = tried.concatenate(fallback).take(1).get_single_element()
+    features = dict(zip(names, values, strict=True))
+    for name, t in out.items():
+        features[name].set_shape(t.shape)
+    return features, good
+
+
+def replace_damaged(
+    compute: Compute,
+    features: Features,
+    out: ElementType,
+    alternates: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    draw: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    quarantine: Quarantine,
+) -> Features:
+    """The features of a record, or those of the next good one that may take its place.
+
+    Args:
+        compute: From a record and its draws to its features.
+        features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
+        out: The type of what `compute` gives.
+        alternates: From epoch and slot to the passes and records to try.
+        draw: From a record and a pass to the draws of a second occurrence.
+        quarantine: Where damaged records are noted.
+    """
+    record, draws = features["@record"], features["@draws"]
+    names = [name for name, _ in out.items()]
+    first, good = attempt(compute, record, draws, out)
+
+    def note(damaged: tf.Tensor) -> tf.Operation:
+        return tf.py_function(lambda r: quarantine.add(int(r)), [damaged], [])
+
+    def search() -> tuple[tf.Tensor, ...]:
+        cycles, records = alternates(features["@epoch"], features["@slot"])
+        with tf.control_dependencies([note(record)]):
+            start = tf.constant(0)
+
+        def unfinished(i: tf.Tensor, found: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+            return tf.logical_and(i < MAX_TRIES, tf.logical_not(found))
+
+        def body(i: tf.Tensor, _found: tf.Tensor, _r: tf.Tensor, _d: tf.Tensor, *_v: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            candidate = records[i]
+            fresh = draw(candidate, cycles[i])
+            values, worked = attempt(compute, candidate, fresh, out)
+            recorded = tf.cond(worked, tf.no_op, lambda: tf.group(note(candidate)))
+            with tf.control_dependencies([recorded]):
+                return (i + 1, worked, candidate, fresh, *(values[n] for n in names))
+
+        state = (start, tf.constant(False), record, draws, *(first[n] for n in names))
+        _, found, chosen, fresh, *values = tf.while_loop(unfinished, body, state)
+        last = tf.gather(tf.constant(list(quarantine.paths)), chosen)
+        failed = tf.debugging.Assert(found, [tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", last])])
+        with tf.control_dependencies([failed] if failed is not None else []):
+            return (tf.identity(chosen), fresh, *values)
+
+    chosen, fresh, *values = tf.cond(good, lambda: (record, draws, *(first[n] for n in names)), search)
+    done = features | {"@record": chosen, "@draws": fresh} | dict(zip(names, values, strict=True))
+    for name, t in out.items():
+        done[name].set_shape(t.shape)
+    done["@draws"].set_shape(draws.shape)
+    return done
+
+
+def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
+    """The features of a record; a failure names its file. For datasets whose iteration is not ours to watch."""
+    values, good = attempt(compute, features["@record"], features["@draws"], out)
+    message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
+    check = tf.debugging.Assert(good, [message])
+    with tf.control_dependencies([check] if check is not None else []):
+        done = features | {name: tf.identity(value) for name, value in values.items()}
+    for name, t in out.items():
+        done[name].set_shape(t.shape)
+    return done

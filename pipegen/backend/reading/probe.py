@@ -1,0 +1,134 @@
+"""Decodes records one by one to find the damaged ones, as the pipeline itself would read them. Nothing is trained."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.process.budget import threads
+from pipegen.backend.process.options import make_options
+from pipegen.backend.reading import jpeg_damage
+from pipegen.backend.reading.damage import find_problem
+from pipegen.backend.reading.guard import attempt
+from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
+from pipegen.plan.nodes import Element, Read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pipegen.backend.engine import Engine
+    from pipegen.backend.running.execute import Executor
+    from pipegen.plan.build import Locate
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import Runtime
+
+_TOGETHER = 32
+"""Records between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A record that cannot be read.
+
+    Attributes:
+        split: Its split.
+        key: Its relative path, as `errors.exclude` wants it.
+        problem: What is wrong, in a line that names the file.
+    """
+
+    split: str
+    key: str
+    problem: str
+
+
+def probing_plan(plan: Plan, runtime: Runtime) -> Plan:
+    """Returns a compiled plan that decodes whole files, whatever window of them an epoch would draw."""
+    passes = tuple(p for p in PASSES if p is not FUSE_DECODE_CROP)
+    return run_passes(plan, passes, PassContext(runtime.model_copy(update={"cache": "none"}))).plan
+
+
+def spread(count: int, sample: int | None) -> list[int]:
+    """At most `sample` of `count` records, evenly spread; all of them for `None`."""
+    taken = count if sample is None else min(sample, count)
+    return [i * count // taken for i in range(taken)]
+
+
+def probe(
+    engine: Engine, split: str, records: Sequence[int], locate: Locate, progress: Callable[[int], None] | None = None
+) -> Iterator[Damaged]:
+    """Read records through every step that works on single examples.
+
+    Args:
+        engine: What runs the spec.
+        split: The split.
+        records: Which records of it.
+        locate: Finds the place of a key path, for the messages.
+        progress: Called with how many are done.
+
+    Yields:
+        The damaged ones, in order.
+    """
+    executor = engine.executor(split)
+    keys = engine.manifest.keys(split)
+
+    def where(path: tuple[str | int, ...]) -> str:
+        label = locate(path, key=True)
+        return str(label.span) if label.span is not None else label.path
+
+    done = 0
+    with ThreadPoolExecutor(threads(executor.job.spec.runtime)) as pool:
+        for numbers, good in _readable(executor, records):
+            tried = numbers.tolist()
+            inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
+            for record, works, problem in zip(tried, good.tolist(), inside):  # noqa: B905 - without the extra, there is no end of `None`
+                if not works:
+                    yield Damaged(split, keys[record], _problem(executor, record, where))
+                elif problem is not None:
+                    yield Damaged(split, keys[record], problem)
+            done += len(numbers)
+            if progress is not None:
+                progress(done)
+
+
+def _inside(executor: Executor, record: int) -> str | None:
+    """Describes damage in a record's files that can still be decoded, in one line; `None` where there is none."""
+    records = executor.job.records
+    for files in records.files(executor.plan.read):
+        try:
+            with open(files[record], "rb") as stream:
+                said = jpeg_damage.damage_inside(stream.read())
+        except OSError:
+            continue  # the pipeline's own reader says it
+        if said is not None:
+            return f"{files[record]} can be decoded and is damaged inside, which training does not see: {said}"
+    return None
+
+
+def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterator:
+    """Record numbers, and whether each can be read."""
+    nodes = [n for n in executor.plan.nodes if isinstance(n, (Read, Element))]
+    compute, out = executor.compute(nodes), nodes[-1].out
+
+    def check(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        draws = executor.draws(executor.tensors, record[None], tf.zeros([1], tf.int64))[0]
+        return record, attempt(compute, record, draws, out)[1]
+
+    runtime = executor.job.spec.runtime
+    numbers = tf.data.Dataset.from_tensor_slices(tf.constant(list(records), tf.int64))
+    plain = tf.autograph.experimental.do_not_convert(check)
+    checked = numbers.map(plain, num_parallel_calls=threads(runtime), deterministic=True)
+    return checked.batch(_TOGETHER).with_options(make_options(runtime)).as_numpy_iterator()
+
+
+def _problem(executor: Executor, record: int, where: Callable[[tuple[str | int, ...]], str]) -> str:
+    """Returns what is wrong, less the advice on how to go on training."""
+    problem = find_problem(executor, record, 0, where)
+    if problem is None:
+        return f"cannot read {executor.job.records.paths[record]}"
+    return problem.removesuffix(f"; {executor.job.advice}")

@@ -1,0 +1,126 @@
+"""Several examples of a batch in one call of the element stage: taken apart there, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from pipegen.backend.kernels.lower import Features, Found, survey, surveyed
+from pipegen.plan.nodes import Element, Read
+from pipegen.types import ElementType
+
+Reading: TypeAlias = Callable[[tf.Tensor, ElementType, int], dict[str, list[tf.Tensor]]]
+Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
+
+_REAL = "@real"
+"""Whether a row is an example, or stands in for one to fill the last chunk, or the batch."""
+
+_BY_REFERENCE = 1 << 14
+"""Bytes of an example's feature from which on it goes to its batch as it is. Stacking it within the chunk first would cost a second
+copy, and fresh pages for it."""
+
+
+def size(batch: int, most: int) -> int:
+    """The largest number up to `most` that `batch` is a multiple of."""
+    return next(n for n in range(max(1, min(batch, most)), 0, -1) if batch % n == 0)
+
+
+def cut(features: Features, chunk: int, *, full: bool) -> Features:
+    """A batch's rows `(n, ...)` as chunks `(⌈n / chunk⌉, chunk, ...)`; where not every batch is full, the last row fills up."""
+    if not full:
+        features = filled(features, chunk)
+    return {name: tf.reshape(value, tf.concat([[-1, chunk], tf.shape(value)[1:]], 0)) for name, value in features.items()}
+
+
+def filled(features: Features, multiple: int) -> Features:
+    """A batch's rows `(n, ...)`, and its last one again until there are a multiple of so many; `real` takes those away."""
+    n = tf.shape(features["@record"])[0]
+    rows = tf.range(n + -n % multiple)
+    return {name: tf.gather(value, tf.minimum(rows, n - 1)) for name, value in features.items()} | {_REAL: rows < n}
+
+
+def real(features: Features) -> Features:
+    """A batch without the rows that filled it up."""
+    n = tf.reduce_sum(tf.cast(features[_REAL], tf.int32))
+    return {name: value[:n] for name, value in features.items() if name != _REAL}
+
+
+def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int) -> Features:
+    """A chunk `(chunk, ...)` after the nodes, which work on single examples.
+
+    Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example.
+
+    Args:
+        features: What the index says of the examples.
+        nodes: The nodes to run: Read, then Element.
+        read: Reads the stored features of so many records: of each feature a tensor for each record.
+        run: Runs an Element on one example, in place, with what the surveys say of it by feature.
+        chunk: Examples in a chunk.
+
+    Returns:
+        The features `(chunk, ...)`; of large ones a list of tensors, which `joined` stacks.
+    """
+    given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
+    for node in nodes:
+        if isinstance(node, Read):
+            given |= read(features["@record"], node.out, chunk)
+    examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
+    elements = [node for node in nodes if isinstance(node, Element)]
+    surveys = {stage.feature: survey(stage, examples) for node in elements for stage in node.stages if surveyed(stage)}
+    found = [{name: rows[i] for name, rows in surveys.items()} for i in range(chunk)]
+    out = nodes[-1].out
+
+    def rest(example: Features, own: Mapping[str, Found]) -> Features:
+        done = dict(example)
+        for node in elements:
+            run(node, done, own)
+        return {name: done[name] for name, _ in out.items()}
+
+    one = tf.function(rest, autograph=False)
+    results = [one(example, own) for example, own in zip(examples, found, strict=True)]
+    return features | {name: _together([result[name] for result in results]) for name, _ in out.items()}
+
+
+def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
+    """Chunks `(k, chunk, ...)` as the batch that they were cut from.
+
+    Args:
+        features: What `each` gives of k chunks.
+        of: The type of one example.
+        batch: Examples in a full batch.
+        chunk: Examples in a chunk.
+        full: Whether every batch is.
+    """
+    count = tf.shape(features["@record"])[0]
+    rows = {}
+    for name, value in features.items():
+        if value.dtype == tf.variant:
+            # In a batch that is not full the last chunk stands in for those that are not there.
+            lists = [value[i if full else tf.minimum(i, count - 1)] for i in range(batch // chunk)]
+            rows[name] = _stacked(lists, tf.TensorSpec(of[name].shape, tf.as_dtype(of[name].dtype)), batch)
+        else:
+            rows[name] = tf.reshape(value, [batch if full else -1, *value.shape[2:]])
+    return rows if full else real(rows)
+
+
+def _together(values: list[tf.Tensor]) -> tf.Tensor:
+    """Tensors of one type stacked, or, where they are large, as a list that holds them: a scalar of dtype `variant`."""
+    one = values[0]
+    if not one.shape.is_fully_defined() or one.shape.num_elements() * one.dtype.size < _BY_REFERENCE:
+        return tf.stack(values)
+    held = tf.raw_ops.EmptyTensorList(element_shape=one.shape.as_list(), max_num_elements=-1, element_dtype=one.dtype)
+    for value in values:
+        held = tf.raw_ops.TensorListPushBack(input_handle=held, tensor=value)
+    return held
+
+
+def _stacked(lists: list[tf.Tensor], spec: tf.TensorSpec, count: int) -> tf.Tensor:
+    """The `count` tensors that lists hold, copied once: the lists are put one behind the other first, which copies nothing."""
+    held = lists[0]
+    for more in lists[1:]:
+        held = tf.raw_ops.TensorListConcatLists(input_a=held, input_b=more, element_dtype=spec.dtype)
+    shape = spec.shape.as_list()
+    stacked = tf.raw_ops.TensorListStack(input_handle=held, element_shape=shape, element_dtype=spec.dtype, num_elements=count)
+    return tf.ensure_shape(stacked, [count, *spec.shape])

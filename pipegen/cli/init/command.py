@@ -1,0 +1,124 @@
+"""`pipegen init`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from typing import Annotated
+
+import typer
+
+from pipegen.cli.common import note, progress, say
+from pipegen.cli.failures import CannotRun
+from pipegen.cli.files import SUFFIX
+
+_ARRAYS = ".npz"
+_TABLES = (".csv", ".tsv", ".tab")
+_FILES = (_ARRAYS, *_TABLES)
+_LATER = {
+    ".npy": "single arrays", ".parquet": "Parquet files",
+    ".tfrecord": "TFRecords", ".h5": "HDF5 files", ".hdf5": "HDF5 files",
+}  # fmt: skip
+
+
+def init(
+    folder: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
+            "or a `.csv` or `.npz` file.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
+    ] = None,
+) -> None:
+    """Look at images, a table or a `.npz` file; write a first spec.
+
+    It finds classes, splits and masks, notes what it found as comments, and never writes over a file.
+
+    Examples:
+      pipegen init flowers/
+      pipegen init ~/data/flowers -o flowers.pipegen.yaml
+      pipegen init cifar10.npz
+      pipegen init labels.csv
+    """
+    if folder is None:
+        raise CannotRun("a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`")
+    _check_folder(folder)
+    target = output or f"{_name_of(folder)}{SUFFIX}"
+    if os.path.lexists(target):
+        raise CannotRun(
+            f"{target} exists already, and is left alone", f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
+        )
+    text, summary = _look(folder, os.path.dirname(target) or ".")
+    _write_new(target, text)
+    say(f"wrote {target}: {summary}")
+    if not target.endswith(SUFFIX):
+        note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; name this one when you validate it")
+    say("next:")
+    for line in _next(shlex.quote(target), shlex.quote(os.path.join(os.path.dirname(target), "pipegen.schema.json"))):
+        say(f"  {line}")
+
+
+def _look(folder: str, spec_folder: str) -> tuple[str, str]:
+    """The text of the spec, and what was found in a few words."""
+    if folder.lower().endswith(_ARRAYS):
+        from pipegen.cli.init.arrays import first_arrays
+
+        return first_arrays(folder, spec_folder)
+    if folder.lower().endswith(_TABLES):
+        from pipegen.cli.init.table import first_table
+
+        return first_table(folder, spec_folder)
+    from pipegen.cli.init.image_pairs import first_pairs
+    from pipegen.cli.init.pairing import find_pairs
+    from pipegen.cli.init.spec import first_spec
+    from pipegen.cli.init.survey import survey
+
+    with progress("looking at files") as seen:
+        pairs = find_pairs(folder, seen)
+        if pairs is not None:
+            return first_pairs(pairs, spec_folder), pairs.summary()
+        found = survey(folder, seen)
+    return first_spec(found, spec_folder), found.summary()
+
+
+def _next(target: str, schema: str) -> list[str]:
+    """Says what to run next, and why."""
+    steps = {
+        f"pipegen preview {target}": "look at what the model will see",
+        f"pipegen validate {target} --data": "check the spec and a sample of the files",
+        f"pipegen schema > {schema}": "for completion in your editor, beside the spec",
+    }
+    width = max(map(len, steps))
+    return [f"{command:<{width}}  # {why}" for command, why in steps.items()]
+
+
+def _check_folder(folder: str) -> None:
+    extension = os.path.splitext(folder)[1].lower()
+    if os.path.isdir(folder) or (extension in _FILES and os.path.isfile(folder)):
+        return
+    if extension in _LATER:
+        raise CannotRun(f"{folder}: pipegen does not read {_LATER[extension]} yet", "for now, point `init` at a folder of images")
+    if os.path.exists(folder):
+        raise CannotRun(f"{folder} is no folder", "`pipegen init` looks at a folder of images")
+    raise CannotRun(f"there is no {'file' if extension in _FILES else 'folder'} {folder}")
+
+
+def _name_of(folder: str) -> str:
+    name = os.path.basename(os.path.abspath(folder))
+    name = os.path.splitext(name)[0] if name.lower().endswith(_FILES) and os.path.isfile(folder) else name
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "pipeline"
+
+
+def _write_new(target: str, text: str) -> None:
+    """Create a file; one that appears meanwhile is left alone too."""
+    try:
+        with open(target, "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise CannotRun(f"cannot write {target}: {(error.strerror or str(error)).lower()}") from error

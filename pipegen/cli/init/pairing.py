@@ -1,0 +1,239 @@
+"""Folders of pairs: photographs in one, and in another a mask of the same name for each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders
+from pipegen.ops.lowering.sizes import PNG
+from pipegen.ops.sources.scan import Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_IMAGES = frozenset({"image", "images", "img", "imgs", "photo", "photos", "picture", "pictures", "input", "inputs", "x"})
+_MASKS = frozenset({
+    "mask", "masks", "label", "labels", "annotation", "annotations", "segmentation", "segmentations", "target", "targets", "gt", "y",
+})  # fmt: skip
+"""What such folders are called, or a word of their names."""
+_ALONE = frozenset({"x", "y", "input", "inputs", "target", "targets", "label", "labels"})
+"""Those that say so only where no third folder stands beside the two."""
+_NEARLY = 0.9
+"""The share of the files that have a partner, at least."""
+_FEW, _MANY = 32, 64
+"""Values in one mask, at most: where no name says which folder holds masks, and where one does."""
+_LOOKED_AT = 50
+_HEADER = 26
+"""Bytes up to a PNG's bit depth and colour type (W3C, PNG Specification, 11.2.2)."""
+_GRAY = 0
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Holds what was found.
+
+    Attributes:
+        folder: Where the folders lie: what was asked for, or a single folder inside it.
+        parts: The folders of the images and of the masks, relative to that: for each split, or under the empty name for all.
+        counts: How many pairs each part has.
+        alone: How many files have no partner.
+        masks: How many masks were looked at.
+        values: What their pixels hold: gray levels, or places in a palette.
+        palette: Whether all have a palette, whose places are classes.
+        sample: What the headers of images say.
+        remarks: What the user should know.
+    """
+
+    folder: str
+    parts: Mapping[str, tuple[str, str]]
+    counts: Mapping[str, int]
+    alone: int
+    masks: int
+    values: tuple[int, ...]
+    palette: bool
+    sample: Sample
+    remarks: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Says what was found, in a few words."""
+        splits = f", split by folder into {', '.join(self.parts)}" if len(self.parts) > 1 else ""
+        return f"{sum(self.counts.values()):,} images, each with a mask of the same name{splits}"
+
+
+@dataclass
+class _Levels:
+    """Holds the values of the pixels of some masks."""
+
+    values: set[int] = field(default_factory=set)
+    palettes: list[bool] = field(default_factory=list)
+
+    def add(self, other: _Levels) -> None:
+        self.values |= other.values
+        self.palettes += other.palettes
+
+
+@dataclass(frozen=True)
+class _Two:
+    """A folder of images and one of masks below one folder, and the relative paths of the pairs in them."""
+
+    images: str
+    masks: str
+    pairs: tuple[tuple[str, str], ...]
+    alone: int
+    levels: _Levels
+
+
+def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pairs | None:
+    """Look for images and masks of the same names in two folders, at once or below the folders of splits.
+
+    A folder of masks holds gray or palette PNGs of few values, as large as the images. Since folders of classes may number their
+    files alike, the names of the folders have to say so where the pixels leave it open.
+
+    Args:
+        folder: The folder.
+        progress: Called with the number of files seen so far, now and then.
+    """
+    folder = enter(folder)
+    full, _ = level(folder)
+    splits = split_folders(full)
+    if "train" in splits and len(splits) > 1:
+        return _by_split(folder, splits, progress)
+    two = _two(folder, full, progress)
+    if two is None:
+        return None
+    left = [f"{name}/ is ignored" for name in full if name not in (two.images, two.masks)]
+    inner = [split_folders(level(os.path.join(folder, name))[0]) for name in (two.images, two.masks)]
+    if inner[0] == inner[1] and "train" in inner[0] and len(inner[0]) > 1:
+        counts = Counter(image.partition("/")[0] for image, _ in two.pairs)
+        parts = {split: (f"{two.images}/{name}", f"{two.masks}/{name}") for split, name in inner[0].items()}
+        return _found(folder, parts, {split: counts[name] for split, name in inner[0].items()}, [(two, "")], left)
+    return _found(folder, {"": (two.images, two.masks)}, {"": len(two.pairs)}, [(two, "")], left)
+
+
+def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], None] | None) -> Pairs | None:
+    """Pairs below the folder of each split; what has none stays out."""
+    found: dict[str, _Two] = {}
+    for split, name in splits.items():
+        inside = os.path.join(folder, name)
+        two = _two(inside, level(inside)[0], progress)
+        if two is not None:
+            found[split] = two
+    if "train" not in found:
+        return None
+    left = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
+    parts = {split: (f"{splits[split]}/{two.images}", f"{splits[split]}/{two.masks}") for split, two in found.items()}
+    if len(parts) == 1:
+        parts = {"": parts["train"]}
+    counts = dict(zip(parts, (len(two.pairs) for two in found.values()), strict=True))
+    return _found(folder, parts, counts, [(two, splits[split]) for split, two in found.items()], left)
+
+
+def _found(
+    folder: str, parts: Mapping[str, tuple[str, str]], counts: Mapping[str, int], all_: Sequence[tuple[_Two, str]], remarks: list[str]
+) -> Pairs:
+    levels = _Levels()
+    for two, _ in all_:
+        levels.add(two.levels)
+    if any(not _says(two.masks, _MASKS) for two, _ in all_):
+        names = " and ".join(f"{name}/" for name in (all_[0][0].images, all_[0][0].masks))
+        remarks.append(f"if {names} are two classes, and no images with their masks, the source is `image_folder: {{path: ...}}`")
+    files = [os.path.join(below, two.images, image) for two, below in all_ for image, _ in two.pairs]
+    sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
+    alone = sum(two.alone for two, _ in all_)
+    values, palette = tuple(sorted(levels.values)), all(levels.palettes)
+    return Pairs(folder, parts, counts, alone, len(levels.palettes), values, palette, sample, tuple(remarks))
+
+
+def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
+    """The folder of images and that of masks among some, if that is what they are."""
+    if len(names) > 2:  # where `x` and `y` may be classes among others
+        names = [name for name in names if _says(name, _IMAGES - _ALONE) != _says(name, _MASKS - _ALONE)]
+    if len(names) != 2:
+        return None
+    stems = {name: _stems(os.path.join(folder, name), progress) for name in names}
+    shared = sorted(set(stems[names[0]]) & set(stems[names[1]]))
+    if len(shared) < 2 or len(shared) < _NEARLY * max(map(len, stems.values())):
+        return None
+    taken = [shared[i * len(shared) // min(_LOOKED_AT, len(shared))] for i in range(min(_LOOKED_AT, len(shared)))]
+    images, masks = names
+    told = _says(masks, _MASKS) and _says(images, _IMAGES)
+    turned = _says(images, _MASKS) and _says(masks, _IMAGES)
+    found: list[tuple[str, str, _Levels]] = []
+    for image, mask, sure, wrong in ((images, masks, told, turned), (masks, images, turned, told)):
+        files = [(os.path.join(folder, image, stems[image][stem]), os.path.join(folder, mask, stems[mask][stem])) for stem in taken]
+        levels = None if wrong else _levels(files, _MANY if sure else _FEW)
+        if levels is not None:
+            found.append((image, mask, levels))
+    if len(found) != 1:
+        return None
+    image, mask, levels = found[0]
+    pairs = tuple((stems[image][stem], stems[mask][stem]) for stem in shared)
+    return _Two(image, mask, pairs, sum(map(len, stems.values())) - 2 * len(shared), levels)
+
+
+def masks_of(files: Sequence[tuple[str, str]], *, told: bool, sample: Sample) -> Pairs | None:
+    """Returns what the second files of some pairs hold, or `None` where they are no masks of the first.
+
+    Args:
+        files: Pairs of paths, of which some are looked at.
+        told: Whether a name says that they are masks.
+        sample: What the headers of images say.
+    """
+    taken = [files[i * len(files) // min(_LOOKED_AT, len(files))] for i in range(min(_LOOKED_AT, len(files)))]
+    levels = _levels(taken, _MANY if told else _FEW)
+    if levels is None:
+        return None
+    return Pairs("", {}, {}, 0, len(levels.palettes), tuple(sorted(levels.values)), all(levels.palettes), sample)
+
+
+def is_called_mask(name: str) -> bool:
+    """Returns whether a name says that masks are there."""
+    return _says(name, _MASKS)
+
+
+def _says(name: str, words: frozenset[str]) -> bool:
+    return not words.isdisjoint(re.split(r"[^a-z]+", name.lower()))
+
+
+def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str]:
+    """The relative path of each image without its ending, and with it; nothing where two share one."""
+    files = [path for path, _ in Scan(os.path.abspath(folder), progress=progress).tree()]
+    stems = {os.path.splitext(path)[0]: path for path in files}
+    return stems if len(stems) == len(files) else {}
+
+
+def _levels(files: Sequence[tuple[str, str]], most: int) -> _Levels | None:
+    """Returns the values in the second files of some pairs, or `None` where they are no masks of the first: not gray PNGs nor
+    palettes, of many values, all of one, or of another size."""
+    from PIL import Image
+
+    found = _Levels()
+    for image, mask in files:
+        try:
+            with Image.open(image) as shown, Image.open(mask) as picture:
+                if picture.format != "PNG" or picture.mode not in ("1", "L", "P"):
+                    return None
+                if sorted(picture.size) != sorted(shown.size):  # a photograph may lie on its side, as its EXIF says
+                    return None
+                colours = picture.getcolors(most)
+                if colours is None:
+                    return None
+                found.values |= _stored({int(value) for _, value in colours}, mask)
+                found.palettes.append(picture.mode == "P")
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            continue
+    return found if len(found.values) > 1 else None
+
+
+def _stored(values: set[int], file: str) -> set[int]:
+    """The values in a file, of which Pillow spreads gray ones of 1, 2 and 4 bits over the range of a byte."""
+    with open(file, "rb") as opened:
+        head = opened.read(_HEADER)
+    depth, colour = head[_HEADER - 2], head[_HEADER - 1]
+    if not head.startswith(PNG) or colour != _GRAY or depth >= 8:
+        return values
+    return {value * ((1 << depth) - 1) // 255 for value in values}

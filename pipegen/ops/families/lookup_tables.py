@@ -1,0 +1,101 @@
+"""The family of look-up tables: 256 values for each example, alike for all channels or one for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
+
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError
+from pipegen.ops.base import Family, Traits, Transform, require_image
+from pipegen.types import BYTE_RANGE
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from pipegen.types import FeatureType
+
+
+_EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
+
+
+class LookupTableTransform(Transform):
+    """A table look-up on bytes. Floats from 0 to 255 are rounded half to even and clipped first.
+
+    Adjacent steps fold into one look-up, bit for bit: a table read through a table is a table.
+
+    Class attributes:
+        needs_histogram: Whether the table depends on the image, through the histogram of each channel.
+    """
+
+    needs_histogram: ClassVar[bool] = False
+
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The share of examples that the step changes."""
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        """Returns the look-up table: what becomes of each of the values 0 to 255.
+
+        Args:
+            u: float64 `(n, num_draws)`, uniform in [0, 1).
+            histogram: int32 `(n, channels, 256)`: how many pixels of each image that enters have each value; `None`
+                unless the step `needs_histogram`.
+
+        Returns:
+            int32 `(n, channels, 256)`, or `(n, 1, 256)` for one that serves every channel, from 0 to 255.
+        """
+        raise NotImplementedError
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.LOOKUP_TABLE, random=self.random)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 of any value."""
+        require_image(self, x)
+        if x.dtype not in ("uint8", "float32"):
+            said = "put {} before it; it rounds to 256 values"
+            help_ = write("rescale: {to: [0, 255]}", "before", said) if x.dtype == "uint16" else None
+            raise OpError("PG221", f"`{self.op}` works on uint8, or on float32 from 0 to 255, and gets {x.dtype}", help=help_)
+        if x.dtype == "float32":
+            self._check_range(x)
+        return x.with_(dtype="uint8", interval=BYTE_RANGE)
+
+    def _check_range(self, x: FeatureType) -> None:
+        whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
+        if whole:
+            return
+        given, help_ = f"values in {x.interval}", _EARLIER
+        if x.interval is None:
+            given = "values of an unknown range"
+            help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
+        raise OpError("PG221", f"`{self.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
+
+    def keeps_type(self, x: FeatureType) -> bool:
+        """Returns whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
+        return x.dtype == "uint8" and x.interval == BYTE_RANGE
+
+
+class OccasionalLookupTable(LookupTableTransform):
+    """A table step of which nothing is drawn but whether it acts."""
+
+    random = True
+
+    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The share of examples that the step changes."""
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.probability == 0 and self.keeps_type(x)
+
+
+def threshold_lints(op: str, threshold: float | tuple[float, float]) -> tuple[OpError, ...]:
+    """Reports what is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
+    highest = threshold[1] if isinstance(threshold, tuple) else threshold
+    if not 0 < highest <= 1:
+        return ()
+    message = f"the `threshold` of `{op}` reaches {highest:g}, but values are from 0 to 255"
+    meant = f"{255 * highest:g}"
+    if isinstance(threshold, tuple):
+        meant = f"[{255 * threshold[0]:g}, {meant}]"
+    help_ = write(f"threshold: {meant}", "arguments", "for a share of the range write {}")
+    return (OpError("PG510", message, field="threshold", help=help_),)

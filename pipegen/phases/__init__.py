@@ -1,0 +1,1 @@
+"""Takes a spec through every phase before TensorFlow, and keeps the state of a run."""

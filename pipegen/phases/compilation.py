@@ -1,0 +1,268 @@
+"""A spec through every phase before TensorFlow: loaded, checked, its data listed, its plans compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.arguments import got, is_path, values_by_name
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.diagnostics.ignore import suppressed
+from pipegen.errors import SpecError
+from pipegen.plan.check import check, check_draft
+from pipegen.plan.fitting_plans import with_given
+from pipegen.plan.nodes import Cache
+from pipegen.spec.load import load as load_spec
+from pipegen.spec.spec_hash import spec_hash
+from pipegen.spec.units import format_bytes
+from pipegen.terminal import one_line
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.base import Transform
+    from pipegen.passes import Compiled
+    from pipegen.plan.build import Locate
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.load import Loaded
+    from pipegen.spec.models import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Holds a spec that was loaded and found right.
+
+    Attributes:
+        model: The sections, with every default filled in.
+        loaded: The same with the place that each value came from.
+        plans: The plainest plan of each split.
+        warnings: What is legal but unwise.
+    """
+
+    model: PipelineSpec
+    loaded: Loaded
+    plans: dict[str, Plan]
+    warnings: Diagnostics
+
+    @property
+    def hash(self) -> str:
+        """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
+        return spec_hash(self.model)
+
+    def __repr__(self) -> str:
+        steps = ", ".join(s.op for s in self.model.transforms)
+        splits = ", ".join(self.model.split_names())
+        return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
+
+    def _repr_html_(self) -> str:
+        from pipegen.notebook import box, preformatted, table
+
+        facts = [("source", self.model.source.op), ("splits", ", ".join(self.model.split_names()))]
+        facts += [(str(warning.severity.value), f"{warning.code} {warning.message}") for warning in self.warnings.sorted()]
+        steps = step_texts(self.model)
+        return box(
+            f"Spec {self.model.name or 'unnamed'}", self.hash[:12], table((), facts), preformatted("\n".join(steps)) if steps else ""
+        )
+
+
+def step_texts(model: PipelineSpec) -> list[str]:
+    """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
+    import yaml
+
+    from pipegen.ops.base import step_kwargs
+
+    def arguments(step: Transform) -> str:
+        given = step_kwargs(step)
+        written = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
+        return f": {written}" if given else ""
+
+    return [f"- {step.op}{arguments(step)}" for step in model.transforms]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
+
+    loaded: Loaded
+    plans: dict[str, Plan]
+    diagnostics: Diagnostics
+
+
+def inspect(
+    source: str | Path | Mapping[str, Any],
+    *,
+    params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    overrides_from: str = "overrides=",
+    runtime: Mapping[str, object] | None = None,
+    text: str | bytes | None = None,
+) -> Inspection:
+    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec.
+
+    Args:
+        source: A path, or a map with the sections of a spec.
+        params: Values for declared params.
+        overrides: Values for params, or for anything else by its path: `{"batch.size": 64}`.
+        overrides_from: What findings call those: `overrides=` or `--set`.
+        runtime: Laid over the runtime section.
+        text: The text of the spec, when it does not come from the file that `source` names.
+    """
+    loaded = load_spec(source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text)
+    diagnostics = Diagnostics()
+    diagnostics.extend(loaded.diagnostics.items)
+    plans: dict[str, Plan] = {}
+    if loaded.spec is not None:
+        checked = check(loaded.spec, loaded.locate.label)
+        plans = checked.plans
+        diagnostics.extend(checked.diagnostics.items)
+        if not diagnostics.has_errors:
+            for plan in plans.values():
+                optimise(loaded.spec, plan)  # what cannot be compiled fails here, and not once the data is there
+    elif loaded.draft is not None:
+        diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
+    return Inspection(loaded, plans, _without_ignored(diagnostics, loaded))
+
+
+def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
+    """Less what a `# pipegen: ignore[CODE]` silences."""
+    kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
+    result = Diagnostics()
+    result.extend(kept)
+    result.extend(unused)
+    return result
+
+
+def load(
+    source: str | os.PathLike[str] | Mapping[str, Any] | Spec,
+    *,
+    params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    runtime: Mapping[str, object] | None = None,
+) -> Spec:
+    """Loads and checks a spec. It reads no data and does not import TensorFlow.
+
+    Args:
+        source: A path to a spec, or a map with its sections.
+        params: Values for declared params, before the environment and the defaults.
+        overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`; a param of that name
+            comes first.
+        runtime: Laid over the runtime section.
+
+    Raises:
+        SpecError: With every finding, when there are errors.
+        TypeError: For an argument of another kind.
+    """
+    _check_arguments(source, params, overrides, runtime)
+    earlier = source if isinstance(source, Spec) else None
+    if isinstance(source, Spec):
+        if not params and not overrides and not runtime:
+            return source
+        source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
+    found = inspect(source if isinstance(source, (Mapping, str)) else Path(source), params=params, overrides=overrides, runtime=runtime)
+    if found.loaded.spec is None or found.diagnostics.has_errors:
+        raise SpecError(found.diagnostics.sorted())
+    model = with_given(found.loaded.spec, earlier.model) if earlier is not None else found.loaded.spec
+    return Spec(model, found.loaded, found.plans, found.diagnostics)
+
+
+def _check_arguments(source: object, params: object, overrides: object, runtime: object) -> None:
+    if not isinstance(source, (Spec, Mapping)) and not is_path(source):
+        wanted = "a spec is a path, a map with its sections, or a `pipegen.Spec`"
+        raise TypeError(f'{wanted}, such as "flowers.pipegen.yaml", got {got(source)}')
+    values_by_name("params", params, '{"size": 192}')
+    values_by_name("overrides", overrides, '{"batch.size": 64}')
+    values_by_name("runtime", runtime, '{"cache": "memory"}')
+
+
+def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:
+    """Lists the data of a spec and assigns it to its splits; `data` holds the arrays of a source that takes them from Python.
+
+    Raises:
+        SpecError: When the data does not fit the spec.
+    """
+    from pipegen.data.collect import collect
+
+    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
+    if collected.manifest is None:
+        if collected.assigned is not None:
+            collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
+        raise SpecError(collected.diagnostics.sorted())
+    return collected.manifest
+
+
+def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
+    """Returns the errors that show once the classes are known, and of arrays also shapes, dtypes and values."""
+    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
+    return [d for d in checked.diagnostics if d.severity is Severity.ERROR]
+
+
+def plans_with_data(spec: Spec, manifest: Manifest) -> dict[str, Plan]:
+    """The plainest plans, now that the classes are known, and of arrays also shapes, dtypes and values.
+
+    Raises:
+        SpecError: When an encoding does not fit the classes, or a step the arrays.
+    """
+    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
+    if checked.diagnostics.has_errors:
+        raise SpecError(checked.diagnostics.sorted())
+    return checked.plans
+
+
+def optimise(
+    spec: PipelineSpec,
+    plan: Plan,
+    *,
+    num_examples: int | None = None,
+    ram_budget: int | None = None,
+    file_bytes: float | None = None,
+    cache: bool = True,
+) -> Compiled:
+    """Run every pass over a plan.
+
+    Args:
+        spec: The spec.
+        plan: The plainest plan of a split.
+        num_examples: Examples in the split, where the data is known.
+        ram_budget: Bytes that caches may take.
+        file_bytes: The mean size of a stored record, where the data is known.
+        cache: Whether a cache may be placed: it serves nothing that is read once.
+    """
+    from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
+
+    replaces = spec.errors.skip is not None and plan.split == "train"
+    runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
+    epoch = num_examples if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size
+    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes, epoch))
+
+
+def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
+    """The bytes that a plan's memory cache will take.
+
+    Args:
+        spec: The spec.
+        plan: The optimised plan of one split.
+        num_examples: Examples in the split.
+        budget: What is left of the RAM budget, in bytes.
+        locate: Finds the place of a key path.
+
+    Raises:
+        SpecError: `PG410`.
+    """
+    from pipegen.passes.place_cache import cached_bytes
+
+    node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
+    if node is None or node.disk:
+        return 0
+    need = cached_bytes(node.out) * num_examples
+    if need > budget and spec.runtime.cache == "memory":
+        message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget has {format_bytes(budget)} left"
+        help_ = (write("auto", "value", "use {}, which caches what fits, or raise `ram_budget`", shown="cache: auto"),)
+        raise SpecError([make("PG410", message, locate(("runtime", "cache")), help=help_)])
+    return need

@@ -1,0 +1,164 @@
+"""Finds the Python functions that a spec names, in the modules that the caller allows and nowhere else.
+
+A spec is data, so the permission never comes out of one, nor out of the environment: it is an argument of whoever builds. Modules
+are imported as any other, and only those that are allowed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipegen.arguments import got
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import SpecError
+from pipegen.ops.families.custom import CustomTransform
+from pipegen.plan.recipe import step_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.phases.compilation import Spec
+
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class _Unusable(Exception):
+    """Why a function cannot be called: the code of the finding, its message and its help."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The modules whose functions may be called.
+
+    Attributes:
+        modules: Their names; a package stands for the modules below it too.
+    """
+
+    modules: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Allowed:
+        """From what a caller gives.
+
+        Raises:
+            TypeError: For anything but a list, such as one text in its place.
+            ValueError: For what is no module's name.
+        """
+        if isinstance(names, str):
+            raise TypeError(f"`allow_code` is a list of modules, such as [{names!r}]")
+        if not isinstance(names, Iterable):
+            raise TypeError(f'`allow_code` is a list of modules, such as ["my_pkg"], got {got(names)}')
+        modules = tuple(names)
+        for name in modules:
+            if not isinstance(name, str) or _MODULE.fullmatch(name) is None:
+                raise ValueError(f"`allow_code` names modules, such as 'my_pkg' or 'my_pkg.filters', and {name!r} is no name of one")
+        return cls(modules)
+
+    def __contains__(self, module: object) -> bool:
+        return isinstance(module, str) and any(module == m or module.startswith(f"{m}.") for m in self.modules)
+
+
+NOTHING = Allowed(())
+"""Nobody has allowed anything."""
+
+
+def with_functions(spec: Spec, allowed: Allowed) -> Spec:
+    """The spec with the functions that its steps call; the same spec where they call none.
+
+    Args:
+        spec: The spec.
+        allowed: The modules whose functions may be called. Nothing else is imported.
+
+    Raises:
+        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is not there or cannot be called so.
+    """
+    findings: list[Diagnostic] = []
+    steps = list(spec.model.transforms)
+    for index, step in enumerate(steps):
+        if not isinstance(step, CustomTransform) or step.has_been_handed:
+            continue
+        try:
+            steps[index] = step.with_callee(_found(step, allowed))
+        except _Unusable as problem:
+            code, message, help_ = problem.args
+            label: Label = spec.loaded.locate.label((*step_path(index, step), "function"))
+            findings.append(make(code, message, label, help=help_))
+    if findings:
+        raise SpecError(findings)
+    return replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
+
+
+def _found(step: CustomTransform, allowed: Allowed) -> Callable[..., Any]:
+    if step.module not in allowed:
+        raise _Unusable("PG240", f"`{step.op}` calls `{step.function}`, and nobody has allowed `{step.module}`", _how_to_allow(step.module))
+    module = _imported(step)
+    if not hasattr(module, step.name):
+        near = closest(step.name, [name for name, value in vars(module).items() if callable(value)])
+        help_ = (f"did you mean `{step.module}:{near}`?",) if near else ()
+        raise _Unusable("PG241", f"the module `{step.module}` has no function `{step.name}`", help_)
+    found = getattr(module, step.name)
+    if not callable(found):
+        kind = type(found).__name__
+        raise _Unusable("PG241", f"`{step.function}` is no function but a `{kind}`", (f"name something to call as `{step.call}`",))
+    home = getattr(found, "__module__", None) if inspect.isroutine(found) or inspect.isclass(found) else None
+    if home and home not in allowed:  # what a module has imported for its own use is not the module's
+        message = f"`{step.function}` comes from the module `{home}`, which nobody has allowed"
+        raise _Unusable("PG240", message, _how_to_allow(home))
+    _check_call(step, found)
+    callee: Callable[..., Any] = found
+    return callee
+
+
+def _how_to_allow(module: str) -> tuple[str, ...]:
+    top = module.partition(".")[0]
+    return (
+        f'if you trust that code: `pipegen.build(…, allow_code=["{top}"])`, or `--allow-code {top}` on the command line',
+        "a spec alone runs no code",
+    )
+
+
+def _imported(step: CustomTransform) -> ModuleType:
+    try:
+        return importlib.import_module(step.module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{step.module}.".startswith(f"{error.name}."):
+            raise _Unusable("PG241", f"`{step.module}` cannot be imported: it needs `{error.name}`, which is not installed", ()) from None
+        raise _Unusable("PG241", f"there is no module `{error.name}`", _near_modules(error.name)) from None
+    except (Exception, SystemExit) as error:
+        said = " ".join(str(error).split())
+        what = f"`{step.module}` cannot be imported: {type(error).__name__}" + (f": {said}" if said else "")
+        raise _Unusable("PG241", what, (f'`python -c "import {step.module}"` shows where',)) from None
+
+
+def _near_modules(missing: str) -> tuple[str, ...]:
+    """Says what to do about a missing module. What lies above it is there, and was imported on the way."""
+    above, _, name = missing.rpartition(".")
+    path = getattr(importlib.import_module(above), "__path__", None) if above else None
+    if above and path is None:
+        return (f"`{above}` is a module, and no package with modules in it",)
+    near = closest(name, [found.name for found in pkgutil.iter_modules(path)])
+    hint = (f"did you mean `{above + '.' if above else ''}{near}`?",) if near else ()
+    return (*hint, "it is looked for as `import` does: install it, or put its folder on PYTHONPATH")
+
+
+def _check_call(step: CustomTransform, function: Callable[..., Any]) -> None:
+    """Checks that a function can be called with what the step gives it; one that does not say what it takes is given the benefit."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*[None] * step.num_arguments)
+    except TypeError:
+        other = "random_python" if step.num_arguments == 1 else "python"
+        message = f"`{step.function}` takes {signature}, and `{step.op}` calls it as `{step.call}`"
+        raise _Unusable("PG241", message, (f"give it those arguments and no more, or see `pipegen ops {other}`",)) from None

@@ -1,0 +1,1 @@
+"""Shows a pipeline to people: pictures, exports, explanations and summaries."""

@@ -1,0 +1,155 @@
+"""Explains a compiled spec: the plan of each split with the types on its edges, its cost, and what each pass did and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.notebook import Explanation
+from pipegen.ops.families.custom import CustomTransform
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
+from pipegen.plan.fitting_plans import learning_steps
+from pipegen.plan.recipe import recipe, runs_on
+from pipegen.plan.render import plan_json, render_plan
+from pipegen.plan.render_cost import cost_json, render_cost
+from pipegen.terminal import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipegen.passes import Compiled
+    from pipegen.spec.models import PipelineSpec
+
+DEAREST = 5
+"""How many stages a short explanation shows with their cost."""
+
+
+def explain_text(
+    spec: PipelineSpec,
+    compiled: dict[str, Compiled],
+    *,
+    before: bool = False,
+    passes: bool = True,
+    dearest: int | None = None,
+    counts: dict[str, str] | None = None,
+    given: dict[str, Circumstances] | None = None,
+    more: str = "",
+) -> Explanation:
+    """Returns the explanation as text.
+
+    Args:
+        spec: The spec.
+        compiled: The compiled plan of each split to explain.
+        before: Also show the plan as built, before any pass.
+        passes: Also show what each pass did, and why.
+        dearest: How many stages to show with their cost; `None` shows every stage, and the memory of every node.
+        counts: A few words on the size of each split, where the data is known.
+        given: What is known of each split's data and of the machine; without it no cost is predicted.
+        more: A last line, which says what else there is.
+    """
+    parts = []
+    for split, done in compiled.items():
+        title = f"split {split}" + (f": {counts[split]}" if counts and split in counts else "")
+        parts.append(f"{title}\n{'─' * len(title)}\n")
+        if before and done.records:
+            parts.append("as written\n" + _indent(render_plan(done.records[0].before)) + "\n")
+        parts.append(render_plan(done.plan))
+        parts.append(_stand_ins(spec, split))
+        parts.append(_learned(spec, split))
+        parts.append(_called(spec, split))
+        if passes:
+            parts.append("passes\n" + _passes(done) + "\n")
+        if given is not None:
+            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
+    return Explanation(visible("\n".join(p for p in [*parts, more] if p).rstrip() + "\n"))
+
+
+def more_to_show(splits: Iterable[str], chosen: Iterable[str], passes: bool, how: tuple[str, str, str]) -> str:
+    """Returns a line that says what a short explanation leaves out, and how to get it.
+
+    Args:
+        splits: Every split.
+        chosen: Those that were explained.
+        passes: Whether the passes were shown.
+        how: How to ask for another split, for the passes, and for everything.
+    """
+    other = [split for split in splits if split not in set(chosen)]
+    parts = [f"split{'s' if other[1:] else ''} {', '.join(other)} ({how[0]})"] if other else []
+    parts += [] if passes else [f"what each pass did ({how[1]})"]
+    return f"also: {', '.join([*parts, f'everything ({how[2]})'])}\n"
+
+
+def _indent(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def _stand_ins(spec: PipelineSpec, split: str) -> str:
+    chosen = recipe(spec, split)
+    lines = []
+    for path in sorted(chosen.stand_ins, key=str):
+        forms = ", ".join(ref.step.op for ref in chosen.steps if ref.path == path)
+        lines.append(f"  `{path[-1]}` is random and fixes the shape; here {forms} stand in for it\n")
+    return "".join(lines)
+
+
+def _learned(spec: PipelineSpec, split: str) -> str:
+    lines = []
+    for _, step in learning_steps(spec):
+        if step.fitted is None or not runs_on(step, split):
+            continue
+        for feature, numbers in step.fitted.numbers.items():
+            found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
+            lines.append(f"  `{step.op}` of `{feature}` has {found}, {step.fitted.origin}\n")
+    return "".join(lines)
+
+
+def _called(spec: PipelineSpec, split: str) -> str:
+    steps = [step for step in spec.transforms if isinstance(step, CustomTransform) and runs_on(step, split)]
+    return "".join(
+        f"  `{step.op}` calls `{step.function}`, which is Python: all cores together call it as often as one would\n" for step in steps
+    )
+
+
+def _passes(done: Compiled) -> str:
+    width = max((len(r.name) for r in done.records), default=0)
+    lines = []
+    for record in done.records:
+        what = "; ".join(dict.fromkeys(record.notes)) if record.notes else ("changed the plan" if record.changed else "nothing to do")
+        lines.append(f"  {record.name:<{width}}  {record.rewrite_class}  {what}")
+        if record.changed:
+            lines.append(f"  {'':<{width}}      because {record.reason}")
+    lines.append("  E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range")
+    return "\n".join(lines)
+
+
+def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None) -> Circumstances:
+    """Returns what the cost of a split depends on.
+
+    Args:
+        spec: The spec.
+        cores: Cores that this process may use.
+        examples: Examples in the split, where the data is known.
+        file_bytes: The mean size of a stored record, where the data is known.
+    """
+    threads = cores if spec.runtime.threads == "auto" else spec.runtime.threads
+    return Circumstances(file_bytes or ASSUMED_FILE, threads, examples, assumed=not file_bytes)
+
+
+def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled], given: dict[str, Circumstances] | None = None) -> dict[str, Any]:
+    """The explanation as plain values; see `explain_text`."""
+    return {
+        "version": 1,
+        "name": spec.name,
+        "splits": {
+            split: {
+                "plan": plan_json(done.plan),
+                "built": plan_json(done.records[0].before) if done.records else None,
+                "stand_ins": [list(p) for p in sorted(recipe(spec, split).stand_ins, key=str)],
+                "passes": [
+                    {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
+                    for r in done.records
+                ],
+                **({"cost": cost_json(done.plan, plan_cost(done.plan, given[split]))} if given is not None else {}),
+            }
+            for split, done in compiled.items()
+        },
+    }

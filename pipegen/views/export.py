@@ -1,0 +1,318 @@
+"""Augmented examples as image files, and a table of what was drawn for each."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.process.budget import threads
+from pipegen.backend.process.options import make_options
+from pipegen.backend.reading import damage
+from pipegen.backend.running.execute import Executor
+from pipegen.ops.families.mixing import GROUP
+from pipegen.passes.drop_unused import without_unused
+from pipegen.phases.compilation import optimise
+from pipegen.views import augmented as a
+from pipegen.views.drawn import DrawnParameters
+from pipegen.views.pictures import encode_image, encode_mask, levels, mapped_range
+
+if TYPE_CHECKING:
+    from pipegen.backend.engine import Engine
+    from pipegen.plan.nodes import Plan
+    from pipegen.types import ElementType
+
+Array = np.ndarray[Any, Any]
+Batch = dict[str, Array]
+
+TABLE = "metadata.jsonl"
+"""One JSON object a line, since examples differ in what was drawn for them; `datasets` reads a folder of images with this file."""
+_NAME_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Says what to export, and how.
+
+    Attributes:
+        folder: Where to; it is made.
+        examples: How many, or `None` for all of each epoch.
+        draws: Versions of each example, from as many epochs.
+        epoch: The first of them.
+        form: `png` or `jpeg`.
+        quality: Of a JPEG, 1 to 100.
+        prefix: What file names begin with.
+        overwrite: Whether the folder may hold files; those of the same names are replaced.
+    """
+
+    folder: Path
+    examples: int | None = 32
+    draws: int = 1
+    epoch: int = 0
+    form: Literal["png", "jpeg"] = "png"
+    quality: int = 95
+    prefix: str = ""
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Holds what was exported.
+
+    Attributes:
+        folder: Where it is.
+        table: The file with a line for each example.
+        files: The names of the images, in the order of the table; masks beside them are not counted.
+        epochs: How many epochs the versions are from: one, where nothing is drawn.
+        missing: Chosen examples that an epoch does not have: damaged ones, whose place another one takes, and those of a last batch that
+            is left out of it.
+        scaled: The images whose values are no levels from 0 to 255, with the values that became black and white: those that can
+            occur, or where nothing is known of them, those of the last image; the table has them for each.
+        left_out: How many of the examples asked for no epoch of training has, so that each epoch here is as much shorter, too.
+        why: The setting of the spec that leaves them out; empty where it leaves none.
+    """
+
+    folder: Path
+    table: Path
+    files: tuple[str, ...]
+    epochs: int = 1
+    missing: int = 0
+    scaled: dict[str, tuple[float, float]] = field(default_factory=dict)
+    left_out: int = 0
+    why: str = ""
+
+
+def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
+    """Write augmented examples of a split.
+
+    Args:
+        engine: Runs the spec.
+        plain: The plainest plan of the split.
+        wanted: What and how.
+        progress: Called with how many examples are written.
+
+    Raises:
+        FileExistsError: For a folder that is not empty, without `overwrite`.
+        ValueError: For numbers out of range, a folder among the images of the data, or images that the format does not hold.
+        DataError: If a record cannot be read, and the spec does not skip it.
+    """
+    record, plain = plain.read, without_unused(plain)
+    _check(wanted, plain, engine)
+    source = _Source(engine, plain, record, wanted)
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    table = wanted.folder / TABLE
+    files: list[str] = []
+    with table.open("w", encoding="utf-8") as lines, ThreadPoolExecutor(threads(engine.spec.runtime)) as pool:
+        for batch, rows in source.batches():
+            named = source.describe(batch, rows)
+            for own, line in zip(pool.map(source.encode, repeat(batch), rows, named), named, strict=True):
+                _write(wanted.folder, own)
+                lines.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+                lines.flush()
+                files.append(line["file_name"])
+            if progress is not None:
+                progress(len(files))
+    left_out, why = source.left_out()
+    return Exported(wanted.folder, table, tuple(files), len(source.slots), source.missing, source.scaled, left_out, why)
+
+
+class _Source:
+    """The examples, from the pipeline that augments them."""
+
+    def __init__(self, engine: Engine, plain: Plan, record: ElementType, wanted: Wanted) -> None:
+        self.engine = engine
+        self.record = record
+        self.split = plain.split
+        self.wanted = wanted
+        spec = engine.spec
+        real = engine.executor(self.split, (0, 1))
+        # The order of an epoch that goes on through the permutation, and who stands in for a damaged record, depend on the batch.
+        keeps_batch = real.job.quarantine is not None or real.order.epoch_steps is not None
+        self.plain = a.augmented(plain, None if keeps_batch else GROUP)
+        self.order = real.order
+        size = engine.manifest.mean_bytes(self.split) or None
+        compiled = optimise(spec, self.plain, num_examples=len(real.job.records), file_bytes=size, cache=False).plan
+        self.executor = Executor(engine.job(self.split, a.with_index(compiled), real.job.quarantine))
+        self.keys = engine.manifest.keys(self.split)
+        self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
+        self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
+        self.missing = 0
+        self.scaled: dict[str, tuple[float, float]] = {}
+
+    @cached_property
+    def whole(self) -> bool:
+        """Returns whether all of each epoch is wanted."""
+        return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
+
+    @property
+    def _slots_of_an_epoch(self) -> int:
+        order = self.order
+        cut = order.remainder == "drop" or order.epoch_steps is not None
+        return order.steps * order.batch if cut else order.num_examples
+
+    def left_out(self) -> tuple[int, str]:
+        """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
+        order = self.order
+        asked = order.num_examples if self.wanted.examples is None else min(self.wanted.examples, order.num_examples)
+        beyond = max(asked - self._slots_of_an_epoch, 0)
+        why = "epoch.steps" if order.epoch_steps is not None else "batch.remainder"
+        return beyond, why if beyond else ""
+
+    @cached_property
+    def slots(self) -> dict[int, set[int]]:
+        """The positions in each epoch that are wanted."""
+        epochs = range(self.wanted.epoch, self.wanted.epoch + (self.wanted.draws if a.varies(self.split, self.plain) else 1))
+        if self.whole:
+            return {epoch: set(range(self._slots_of_an_epoch)) for epoch in epochs}
+        first = self._records(self.wanted.epoch)[: self.wanted.examples]
+        chosen = {self.wanted.epoch: set(range(len(first)))}
+        for epoch in epochs[1:]:
+            places = {record: slot for slot, record in reversed(list(enumerate(self._records(epoch))))}
+            chosen[epoch] = {places[record] for record in first if record in places}
+            self.missing += sum(record not in places for record in first)
+        return chosen
+
+    def _records(self, epoch: int) -> list[int]:
+        """The record at each position of an epoch."""
+        cycle, position, _ = self.order.at(tf.constant(epoch, tf.int64), tf.range(self._slots_of_an_epoch, dtype=tf.int64))
+        found: list[int] = self.order.records(cycle, position).numpy().tolist()
+        return found
+
+    def batches(self) -> Iterator[tuple[Batch, list[int]]]:
+        """The batches that hold wanted examples, each with the rows of those.
+
+        Raises:
+            DataError: If a record cannot be read, and the spec does not skip it.
+        """
+        size = self.executor.order.batch
+        wanted = sorted({(epoch, slot // size) for epoch, slots in self.slots.items() for slot in slots})
+        steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
+        data = self.executor.single_batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])))
+        walk = iter(data.with_options(make_options(self.engine.spec.runtime)))
+        for epoch, step in wanted:
+            try:
+                batch = {name: value.numpy() for name, value in next(walk)[2].items()}
+            except tf.errors.OpError as error:
+                raise damage.explain_failure(self.executor, error, (epoch, step), self.engine.where) from None
+            rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
+            yield batch, self._without_stand_ins(batch, rows)
+
+    def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
+        """Less the examples that stand where chosen ones would, which are damaged; in a whole epoch those are what the model sees."""
+        quarantine = self.executor.job.quarantine
+        if self.whole or quarantine is None or not quarantine.damaged:
+            return rows
+        epoch = tf.constant(int(batch["@epoch"][0]), tf.int64)
+        cycle, position, _ = self.order.at(epoch, tf.constant(batch["@slot"]))
+        meant = self.order.records(cycle, position).numpy()
+        kept = [i for i in rows if batch["@record"][i] == meant[i]]
+        self.missing += len(rows) - len(kept)
+        return kept
+
+    def describe(self, batch: Batch, rows: list[int]) -> list[dict[str, Any]]:
+        """The line of the table of each row."""
+        found = []
+        parameters = self.parameters.rows(batch, rows)
+        for i in rows:
+            record, epoch, slot = (int(batch[name][i]) for name in ("@record", "@epoch", "@slot"))
+            line = self._files(record, epoch, slot)
+            line |= {"source": self.keys[record], "split": self.split, "epoch": epoch, "position": slot}
+            for name, value in self._beside(record).items():
+                line[name if name not in line else f"feature.{name}"] = value
+            for name, t in self.types.items():
+                bounds = mapped_range(batch[name][i], t.interval) if t.kind == "image" else None
+                if bounds is not None:
+                    line[f"{name}_scaled_from"] = self.scaled[name] = bounds
+            found.append(line | {"parameters": parameters[i]})
+        return found
+
+    def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
+        """The names of an example's files: `file_name`, and `FEATURE_file_name` of what else can be looked at."""
+        stem = self.keys[record] if self.engine.manifest.listing.rows is None else f"row-{self.keys[record]}"
+        stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
+        digits = len(str(max(len(self.keys), self.order.steps * self.order.batch) - 1))
+        name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
+        suffix = {"png": "png", "jpeg": "jpg"}[self.wanted.form]
+        names = list(self.types)
+        found = {"file_name": f"{name}.{suffix}"}
+        for other in names[1:]:
+            found[f"{other}_file_name"] = f"{name}-{other}.{suffix if self.types[other].kind == 'image' else 'png'}"
+        return found
+
+    def _beside(self, record: int) -> dict[str, Any]:
+        """Returns what the data says of a record beside its pictures: classes by name, numbers."""
+        manifest, found = self.engine.manifest, {}
+        columns, labels = self._held
+        for name, t in self.record.items():
+            if not t.indexed:
+                continue
+            value = columns[name][record] if name in columns else np.asarray(labels[record]) if labels is not None else None
+            classes = manifest.listing.column_classes.get(name, manifest.class_names) if t.kind == "label" else ()
+            if value is not None:
+                found[name] = _named(value, classes, several=t.several_labels)
+        return found
+
+    @cached_property
+    def _held(self) -> tuple[dict[str, Array], tuple[int, ...] | None]:
+        return self.engine.manifest.columns(self.split), self.engine.manifest.labels(self.split)
+
+    def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:
+        """The files of one example: what each holds, by its name."""
+        found = {}
+        for i, (name, t) in enumerate(self.types.items()):
+            file = line["file_name" if i == 0 else f"{name}_file_name"]
+            picture = batch[name][row]
+            if t.kind == "mask":
+                found[file] = encode_mask(picture)
+            else:
+                found[file] = encode_image(levels(picture, t.interval), self.wanted.form, self.wanted.quality)
+        return found
+
+
+def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
+    """A class by its name, several as a list; anything else as numbers."""
+    if several:
+        return [classes[i] if i < len(classes) else i for i in np.flatnonzero(value).tolist()]
+    plain = value.tolist()
+    return classes[plain] if isinstance(plain, int) and plain < len(classes) else plain
+
+
+def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
+    """Find out before any work is done what stands in the way."""
+    if wanted.form not in ("png", "jpeg"):
+        raise ValueError(f"`form` is `png` or `jpeg`, got {wanted.form!r}")
+    if os.path.basename(wanted.prefix) != wanted.prefix:
+        raise ValueError(f"a prefix begins the names of files and holds no folder, got {wanted.prefix!r}")
+    if not a.pictures(plain.out):
+        raise ValueError("an export writes images, and the model receives none")
+    listing = engine.manifest.listing
+    if listing.rows is None and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
+        raise ValueError(f"{wanted.folder} is inside {listing.root}, where the images that it holds would become part of the data")
+    if not wanted.overwrite and wanted.folder.is_dir() and any(wanted.folder.iterdir()):
+        raise FileExistsError(errno.EEXIST, "the folder is not empty", str(wanted.folder))
+
+
+def _inside(folder: Path, root: str) -> bool:
+    return Path(root).resolve() in (folder.resolve(), *folder.resolve().parents)
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    """Files that are there whole or not at all."""
+    for name, contents in files.items():
+        part = folder / f".{name}.part"
+        try:
+            part.write_bytes(contents)
+            os.replace(part, folder / name)
+        finally:
+            part.unlink(missing_ok=True)

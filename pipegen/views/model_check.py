@@ -1,0 +1,210 @@
+"""Compares what a pipeline gives with what a Keras model takes, before `fit` finds out the hard way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import ModelMismatchError
+from pipegen.log import log
+from pipegen.plan.outputs import encoding_of
+from pipegen.terminal import visible
+from pipegen.views.model_loss import FITS, ending_of, loss_problems, name_of
+
+if TYPE_CHECKING:
+    import keras
+
+    from pipegen.spec.models import Output
+    from pipegen.types import ElementType
+
+
+def check(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
+    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning.
+
+    Raises:
+        ModelMismatchError: Listing everything that does not fit.
+        TypeError: For anything but a Keras model.
+    """
+    if not hasattr(model, "predict_on_batch"):
+        raise TypeError(f"check takes a Keras model, got {model!r}")
+    found = mismatches(model, element_spec, output, record)
+    if found:
+        raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
+    line = visible(summary(model, element_spec, output, record))
+    if not is_compiled(model):
+        log.warning("%s", line)
+    return line
+
+
+def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
+    """Everything about `model` that does not fit the batches; empty when it fits.
+
+    Args:
+        model: The model.
+        element_spec: The shapes and dtypes of a batch.
+        output: What the pipeline gives.
+        record: The type of a stored record, whose features the targets are.
+    """
+    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
+    targets, found = _targets(model, output)
+    return [*_inputs(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
+
+
+def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
+    """Says what fits, in one line; of a model that is not compiled also the loss that would."""
+    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
+    specs = x.items() if isinstance(x, dict) else ((None, s) for s in (x if isinstance(x, tuple) else (x,)))
+    given = ", ".join(f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}" for name, spec in specs)
+    targets, _ = _targets(model, output)
+    shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
+    losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
+    line = f"the model fits: {given}" + (f" -> {shown}" if shown else "") + (f", loss {losses}" if losses else "")
+    if is_compiled(model):
+        return line
+    fits = fitting_loss(output, record)
+    return f"{line}; it is not compiled, so no loss was looked at" + (f" ({fits} fits the targets)" if fits else "")
+
+
+def is_compiled(model: keras.Model) -> bool:
+    """Tells whether a model has been compiled."""
+    return bool(getattr(model, "compiled", True))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A target of the pipeline and what of the model meets it.
+
+    Attributes:
+        feature: The feature.
+        said: How messages begin, where there are several.
+        shape: The shape of the model's output, the batch included; empty where it is not known.
+        loss: Its loss; `None` without one.
+        ending: The activation that the output ends in, where it is known.
+    """
+
+    feature: str
+    said: str
+    shape: tuple[int | None, ...]
+    loss: Any
+    ending: str | None
+
+
+def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[str]]:
+    """Returns the targets that have an output, and what is wrong with the others."""
+    if output.y is None:
+        return [], []
+    tensors = list(getattr(model, "outputs", None) or ())
+    loss = getattr(model, "loss", None)
+    if isinstance(output.y, str):
+        if len(tensors) > 1:
+            return [], [f"the model has {len(tensors)} outputs, and the pipeline gives one target, `{output.y}`"]
+        one = loss[0] if isinstance(loss, (list, tuple)) and len(loss) == 1 else loss
+        return [_target(model, output.y, "", tensors[0] if tensors else None, None if isinstance(one, (list, tuple, dict)) else one)], []
+    names: list[str] = getattr(model, "output_names", None) or []
+    if isinstance(output.y, dict):
+        wrong = [
+            f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in output.y if names and n not in names
+        ]
+        wrong += [f"the model has an output `{n}` that `output: {{y: …}}` does not give" for n in names if names and n not in output.y]
+        tensor_of = dict(zip(names, tensors, strict=False))
+        by_name = loss if isinstance(loss, dict) else dict(zip(names, loss, strict=False)) if isinstance(loss, (list, tuple)) else {}
+        named = [n for n in output.y if not names or n in names]
+        return [_target(model, output.y[n], f"output `{n}`: ", tensor_of.get(n), by_name.get(n)) for n in named], wrong
+    features = list(output.y)
+    if tensors and len(tensors) != len(features):
+        has = "one output" if len(tensors) == 1 else f"{len(tensors)} outputs"
+        help_ = f"; `output: {{y: {features[0]}}}` gives one" if len(tensors) == 1 else ""
+        return [], [
+            f"the model has {has}, and the pipeline gives {len(features)} targets, {' and '.join(f'`{f}`' for f in features)}{help_}"
+        ]
+    losses = [loss.get(n) for n in names] if isinstance(loss, dict) else loss if isinstance(loss, (list, tuple)) else [loss] * len(features)
+    outputs = tensors or [None] * len(features)
+    return [_target(model, f, f"target `{f}`: ", t, one) for f, t, one in zip(features, outputs, losses, strict=False)], []
+
+
+def _target(model: keras.Model, feature: str, said: str, tensor: Any, loss: Any) -> _Target:
+    shape = getattr(tensor, "shape", None) if tensor is not None else getattr(model, "output_shape", None)
+    plain = isinstance(shape, tuple) and all(d is None or isinstance(d, int) for d in shape)
+    return _Target(
+        feature, said, tuple(shape) if plain and shape is not None else (), loss, ending_of(tensor) if tensor is not None else None
+    )
+
+
+def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
+    target = record.get(t.feature)
+    first = output.channels == "first" and target is not None and target.decoded_kind == "mask"
+    units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
+    found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
+    if t.loss is not None:
+        found += loss_problems(t.loss, output, t.feature, record, t.ending, units)
+    return [t.said + m for m in found]
+
+
+def _inputs(model: keras.Model, x: Any) -> list[str]:
+    inputs = getattr(model, "inputs", None)
+    if not inputs:
+        return []
+    names = [tensor.name.split(":")[0] for tensor in inputs]
+    if isinstance(x, dict):
+        given = dict(x)
+        missing, extra = sorted(set(names) - set(given)), sorted(set(given) - set(names))
+        found = [f"the model has an input `{n}` that the pipeline does not give; `output: {{x: {{{n}: FEATURE}}}}` does" for n in missing]
+        found += [f"`output: {{x: …}}` gives `{n}`, and the model's inputs are {', '.join(names)}" for n in extra]
+        pairs = [(n, given[n], t) for n, t in zip(names, inputs, strict=True) if n in given]
+    else:
+        specs = list(x) if isinstance(x, tuple) else [x]
+        if len(specs) != len(inputs):
+            return [f"the model has {len(inputs)} inputs ({', '.join(names)}), and the pipeline gives {len(specs)}"]
+        found, pairs = [], list(zip(names, specs, inputs, strict=True))
+    for name, spec, tensor in pairs:
+        found += _tensor(name, spec, tensor)
+    return found
+
+
+def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
+    found = []
+    given, wanted = tuple(spec.shape), tuple(tensor.shape)
+    if wanted and wanted[0] is not None and wanted[0] != given[0]:
+        found.append(f"input `{name}` takes batches of {wanted[0]}, and the pipeline gives {given[0] or 'batches of any size'}")
+    if len(given) != len(wanted) or any(g is not None and w is not None and g != w for g, w in zip(given[1:], wanted[1:], strict=True)):
+        found.append(f"input `{name}` takes {_shape(wanted)}, and the pipeline gives {_shape(given)}")
+    if str(tensor.dtype) in ("string", "bool") or (str(tensor.dtype).startswith("int") and spec.dtype.is_floating):
+        found.append(f"input `{name}` takes {tensor.dtype}, and the pipeline gives {spec.dtype.name}")
+    return found
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
+
+
+def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
+    target = record.get(feature)
+    if target is None or target.decoded_kind == "image":
+        return []
+    if not target.holds_classes:
+        wanted = target.shape[-1] if target.shape else 1
+        return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
+    encoding, classes = encoding_of(output, feature, target), target.classes
+    if encoding == "binary":
+        return [] if units == 1 else [f"the model ends in {units} units, and `encode: {{{feature}: binary}}` wants 1"]
+    if not classes or (encoding == "int" and units == 1 and classes == 2):
+        return []
+    return [] if units == classes else [f"the model ends in {units} units, and there are {classes} classes"]
+
+
+def fitting_loss(output: Output, record: ElementType) -> str | None:
+    """The Keras loss that fits the target, or one for each of several, as text; `None` without targets."""
+
+    def fits(feature: str) -> str:
+        target = record.get(feature)
+        if target is None or not target.holds_classes:
+            return FITS["tensor"]
+        return FITS[encoding_of(output, feature, target)]
+
+    if output.y is None:
+        return None
+    if isinstance(output.y, str):
+        return fits(output.y)
+    if isinstance(output.y, dict):
+        return "{" + ", ".join(f"{key}: {fits(feature)}" for key, feature in output.y.items()) + "}"
+    return "[" + ", ".join(map(fits, output.y)) + "]"

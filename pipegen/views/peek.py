@@ -1,0 +1,38 @@
+"""A look at the next examples that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+    from pipegen.backend.running.execute import Executor
+
+
+def peek(executor: Executor, dataset: Callable[[int, int], PipelineDataset], epoch: int, step: int, n: int) -> Any:
+    """The next `n` examples as NumPy arrays, or fewer at the end of a split that is not trained on.
+
+    Args:
+        executor: The split's executor.
+        dataset: Gives the rest of an epoch from a step on.
+        epoch: The epoch to start in.
+        step: The step to start at.
+        n: How many examples, at least 1.
+    """
+    batches: list[Any] = []
+    seen = 0
+    while seen < n:
+        before = seen
+        for batch in dataset(epoch, step):
+            batches.append(tf.nest.map_structure(lambda t: t.numpy(), batch))
+            seen += len(tf.nest.flatten(batches[-1])[0])
+            if seen >= n:
+                break
+        epoch, step = epoch + 1, 0
+        if seen == before or executor.plan.split != "train":
+            break
+    return tf.nest.map_structure(lambda *parts: np.concatenate(parts)[:n], *batches)

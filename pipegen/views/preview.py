@@ -1,0 +1,179 @@
+"""A contact sheet: originals beside several augmented draws, so that a person sees what the model will see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image, ImageDraw, ImageFont
+
+from pipegen.backend.index.mixing import group_of
+from pipegen.backend.kernels.lower import apply_stage
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Element, Kernel, Read
+from pipegen.views.augmented import finishes, varies
+from pipegen.views.overlay import overlay
+from pipegen.views.pictures import levels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.engine import Engine
+    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.running.execute import Executor
+    from pipegen.data.manifest import Manifest
+
+_GAP, _CAPTION, _MARGIN = 6, 18, 12
+_MOST_PIXELS = 2**28
+_INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
+
+
+def contact_sheet(
+    engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
+) -> Image.Image:
+    """Draw originals and augmented versions, a row for each, with class names.
+
+    Args:
+        engine: Runs the spec.
+        split: The split.
+        rows: How many originals, spread over the split.
+        draws: Augmented versions of each, from as many epochs; one where nothing is drawn from epoch to epoch.
+        first_epoch: The epoch of the first version.
+        cell: The longer side of a picture on the sheet, in pixels.
+        progress: Called with how many rows are done.
+
+    Raises:
+        ValueError: For a sheet too large to hold, and where the model receives no images.
+        DataError: If a record cannot be read, and the spec does not skip it: then its row stays empty.
+    """
+    executor = engine.executor(split)
+    feature = _image_feature(executor)
+    draws = draws if varies(split, executor.plan) else 1
+    records = _spread(engine.manifest.num_examples(split), rows)
+    if len(records) * (draws + 1) * cell**2 > _MOST_PIXELS:
+        raise ValueError(f"a sheet of {len(records)} × {draws + 1} pictures of {cell} pixels is too large to hold: ask for less")
+    captions = _captions(engine.manifest, split, records)
+    drawn: list[list[Image.Image]] = []
+    for i, record in enumerate(records):
+        try:
+            versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
+            drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
+        except tf.errors.OpError as error:
+            if executor.job.quarantine is None:
+                raise engine.problem(split, record, first_epoch, error) from None
+            drawn.append([])
+            captions[i] += " cannot be read, and is skipped"
+        if progress is not None:
+            progress(i + 1)
+    return _lay_out(drawn, captions, draws, first_epoch, cell)
+
+
+def _spread(count: int, rows: int) -> list[int]:
+    rows = min(rows, count)
+    return [i * count // rows for i in range(rows)]
+
+
+def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
+    labels, keys, classes = manifest.labels(split), manifest.keys(split), manifest.class_names
+    return [keys[r] if labels is None else f"{classes[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
+
+
+def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> np.ndarray[Any, Any]:
+    """Returns one version of an image, the original without an epoch, with the masks aligned with it: uint8 `(height, width, channels)`."""
+
+    def of(name: str) -> np.ndarray[Any, Any]:
+        return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
+
+    image = of(feature)
+    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    for name, t in node.out.items():
+        if t.decoded_kind == "mask" and t.of == feature:
+            image = overlay(image, of(name), t.ignore)
+    return image
+
+
+def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
+    """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step."""
+    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    if node.out[feature].kind != "encoded":
+        return levels(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
+    contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
+    stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
+    ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
+    decoder: Any = ref.step
+    return np.asarray(decoder.decode(contents, None))
+
+
+def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
+    """One augmented version as uint8 `(height, width, channels)`: every step but the arithmetic at the end."""
+    features, row = _batch_with(executor, record, epoch)
+    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature == feature]
+    while kernel_stages and finishes(kernel_stages[-1]):
+        kernel_stages.pop()
+    for stage in kernel_stages:
+        apply_stage(stage, features)
+    return levels(features[feature][row].numpy())
+
+
+def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
+    """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
+    records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
+    at = tf.constant(records, tf.int64)
+    draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))
+    compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
+    rows: list[Features] = []
+    for place, (one, own) in enumerate(zip(at, draws, strict=True)):
+        try:
+            rows.append(compute(one, own) | {"@draws": own})
+        except tf.errors.OpError:  # a damaged partner is the trouble of its own row
+            if place == row:
+                raise
+            row -= place < row
+    return {name: tf.stack([r[name] for r in rows]) for name in rows[0]}, row
+
+
+def _image_feature(executor: Executor) -> str:
+    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
+    found = next((name for name, t in node.out.items() if t.decoded_kind == "image"), None)
+    if found is None:
+        raise ValueError("a sheet shows images, and the model receives none")
+    return found
+
+
+def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:
+    shown = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
+    picture = Image.fromarray(np.ascontiguousarray(shown)).convert("RGB")
+    scale = cell / max(picture.size)
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    return picture.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
+
+
+def _lay_out(rows: list[list[Image.Image]], names: list[str], draws: int, first_epoch: int, cell: int) -> Image.Image:
+    font = ImageFont.load_default(size=13)
+    columns = draws + 1
+    width = 2 * _MARGIN + columns * cell + (columns - 1) * _GAP + _GAP
+    height = 2 * _MARGIN + _CAPTION + len(rows) * (cell + _CAPTION + _GAP)
+    sheet = Image.new("RGB", (width, height), _PAPER)
+    pen = ImageDraw.Draw(sheet)
+    heads = ["original", *(f"epoch {first_epoch + k}" for k in range(draws))]
+    for column, head in enumerate(heads):
+        pen.text((_left(column, cell), _MARGIN), head, fill=_FAINT, font=font)
+    for row, (pictures, name) in enumerate(zip(rows, names, strict=True)):
+        top = _MARGIN + _CAPTION + row * (cell + _CAPTION + _GAP)
+        pen.text((_left(0, cell), top), _shorten(name, font, width - 2 * _MARGIN), fill=_INK, font=font)
+        for column, picture in enumerate(pictures):
+            x = _left(column, cell) + (cell - picture.width) // 2
+            sheet.paste(picture, (x, top + _CAPTION + (cell - picture.height) // 2))
+    return sheet
+
+
+def _left(column: int, cell: int) -> int:
+    """The originals stand a little apart from the draws."""
+    return _MARGIN + column * (cell + _GAP) + (_GAP if column else 0)
+
+
+def _shorten(text: str, font: Any, width: int) -> str:
+    while len(text) > 4 and font.getlength(text) > width:
+        text = text[:-2] + "…"
+    return text

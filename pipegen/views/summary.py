@@ -1,0 +1,87 @@
+"""A pipeline in a few lines, as text and as HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.backend.datasets.batch_type import describe, leaves, parts
+from pipegen.notebook import box, folded, preformatted, table
+from pipegen.phases.compilation import step_texts
+from pipegen.views.explanation import DEAREST, circumstances, explain_text, more_to_show
+from pipegen.views.model_check import fitting_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.api.pipeline import Pipeline
+    from pipegen.notebook import Explanation
+    from pipegen.passes import Compiled
+    from pipegen.plan.nodes import Plan
+
+_MOST_CLASSES = 10
+
+
+def summary(pipe: Pipeline, main: Plan) -> str:
+    """Returns its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
+    model = pipe.spec.model
+    lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
+    lines += [f"  {s}: {pipe.num_examples(s):,} examples, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
+    lines += [f"  {name}: {describe(part)}" for name, part in parts(pipe.element_spec)]
+    lines += [f"  {classes}" for classes in _classes(pipe)]
+    loss = fitting_loss(main.emit.output, main.read)
+    if loss is not None:
+        lines.append(f"  loss: {loss}")
+    return "\n".join(lines)
+
+
+def summary_html(pipe: Pipeline, main: Plan) -> str:
+    """Returns the same as HTML for notebooks, and the steps below."""
+    model = pipe.spec.model
+    splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
+    facts = [row for name, part in parts(pipe.element_spec) for row in leaves(name, part)]
+    facts += [text.partition(": ")[::2] for text in _classes(pipe)]
+    loss = fitting_loss(main.emit.output, main.read)
+    if loss is not None:
+        facts.append(("loss", str(loss)))
+    steps = step_texts(model)
+    return box(
+        f"Pipeline {model.name or 'unnamed'}",
+        pipe.spec_hash[:12],
+        table(("split", "examples", "batches"), splits),
+        table((), facts),
+        folded(f"{len(steps)} step{'s' if len(steps) != 1 else ''}", preformatted("\n".join(steps))) if steps else "",
+    )
+
+
+def explained(
+    pipe: Pipeline, compiled: dict[str, Compiled], sizes: Callable[[str], float], *, passes: bool, whole: bool, before: bool
+) -> Explanation:
+    """Explains compiled splits of a pipeline, with the sizes of its data.
+
+    Args:
+        pipe: The pipeline.
+        compiled: The splits to explain.
+        sizes: The mean size of a stored record of a split, in bytes.
+        passes: Whether to show what each pass did.
+        whole: Whether to show the cost of every stage.
+        before: Whether to show the plan as written.
+    """
+    from pipegen.backend.process.budget import available_cores
+
+    model, cores = pipe.spec.model, available_cores()
+    counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
+    given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=sizes(s)) for s in compiled}
+    how = ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
+    more = "" if whole else more_to_show(pipe, compiled, passes, how)
+    dearest = None if whole else DEAREST
+    return explain_text(model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more)
+
+
+def _batches(number: int) -> str:
+    return f"{number:,} {'batch' if number == 1 else 'batches'}"
+
+
+def _classes(pipe: Pipeline) -> Iterator[str]:
+    names = pipe.class_names
+    if names:
+        yield f"{len(names)} classes: {', '.join(names[:_MOST_CLASSES])}{' …' if len(names) > _MOST_CLASSES else ''}"
