@@ -26,7 +26,7 @@ HANDED_OVER = 2
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a physical plan depends on beside the plan and its form.
+    """Holds what a physical plan depends on beside the plan and its form.
 
     Attributes:
         extent: How long an epoch is, and which part of it is this host's.
@@ -49,6 +49,11 @@ def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, i
     return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps)
 
 
+def assumed_examples(plan: Plan) -> int:
+    """The examples of a split where its data is not known: many whole batches."""
+    return plan.batch.size << 20
+
+
 def last_mixing(nodes: Sequence[Node]) -> Kernel | None:
     """The last kernel that mixes examples."""
     return next((n for n in reversed(nodes) if isinstance(n, Kernel) and any(isinstance(st, s.Mix) for st in n.stages)), None)
@@ -65,7 +70,7 @@ def chunk_size(batch: int, most: int) -> int:
 
 
 def decide(plan: Plan, form: p.Form, setting: Setting) -> p.Physical:
-    """What runs for a plan in one form.
+    """Decides what runs for a plan in one form.
 
     Raises:
         InternalError: When there is no such form of the plan.
@@ -78,7 +83,7 @@ def decide(plan: Plan, form: p.Form, setting: Setting) -> p.Physical:
 
 
 class _Choice:
-    """What the order of a plan's nodes settles for all of them."""
+    """Holds what the order of a plan's nodes settles for all of them."""
 
     def __init__(self, plan: Plan, form: p.Form, setting: Setting) -> None:
         self.plan, self.form, self.setting, self.extent = plan, form, setting, setting.extent

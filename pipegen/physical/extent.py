@@ -1,4 +1,4 @@
-"""How long an epoch is, and which part of each batch is this host's."""
+"""Says how long an epoch is, and which part of each batch is this host's."""
 
 from __future__ import annotations
 

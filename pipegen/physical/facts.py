@@ -1,4 +1,4 @@
-"""Where a physical plan has variables, Python and assertions, what XLA compiles, and what may run elsewhere."""
+"""Tells where a physical plan has variables, Python and assertions, what XLA compiles, and what may run elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RARELY = "rare kinds of files"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a part of a physical plan needs.
+    """Holds what a part of a physical plan needs.
 
     Attributes:
         variables: What it keeps in this process, between its calls.

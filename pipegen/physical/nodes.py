@@ -48,6 +48,12 @@ REQUESTED = Form("requested batches", "queue", single=True)
 EXPORTED = Form("export", "list", single=True)
 
 
+def forms_of(split: str) -> tuple[Form, ...]:
+    """Returns the forms in which a split is run, the usual one first."""
+    epochs = (TRAINING, FIXED) if split == "train" else (FIXED,)
+    return (*(form for whole in epochs for form in (whole, whole.built_on())), REQUESTED, EXPORTED)
+
+
 # What a map calls
 
 
@@ -215,7 +221,7 @@ Function = Union[Index, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Sett
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """What the dataset begins with."""
+    """Stands for what the dataset begins with."""
 
     enters: Literal["variable", "constant", "queue", "list"]
     grain: Grain
@@ -284,7 +290,7 @@ Operation = Union[Enter, Steps, Map, Unbatch, Filter, Stack, Prefetch]
 
 @dataclass(frozen=True, slots=True)
 class Physical:
-    """What runs for one plan in one form.
+    """Holds what runs for one plan in one form.
 
     Attributes:
         form: The form.

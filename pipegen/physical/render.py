@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.physical import nodes as p
-from pipegen.physical.facts import facts, inside, needs
+from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
 from pipegen.plan.render import emit_text, stage_text
 from pipegen.spec.units import format_bytes
@@ -25,8 +25,7 @@ def render_physical(plan: p.Physical) -> str:
         for function in entry.get("functions", ()):
             lines.append(f"  {function['function']:<10}{_line(function)}".rstrip())
             lines += [f"      {stage}" for stage in function.get("stages", ())]
-    found = needs(plan)
-    kept = dict.fromkeys(word for f in found for word in (*f.variables, *(f.python if not f.portable else ())))
+    kept = dict.fromkeys(word for found in needs(plan) for word in (*found.variables, *found.python) if word != RARELY)
     lines.append(f"only in this process: {', '.join(kept)}" if kept else "portable: any process with TensorFlow can run it")
     return "\n".join(lines) + "\n"
 
@@ -70,17 +69,17 @@ def _operation(operation: p.Operation) -> str:
             what = "an epoch, and the step to begin with" if operation.grain == "epoch" else "a step of an epoch"
             return f"{what}, {_ENTERS[operation.enters]}"
         case p.Steps():
-            return "the steps of the epoch, from there on"
+            return "flat map to the steps of the epoch, from there on"
         case p.Map():
-            grain = {"epoch": "a whole epoch", "step": "a step"}.get(operation.grain, f"one {operation.grain}")
-            return f"{grain} at a time" + (", in parallel" if operation.threads is not None else "")
+            over = {"batch": "batches"}.get(operation.grain, f"{operation.grain}s")
+            return f"map over {over}" + (", in parallel" if operation.threads is not None else "")
         case p.Unbatch():
             return "one by one from here"
         case p.Filter():
-            return "this host's block of each global batch"
+            return "filter: this host's block of each global batch"
         case p.Stack():
             held = "every example of an epoch" if operation.held else f"{operation.size}"
-            return f"{held}" + ("" if operation.full or operation.held else ", or what is left")
+            return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
         case p.Prefetch():
             where = f", then to device {operation.device}" if operation.device else ""
             return f"{operation.batches} finished batch{'es' if operation.batches > 1 else ''}{where}"

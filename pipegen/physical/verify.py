@@ -51,7 +51,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
 
 
 def _chunks_are_joined(plan: p.Physical) -> str | None:
-    """What is cut into chunks is worked on and joined in chunks of that size, and what is filled up is trimmed."""
+    """Requires that what is cut into chunks is worked on and joined in chunks of that size, and what is filled up is trimmed."""
     sizes = [f.chunk for f in plan.functions if isinstance(f, (p.Cut, p.Examples, p.Join)) and f.chunk > 1]
     stacks = [o.size for o in plan.operations if isinstance(o, p.Stack) and not o.held]
     joined = [f.size // f.chunk for f in plan.functions if isinstance(f, p.Join)]
@@ -71,7 +71,7 @@ def _guards_see_single_records(plan: p.Physical) -> str | None:
 
 
 def _derived_holds_no_memory(plan: p.Physical) -> str | None:
-    """What more is built on uses no memory again, and guards its records."""
+    """Requires that what more is built on uses no memory again, and guards its records."""
     if not plan.form.derived:
         return None
     if any(isinstance(f, p.Kernel) and f.depth for f in plan.functions):
@@ -85,7 +85,7 @@ def _held(operation: p.Operation) -> bool:
 
 
 def _single_steps_stay_apart(plan: p.Physical) -> str | None:
-    """Where single steps enter, none takes the examples of the next."""
+    """Requires that of single steps none takes the examples of the next."""
     short = [o for o in plan.operations if isinstance(o, p.Stack) and not o.full]
     return f"{len(short)} batches may be short." if plan.form.single and short else None
 
@@ -102,7 +102,7 @@ def _widened_batches_are_cut(plan: p.Physical) -> str | None:
 
 
 def _caches_are_filled_first(plan: p.Physical) -> str | None:
-    """What is fetched from a cache was kept there before, and is computed from its reading on."""
+    """Requires that what is fetched from a cache was kept there before, and is computed from its reading on."""
     found = [f for f in plan.functions if isinstance(f, (p.Keep, p.Fetch))]
     if found and ([type(f) for f in found] != [p.Keep, p.Fetch] or any(not isinstance(f.examples.nodes[0], Read) for f in found)):
         return f"got {[type(f).__name__ for f in found]} of {[type(f.examples.nodes[0]).__name__ for f in found]}."

@@ -22,7 +22,7 @@ from pipegen.backend.reading.rows import Mapped
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
 from pipegen.physical.decide import Setting, decide, extent_of, last_mixing, widened
-from pipegen.physical.nodes import FIXED
+from pipegen.physical.nodes import FIXED, forms_of
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
@@ -99,8 +99,12 @@ class Executor:
         return self.order.steps
 
     def physical(self, form: Form) -> Physical:
-        """What runs in one form."""
+        """Returns what runs in one form."""
         return decide(self.plan, form, self.setting)
+
+    def physical_forms(self, *, every: bool) -> list[Physical]:
+        """Returns what runs in the usual form, or in `every` one."""
+        return [self.physical(form) for form in forms_of(self.plan.split)[: None if every else 1]]
 
     def batches(self, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
         """The batches of some epochs, one after another, or of some steps, wherever they are.

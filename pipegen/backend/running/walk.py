@@ -71,7 +71,7 @@ class Run:
         return call
 
     def function(self, function: p.Function) -> Callable[..., Any]:  # noqa: C901 - one line for each function of a closed set
-        """What a map calls for a function of the plan."""
+        """Returns what a map calls for a function of the plan."""
         match function:
             case p.Index():
                 return self._index(function)
