@@ -65,7 +65,7 @@ def with_small_graph(pipe: Any) -> Any:
 
         return epochs.flat_map(of)
 
-    small = SimpleNamespace(job=real.job, steps=steps, batches=batches)
+    small = SimpleNamespace(job=real.job, steps=steps, batches=batches, delivered=real.delivered)
     engine._datasets["train"] = training_dataset(small, engine.train_progress(), lambda error, at: error, None)
     return pipe
 

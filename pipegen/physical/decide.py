@@ -24,6 +24,10 @@ HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
 
+ON_DEVICE = 2
+"""Batches on their way to a device."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Holds what a physical plan depends on beside the plan and its form.
@@ -139,7 +143,7 @@ class _Choice:
                     functions.append(p.Emit(node, self.extent.pads))
             entry = node.out
         yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
-        yield from self._prefetch()
+        yield from self._handed_over()
 
     # Examples apart, then batches
 
@@ -174,7 +178,7 @@ class _Choice:
             elif isinstance(node, Emit):
                 yield p.Map((p.Emit(node, self.extent.pads),), "batch")
             entry = node.out
-        yield from self._prefetch()
+        yield from self._handed_over()
 
     def _named(self) -> Iterator[p.Operation]:
         """The examples of each step, or of a whole epoch, one by one."""
@@ -242,8 +246,15 @@ class _Choice:
         own = node is self.mixing and self.wide is not None
         return [kernel, p.Own(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
 
-    def _prefetch(self) -> Iterator[p.Operation]:
-        yield from (p.Prefetch(n.batches, n.device) for n in self.plan.nodes if isinstance(n, Prefetch))
+    def _handed_over(self) -> Iterator[p.Operation]:
+        form = self.form
+        yield from (p.Prefetch(n.batches) for n in self.plan.nodes if isinstance(n, Prefetch))
+        # On a device the graph cannot note what is handed over: the device takes batches ahead.
+        notes = form.enters == "variable" and form.device is None
+        if notes or not form.numbered:
+            yield p.Map((p.Deliver(notes, form.numbered),), "batch")
+        if form.device is not None:
+            yield p.Prefetch(ON_DEVICE, form.device)
 
     def _threads(self, nodes: Iterable[Node]) -> int | None:
         return self.setting.threads if any(isinstance(n, (Element, Kernel)) and n.parallel for n in nodes) else None

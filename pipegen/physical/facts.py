@@ -40,6 +40,8 @@ def facts(part: p.Operation | p.Function | Read | Element) -> Facts:
     match part:
         case p.Enter() if part.enters in ("variable", "queue"):
             return Facts(variables=("the position" if part.enters == "variable" else "a queue",))
+        case p.Deliver() if part.notes:
+            return Facts(variables=("the position",))
         case p.Index():
             return Facts(compiled=part.compiled)
         case p.Examples():

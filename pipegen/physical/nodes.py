@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Union
 
+from pipegen.plan import nodes as logical
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.plan import nodes as logical
     from pipegen.types import ElementType
 
 Grain = Literal["epoch", "step", "example", "chunk", "batch"]
@@ -29,16 +30,24 @@ class Form:
         enters: Where its epochs come from, or, one by one, its steps.
         single: Whether single steps enter, rather than epochs.
         derived: Whether more is built on it, which may run on another machine: it names damaged files itself, and uses no memory again.
+        numbered: Whether batches are handed over with their epoch and step.
+        device: Which device they are handed over on, or `None` for this host's memory.
     """
 
     name: str
     enters: Literal["variable", "constant", "queue", "list"]
     single: bool = False
     derived: bool = False
+    numbered: bool = True
+    device: str | None = None
 
     def built_on(self) -> Form:
         """The form of the datasets that are built on this one's."""
-        return replace(self, name=f"{self.name}, for datasets built on it", derived=True)
+        return replace(self, name=f"{self.name}, for datasets built on it", derived=True, numbered=False)
+
+    def bare(self, device: str | None = None) -> Form:
+        """The form that hands over batches alone, perhaps on a device."""
+        return replace(self, numbered=False, device=device or self.device)
 
 
 TRAINING = Form("training", "variable")
@@ -48,10 +57,12 @@ REQUESTED = Form("requested batches", "queue", single=True)
 EXPORTED = Form("export", "list", single=True)
 
 
-def forms_of(split: str) -> tuple[Form, ...]:
-    """Returns the forms in which a split is run, the usual one first."""
-    epochs = (TRAINING, FIXED) if split == "train" else (FIXED,)
-    return (*(form for whole in epochs for form in (whole, whole.built_on())), REQUESTED, EXPORTED)
+def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
+    """Returns the forms in which a plan is run, the usual one first."""
+    device = next((n.device for n in plan.nodes if isinstance(n, logical.Prefetch)), None)
+    epochs = (TRAINING, FIXED) if plan.split == "train" else (FIXED,)
+    usual = (epochs[0].bare(device), *epochs[1:]) if device else epochs
+    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, EXPORTED)
 
 
 # What a map calls
@@ -213,7 +224,20 @@ class Emit:
     weighs: bool
 
 
-Function = Union[Index, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit]
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hands a batch over.
+
+    Attributes:
+        notes: Whether its epoch and step are noted, so that the next iterator goes on behind the last one.
+        numbered: Whether these go with it.
+    """
+
+    notes: bool
+    numbered: bool
+
+
+Function = Union[Index, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
 
 
 # Operations
@@ -278,14 +302,21 @@ class Prefetch:
 
     Attributes:
         batches: How many.
-        device: Which device they go to once they are handed over, or `None`.
+        device: Where to, or `None` for this host's memory. On a device nothing may follow.
     """
 
     batches: int
-    device: str | None
+    device: str | None = None
 
 
 Operation = Union[Enter, Steps, Map, Unbatch, Filter, Stack, Prefetch]
+
+
+def hands_over(operation: Operation) -> bool:
+    """Returns whether an operation hands batches over, rather than making them."""
+    if isinstance(operation, Prefetch):
+        return operation.device is not None
+    return isinstance(operation, Map) and isinstance(operation.functions[0], Deliver)
 
 
 @dataclass(frozen=True, slots=True)

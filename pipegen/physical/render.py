@@ -81,8 +81,8 @@ def _operation(operation: p.Operation) -> str:
             held = "every example of an epoch" if operation.held else f"{operation.size}"
             return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
         case p.Prefetch():
-            where = f", then to device {operation.device}" if operation.device else ""
-            return f"{operation.batches} finished batch{'es' if operation.batches > 1 else ''}{where}"
+            where = f"on device {operation.device}" if operation.device else "finished"
+            return f"{operation.batches} batch{'es' if operation.batches > 1 else ''} {where}"
 
 
 def _functions(function: p.Function) -> list[dict[str, Any]]:
@@ -133,6 +133,9 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
             return "rows of this host alone"
         case p.Emit():
             return emit_text(function.node) + (", what pads weighs nothing" if function.weighs else "")
+        case p.Deliver():
+            what = "the batch, its epoch and step" if function.numbered else "the batch alone"
+            return what + (", which are noted" if function.notes else "")
 
 
 def _name(name: p.Index) -> str:

@@ -44,10 +44,10 @@ def _grains_follow(plan: p.Physical) -> str | None:
             case p.Stack() if grain == "example" or (grain == "chunk" and not operation.held):
                 grain = "epoch" if operation.held else "batch"
             case p.Prefetch() if grain == "batch":
-                pass
+                grain = "" if operation.device else grain
             case _:
                 return f"{name} has {grain or 'nothing'} before it."
-    return None if grain == "batch" else f"the last gives {grain}."
+    return None if grain == ("" if plan.form.device else "batch") else f"the last gives {grain}."
 
 
 def _chunks_are_joined(plan: p.Physical) -> str | None:

@@ -149,7 +149,7 @@ def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: i
         extent = extent_of(spec, done.plan, assumed_examples(done.plan), shard)
         replaces = spec.errors.skip is not None and split == "train"
         setting = Setting(extent, threads, spec.runtime.jit != "never", replaces)
-        found[split] = [decide(done.plan, form, setting) for form in forms_of(split)[: None if every else 1]]
+        found[split] = [decide(done.plan, form, setting) for form in forms_of(done.plan)[: None if every else 1]]
     return found
 
 

@@ -36,7 +36,8 @@ LATE = [{"resize": {"size": 400}}, {"random_equalization": {"probability": 0.2}}
 CACHES: tuple[Any, ...] = ("none", "memory", {"disk": "/nowhere"})
 SHUFFLES: tuple[Any, ...] = ("global", {"window": "64MB"}, "none")
 SHARES = ((0, 1), (1, 2), (2, 3))
-FORMS = [form for base in (p.TRAINING, p.FIXED, p.REQUESTED, p.EXPORTED) for form in (base, base.built_on())]
+HANDED = (p.TRAINING, p.FIXED, p.REQUESTED, p.EXPORTED)
+FORMS = [form for base in HANDED for form in (base, base.built_on())] + [p.TRAINING.bare("GPU:0"), p.FIXED.bare("GPU:0"), p.TRAINING.bare()]
 HELD = tuple(x for x in PASSES if x not in (SHUFFLE_BEFORE_READ, SHARD_BEFORE_READ))
 """Without these two an epoch is held, and every host reads all of it."""
 
@@ -156,6 +157,14 @@ def look_at(made: p.Physical, setting: Setting, *, held: bool) -> None:
     wanted = {"replace"} if setting.replaces else {"name"} if form.derived else set()
     assert guards == (wanted if keep is None and Read in before and not held else set())
     assert keep is None or keep.examples.guard == next(iter(wanted), "none")
+
+    deliver = only(made, p.Deliver)
+    notes = form.enters == "variable" and form.device is None
+    assert (deliver is None) == (form.numbered and not notes)
+    assert deliver is None or (deliver.notes, deliver.numbered) == (notes, form.numbered)
+    assert [o.device for o in made.operations if isinstance(o, p.Prefetch) and o.device] == ([form.device] if form.device else [])
+    making = [not p.hands_over(o) for o in made.operations]
+    assert making == sorted(making, reverse=True), "what hands over comes last"
 
     kernels = [f for f in made.functions if isinstance(f, p.Kernel)]
     assert [f.node for f in kernels] == [n for n in plan.nodes if isinstance(n, Kernel)]

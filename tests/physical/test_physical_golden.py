@@ -28,8 +28,8 @@ def test_what_runs_is_as_its_file_shows(path: Path, update_golden: bool) -> None
         split = settings.get("split", "train")
         spec = load_spec(case.source.body)
         plan = compiled(built(case.source.body, split=split, classes=3), spec, ram_budget=2**40, num_examples=5000).plan
-        forms = {(form.enters, form.derived): form for form in forms_of(split)}
-        form = forms[settings.get("enters", forms_of(split)[0].enters), "derived" in block.info.split()]
+        forms = {(form.enters, form.derived): form for form in forms_of(plan)}
+        form = forms[settings.get("enters", forms_of(plan)[0].enters), "derived" in block.info.split()]
         share, of = map(int, settings.get("share", "0/1").split("/"))
         extent = extent_of(spec, plan, int(settings.get("examples", assumed_examples(plan))), (share, of))
         replaces = spec.errors.skip is not None and split == "train"

@@ -16,6 +16,7 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import Features, Found, apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.budget import threads
+from pipegen.backend.process.options import make_options
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.rows import Mapped
@@ -28,6 +29,7 @@ from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
+    from pipegen.backend.datasets.progress import Progress
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
@@ -104,7 +106,7 @@ class Executor:
 
     def physical_forms(self, *, every: bool) -> list[Physical]:
         """Returns what runs in the usual form, or in `every` one."""
-        return [self.physical(form) for form in forms_of(self.plan.split)[: None if every else 1]]
+        return [self.physical(form) for form in forms_of(self.plan)[: None if every else 1]]
 
     def batches(self, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
         """The batches of some epochs, one after another, or of some steps, wherever they are.
@@ -118,6 +120,17 @@ class Executor:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
         return Run(self, self.physical(form)).dataset(entering)
+
+    def delivered(self, batches: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
+        """What is handed over of `batches`, which a form has made.
+
+        Args:
+            batches: From `batches`.
+            form: Which form of the plan.
+            progress: Where training stands, for a form that notes it.
+        """
+        made = Run(self, self.physical(form), progress).dataset(batches, hands_over=True)
+        return made if form.device is not None else made.with_options(make_options(self.job.spec.runtime))
 
     def kernel(self, node: Kernel, entry: ElementType, batch: int | None = None, depth: int = 0) -> Callable[[Features], Features]:
         """The lowered kernel of a node, compiled once.

@@ -13,12 +13,14 @@ from pipegen.backend.index import mixing
 from pipegen.backend.index.order import window_size
 from pipegen.backend.kernels.lower import Features
 from pipegen.backend.process import xla
+from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.running import chunks
 from pipegen.physical import nodes as p
 
 if TYPE_CHECKING:
+    from pipegen.backend.datasets.progress import Progress
     from pipegen.backend.running.execute import Executor
 
 
@@ -28,15 +30,17 @@ class Run:
     A profile names them: each operation has its name from the plan, and what a function computes lies in a scope of the function's name.
     """
 
-    def __init__(self, executor: Executor, plan: p.Physical) -> None:
+    def __init__(self, executor: Executor, plan: p.Physical, progress: Progress | None = None) -> None:
         self.x = executor
         self.job = executor.job
         self.plan = plan
+        self.progress = progress
 
-    def dataset(self, ds: tf.data.Dataset) -> tf.data.Dataset:
-        """The batches, from what enters."""
+    def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
+        """The batches, with their epochs and steps, from what enters; or what hands them over, from those."""
         for name, operation in self.plan.named():
-            ds = self.operation(ds, operation, name)
+            if p.hands_over(operation) == hands_over:
+                ds = self.operation(ds, operation, name)
         return ds
 
     def operation(self, ds: tf.data.Dataset, operation: p.Operation, name: str) -> tf.data.Dataset:
@@ -54,6 +58,9 @@ class Run:
                 return ds.filter(_plain(self._is_ours), name=name)
             case p.Stack():
                 return ds.batch(operation.size, drop_remainder=operation.full, name=name)
+            case p.Prefetch(device=str()):
+                ds = ds.with_options(make_options(self.job.spec.runtime))  # nothing may come after the next
+                return ds.apply(tf.data.experimental.prefetch_to_device(operation.device, operation.batches))
             case p.Prefetch():
                 return ds.prefetch(operation.batches, name=name)
         return ds
@@ -103,6 +110,8 @@ class Run:
                 return lambda f: mixing.own_rows(f, function.size)
             case p.Emit():
                 return lambda f: self._emit(f, function)
+            case p.Deliver():
+                return self._deliver(function)
 
     def _index(self, index: p.Index) -> Callable[[tf.Tensor, tf.Tensor], Features]:
         """From an epoch and a step to the examples of that step, or from there on: their slots, records and draws."""
@@ -191,6 +200,14 @@ class Run:
         if fetch.whole:
             return gather
         return lambda f: {name: value[0] for name, value in gather({name: value[None] for name, value in f.items()}).items()}
+
+    def _deliver(self, deliver: p.Deliver) -> Callable[..., Any]:
+        def handed(*numbered: Any) -> Any:
+            if deliver.notes and self.progress is not None:
+                numbered = self.progress.deliver(*numbered)
+            return numbered if deliver.numbered else numbered[2]
+
+        return handed
 
     def _is_ours(self, features: Features) -> tf.Tensor:
         """Returns whether an example is in this host's block of its global batch."""
