@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.cache.room import claim_disk
 from pipegen.data.split_names import meant_split
-from pipegen.phases.compilation import Spec, claim_cache, optimise
 from pipegen.phases.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -26,9 +24,8 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.arrays import NumpyBatches
     from pipegen.backend.datasets.callback import ResumeCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
-    from pipegen.data.manifest import Manifest
     from pipegen.notebook import Explanation
-    from pipegen.passes import Compiled
+    from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.plan.nodes import Plan
     from pipegen.views.export import Exported
 
@@ -37,29 +34,15 @@ if TYPE_CHECKING:
 class Pipeline:
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
-    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline]) -> None:
+    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline]) -> None:
         from pipegen.backend.engine import Engine
 
-        self.spec = spec
+        self.spec = spec = compiled.spec
         self._rebuild = rebuild
-        self._manifest = manifest
-        self._plans = plans
-        self._compiled = self._compile()
-        self._engine = Engine(spec.model, lambda split: self._compiled[split].plan, manifest, spec.loaded.locate.label)
-
-    def _compile(self) -> dict[str, Compiled]:
-        """Every split's plan through the passes; the caches of all of them share the RAM budget."""
-        from pipegen.backend.process.budget import ram_budget
-
-        model, left, locate = self.spec.model, ram_budget(self.spec.model.runtime), self.spec.loaded.locate.label
-        done: dict[str, Compiled] = {}
-        for split, plan in self._plans.items():
-            count = self._manifest.num_examples(split)
-            size = self._manifest.mean_bytes(split) or None
-            done[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size)
-            left -= claim_cache(model, done[split].plan, count, left, locate)
-        claim_disk(model, {split: d.plan for split, d in done.items()}, self._manifest, locate)
-        return done
+        self._manifest = manifest = compiled.manifest
+        self._plans = compiled.plans
+        self._compiled = compiled.splits
+        self._engine = Engine(spec.model, lambda split: compiled.splits[split].plan, manifest, spec.loaded.locate.label)
 
     @property
     def _main(self) -> Plan:

@@ -31,7 +31,7 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.phases.compilation import Spec
+    from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
