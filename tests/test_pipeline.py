@@ -201,7 +201,7 @@ def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) 
     from pipegen.views.preview import render_example
 
     made = shared(photo_folder)
-    made._seek(2, 0)
+    made.seek(2, 0)
     made.preview(rows=2, draws=2, cell=30)
     assert made.state()["epoch"] == 2
     images, _ = stream(made.train)

@@ -53,6 +53,11 @@ class Pipeline:
         if split not in self._plans:
             raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 
+    def _require_position(self, split: str, epoch: int, step: int) -> None:
+        self._require(split)
+        if not 0 <= step <= self.steps(split) or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
+
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
         plans = self.__dict__.get("_plans")
@@ -115,9 +120,7 @@ class Pipeline:
         Raises:
             ValueError: For an unknown epoch, step, share or device.
         """
-        self._require(split)
-        if not 0 <= step <= self.steps(split) or epoch < 0:
-            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
+        self._require_position(split, epoch, step)
         return self._engine.fixed(split, epoch, step, shard, device)
 
     def numpy(self, split: str) -> NumpyBatches:
@@ -281,12 +284,22 @@ class Pipeline:
             StateError: When the spec or the data differs; it says in words what does.
         """
         self._require("train")
-        self._seek(*self._position_of(state))
+        self.seek(*self._position_of(state))
 
     def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
         return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, self.steps("train"))
 
-    def _seek(self, epoch: int, step: int) -> None:
+    def seek(self, epoch: int, step: int = 0) -> None:
+        """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
+
+        Args:
+            epoch: The epoch, from 0.
+            step: Its first step; as many as an epoch has stand for the start of the next one.
+
+        Raises:
+            ValueError: For an unknown epoch or step.
+        """
+        self._require_position("train", epoch, step)
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:

@@ -236,7 +236,7 @@ def test_fit() -> None:
     import keras
 
     pipe = shared(transforms=COLOUR)
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     model = keras.Sequential([keras.Input((SIDE, SIDE, 3)), keras.layers.Flatten(), keras.layers.Dense(3)])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     pipe.check(model)

@@ -53,7 +53,7 @@ def test_a_cache_filled_in_any_order_changes_no_bit(photo_folder: Path) -> None:
     for split in ("train", "validation"):
         assert any(isinstance(node, Cache) for node in cached._compiled[split].plan.nodes)
     next(iter(cached.train))  # fills a part, and is abandoned
-    cached._seek(3, 2)
+    cached.seek(3, 2)
     next(iter(cached.train))
     for epoch in (0, 1, 0, 5):
         same(epoch_of(cached, epoch), epoch_of(plain, epoch))
