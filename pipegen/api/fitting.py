@@ -11,7 +11,6 @@ from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
 from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
-from pipegen.plan.recipe import step_path
 from pipegen.plan.stages import is_lasting
 from pipegen.terminal import progress as bar
 
@@ -98,21 +97,9 @@ def _measure(
 ) -> Statistics:
     from pipegen.backend.datasets.measure import measure
 
-    locate = spec.loaded.locate.label
     count = manifest.num_examples("train")
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
-
-    def where(path: tuple[str | int, ...]) -> str:
-        label = locate(path, key=True)
-        return str(label.span) if label.span is not None else label.path
-
     if progress is not None:
-        return measure(model, compiled, manifest, where, step.gather, progress)
+        return measure(model, compiled, manifest, spec.where, step.gather, progress)
     with bar("fitting", count) as tick:
-        return measure(model, compiled, manifest, where, step.gather, tick)
-
-
-def place_of(spec: Spec, learned: Learned) -> str:
-    """Returns the place of a step that has learned: `file:line:column`, or the path in words."""
-    label = spec.loaded.locate.label(step_path(learned.step, spec.model.transforms[learned.step]), key=True)
-    return str(label.span) if label.span is not None else label.path
+        return measure(model, compiled, manifest, spec.where, step.gather, tick)

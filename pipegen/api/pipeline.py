@@ -35,14 +35,14 @@ class Pipeline:
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline]) -> None:
-        from pipegen.backend.engine import Engine
+        from pipegen.backend.datasets.engine import Engine
 
-        self.spec = spec = compiled.spec
+        self.spec = compiled.spec
         self._rebuild = rebuild
-        self._manifest = manifest = compiled.manifest
+        self._manifest = compiled.manifest
         self._plans = compiled.plans
-        self._compiled = compiled.splits
-        self._engine = Engine(spec.model, lambda split: compiled.splits[split].plan, manifest, spec.loaded.locate.label)
+        self._compiled = compiled
+        self._engine = Engine(compiled, {split: done.plan for split, done in compiled.splits.items()})
 
     @property
     def _main(self) -> Plan:
@@ -130,7 +130,7 @@ class Pipeline:
     def numpy(self, split: str) -> NumpyBatches:
         """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
         from pipegen.backend.datasets.arrays import NumpyBatches
-        from pipegen.backend.engine import hide_accelerators
+        from pipegen.backend.process.devices import hide_accelerators
 
         keras = sys.modules.get("keras")
         if keras is not None and keras.backend.backend() != "tensorflow":
@@ -226,7 +226,7 @@ class Pipeline:
         """
         from pipegen.api.predictions import predict_on
 
-        return predict_on(self.spec, self._manifest, wanted, self._engine.where)
+        return predict_on(self._compiled, wanted)
 
     # What is known about the data
 
@@ -363,7 +363,7 @@ class Pipeline:
         if split is not None:
             self._require(split)
         chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
-        compiled = {s: self._compiled[s] for s in chosen}
+        compiled = {s: self._compiled.splits[s] for s in chosen}
         return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before)
 
     def _repr_html_(self) -> str:

@@ -98,12 +98,12 @@ def _without_missing_list(model: PipelineSpec, request: DataRequest) -> Pipeline
 def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.reading.jpeg_damage import available
     from pipegen.backend.reading.probe import probe, probing_plan, spread
 
-    model, manifest, locate = bound.spec.model, bound.manifest, bound.spec.loaded.locate.label
-    engine = Engine(model, lambda split: probing_plan(bound.plans[split], model.runtime), manifest, locate)
+    manifest, runtime = bound.manifest, bound.spec.model.runtime
+    engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()})
     wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
         note("JPEG files are decoded, but not searched for damage that decoders pass over; for that: pip install 'pipegen[check]'")
@@ -111,7 +111,7 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
         for split, records in wanted.items():
-            damaged.extend(probe(engine, split, records, locate, partial(_advance, tick, done)))
+            damaged.extend(probe(engine, split, records, partial(_advance, tick, done)))
             done += len(records)
     return damaged, total
 

@@ -55,11 +55,11 @@ def fit(
 
 
 def _tell(spec: Spec, found: Learned) -> None:
-    from pipegen.api.fitting import place_of
     from pipegen.ops.families.fitted import FittedTransform
+    from pipegen.plan.recipe import step_path
 
     step = spec.model.transforms[found.step]
-    say(f"`{step.op}` ({place_of(spec, found)}) of `{found.feature}`: {found.origin}")
+    say(f"`{step.op}` ({spec.where(step_path(found.step, step))}) of `{found.feature}`: {found.origin}")
     figures = found.numbers.figures()
     width = max(map(len, figures))
     for name, text in figures.items():

@@ -68,6 +68,11 @@ class Spec:
         """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
         return spec_hash(self.model)
 
+    def where(self, path: tuple[str | int, ...]) -> str:
+        """Returns the place of a key path: `file:line:column`, or the path in words."""
+        label = self.loaded.locate.label(path, key=True)
+        return str(label.span) if label.span is not None else label.path
+
     def __repr__(self) -> str:
         steps = ", ".join(s.op for s in self.model.transforms)
         splits = ", ".join(self.model.split_names())
