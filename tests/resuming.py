@@ -65,8 +65,8 @@ def with_small_graph(pipe: Any) -> Any:
 
         return epochs.flat_map(of)
 
-    small = SimpleNamespace(job=real.job, steps=steps, batches=batches)
-    engine._datasets["train"] = training_dataset(small, engine.train_progress(), lambda error, at: error, None)
+    small = SimpleNamespace(spec=real.spec, steps=steps, batches=batches, explain=lambda error, at: error)
+    engine._datasets["train"] = training_dataset(small, engine.train_progress(), None)
     return pipe
 
 

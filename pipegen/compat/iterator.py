@@ -247,7 +247,7 @@ class CompiledIterator(Iterator):
     def on_epoch_end(self) -> None:
         """Go to the next epoch: another order, other draws."""
         if self._split == "train":
-            self.pipeline._seek(self._epoch() + 1, 0)
+            self.pipeline.seek(self._epoch() + 1, 0)
         self.reset()
 
 

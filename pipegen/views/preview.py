@@ -19,7 +19,7 @@ from pipegen.views.pictures import levels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.kernels.lower import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
@@ -60,7 +60,7 @@ def contact_sheet(
             versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
             drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
-            if executor.job.quarantine is None:
+            if executor.quarantine is None:
                 raise engine.problem(split, record, first_epoch, error) from None
             drawn.append([])
             captions[i] += " cannot be read, and is skipped"

@@ -172,9 +172,9 @@ class RepeatedDataset(Explains):
         return CountingIterator(self._pipegen_of, self._pipegen_again)
 
 
-def training_dataset(executor: Executor, progress: Progress, translate: Translate, device: str | None) -> PipelineDataset:
+def training_dataset(executor: Executor, progress: Progress, device: str | None) -> PipelineDataset:
     """The training split: finite, re-iterable, each pass the epoch that `progress` says."""
-    options = make_options(executor.job.spec.runtime)
+    options = make_options(executor.spec.runtime)
 
     def deliver(ds: tf.data.Dataset) -> tf.data.Dataset:
         return plain_map(ds, lambda epoch, step, batch: progress.deliver(epoch, step, batch)[2]).with_options(options)
@@ -193,14 +193,14 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
         steps=executor.steps,
         end=executor.steps,
         first=progress.next_pass,
-        translate=translate,
+        translate=executor.explain,
         commit=commit if device is not None else None,
     )
 
 
-def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translate, device: str | None = None) -> PipelineDataset:
+def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None = None) -> PipelineDataset:
     """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
-    options = make_options(executor.job.spec.runtime)
+    options = make_options(executor.spec.runtime)
 
     def batches(guarded: bool) -> tf.data.Dataset:
         head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
@@ -213,7 +213,7 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translat
         steps=max(executor.steps - step, 0),
         end=executor.steps,
         first=lambda: (epoch, step),
-        translate=translate,
+        translate=executor.explain,
     )
 
 
