@@ -19,6 +19,7 @@ from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
@@ -81,7 +82,7 @@ class Builder:
             whole: Whether all steps are there: else what leaves the last one is not judged.
             guessed: Whether another source may be meant, so that values are in doubt from the start.
         """
-        self.doubts.values |= {f for f, t in self.type.items() if guessed and t.pictured}
+        self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
         chosen = recipe(self.spec, self.split)
         independent = followers.anchors(self.type)
         width = sum(ref.num_draws for ref in chosen.draws)
@@ -97,13 +98,13 @@ class Builder:
         self._apart(acts[done:], numbers, width)
         self.poisoned |= self.doubts.all()
         if not whole:
-            self.poisoned.update(f for f, t in self.type.items() if t.pictured)
+            self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
         self._finish()
         return None if self.poisoned else Plan(self.split, marked(self.nodes))
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
-        indexed = self.type.without(*(f for f, t in self.type.items() if not t.indexed))
+        indexed = self.type.without(*(f for f, t in self.type.items() if not kind_of(t).indexed))
         self.nodes.append(Index(indexed, self.split, "stored", None, False, draws))
         self.nodes.append(Read(self.type))
         if self.split == "train" and spec.shuffle != "none":
@@ -115,7 +116,7 @@ class Builder:
     def _with_decode(self, steps: tuple[StepRef, ...]) -> tuple[StepRef, ...]:
         """The steps with the one in front that decodes files, where the spec does not write it."""
         leading = [ref.step.feature for ref in takewhile(lambda ref: isinstance(ref.step, DecodeTransform), steps)]
-        if None in leading or all(t.kind != "encoded" or name in leading for name, t in self.type.items()):
+        if None in leading or all(not t.encoded or name in leading for name, t in self.type.items()):
             return steps
         from pipegen.ops.registry import default_decoder
 
@@ -135,7 +136,7 @@ class Builder:
             mine = [ref for ref, own in near if own]
             decoding = (ref for ref, features in acts if isinstance(ref.step, DecodeTransform) and anchor in features)
             decodes = next((self._decoding(ref, anchor) for ref in decoding), None)
-            if feature != anchor and decodes is not None and self.type[anchor].kind == "encoded":
+            if feature != anchor and decodes is not None and self.type[anchor].encoded:
                 self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])))
             known = len(self.findings)
             done = 0
@@ -183,7 +184,7 @@ class Builder:
         if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
             found = tuple(name for name in found if name not in {t.feature for t in self.spec.transforms if isinstance(t, DecodeTransform)})
         if not found and not isinstance(step, UnknownStep):
-            kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
+            kinds = " or ".join(f"`{kind}`" for kind in step.known_kinds())
             message = f"`{step.op}` works on features of kind {kinds}, and there is none"
             self._report(ref, OpError("PG203", message, help="leave the step out"))
         return found
@@ -215,7 +216,7 @@ class Builder:
             self._close()
             self.type = self.type.replace(**{feature: y})
             return None
-        for lint in ref.step.lints(x) if x.kind != "mask" else ():
+        for lint in ref.step.lints(x) if not kind_of(x).categorical else ():
             self._report(ref, lint)
         return y
 
@@ -354,7 +355,7 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
-        idle = next((t for f, t in self.type.items() if t.kind in ("image", "mask") and not t.is_static), None)
+        idle = next((t for f, t in self.type.items() if kind_of(t).pictured and not t.is_static), None)
         if idle is not None:  # the output does not take it, but it is batched with the rest
             self.findings.append(unbatchable(self.spec, self.split, idle, self.locate))
             self.poisoned.add("output")

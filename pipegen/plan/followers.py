@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.ops.base import PICTURES, GeometricTransform
+from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of, kinds
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Transform
@@ -23,7 +24,7 @@ def anchor(type_: ElementType, feature: str) -> str:
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
     """The features that draw for themselves, in order."""
-    return tuple(name for name, t in type_.items() if t.pictured and anchor(type_, name) == name)
+    return tuple(name for name, t in type_.items() if kind_of(t).pictured and anchor(type_, name) == name)
 
 
 def followed(type_: ElementType) -> frozenset[str]:
@@ -37,7 +38,7 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
     if (
         step.feature is None
         or step.feature not in type_
-        or not step.kinds >= PICTURES
+        or not all(step.acts_on(kind) for kind in kinds() if kind.pictured)
         or not (step.random or isinstance(step, GeometricTransform))
     ):
         return None
@@ -56,10 +57,8 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
     What is aligned with an image moves with it and keeps its values: steps that have no rule for masks, and so move nothing, leave it
     alone.
     """
-    if isinstance(step, DecodeTransform):
-        return tuple(name for name, t in type_.items() if t.pictured)
-    moves = step.kinds >= PICTURES or isinstance(step, MixingTransform)
-    return tuple(name for name, t in type_.items() if t.decoded_kind in step.kinds and (moves or anchor(type_, name) == name))
+    follows = step.moves or isinstance(step, (DecodeTransform, MixingTransform))
+    return tuple(name for name, t in type_.items() if step.acts_on(kind_of(t)) and (follows or anchor(type_, name) == name))
 
 
 def own_draws(ref: StepRef, number: int, width: int, name: str) -> StepRef:

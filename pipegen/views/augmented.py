@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.fitted import StepPart
+from pipegen.ops.kinds.registry import kinds
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Emit
@@ -66,7 +67,7 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
 def pictures(type_: ElementType) -> tuple[str, ...]:
     """The features that can be looked at: images, then masks."""
-    return tuple(name for kind in ("image", "mask") for name, t in type_.items() if t.kind == kind)
+    return tuple(name for kind in kinds() if kind.pictured for name, t in type_.items() if t.kind == kind.name)
 
 
 def with_index(plan: Plan) -> Plan:

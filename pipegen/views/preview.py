@@ -10,11 +10,11 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.index.mixing import group_of
 from pipegen.backend.kernels.lower import apply_stage
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.pictures import levels
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 from pipegen.views.augmented import finishes, varies
-from pipegen.views.overlay import overlay
-from pipegen.views.pictures import levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,15 +87,15 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
     image = of(feature)
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
     for name, t in node.out.items():
-        if t.decoded_kind == "mask" and t.of == feature:
-            image = overlay(image, of(name), t.ignore)
+        if kind_of(t).overlaid and t.of == feature:
+            image = kind_of(t).draw(image, of(name), t)
     return image
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
     """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step."""
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    if node.out[feature].kind != "encoded":
+    if not node.out[feature].encoded:
         return levels(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
     contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
     stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
@@ -134,7 +134,7 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
 
 def _image_feature(executor: Executor) -> str:
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    found = next((name for name, t in node.out.items() if t.decoded_kind == "image"), None)
+    found = next((name for name, t in node.out.items() if kind_of(t).levels), None)
     if found is None:
         raise ValueError("a sheet shows images, and the model receives none")
     return found

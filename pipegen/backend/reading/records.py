@@ -79,7 +79,7 @@ class Records:
 
 def files_of(read: ElementType) -> tuple[str, ...]:
     """The features of a record that are files of their own."""
-    return tuple(name for name, t in read.items() if t.kind == "encoded")
+    return tuple(name for name, t in read.items() if t.encoded)
 
 
 @dataclass(frozen=True)

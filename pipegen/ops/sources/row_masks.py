@@ -36,9 +36,8 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
     if array.dtype.kind not in "bui":
         raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices are whole numbers: pass them as uint8")
     height, width = array.shape[1:3]
-    type_ = feature.mask_type(height, width)
-    declared = feature.mask_type(None, None) if feature.size is None else feature.possible()[0]
-    if declared.height is not None and (height, width) != (declared.height, declared.width):
+    type_ = feature.possible()[0].with_(shape=(height, width, 1))
+    if feature.size is not None and (height, width) != feature.height_width():
         raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
     highest = LARGEST if type_.classes is None else type_.classes - 1
     wrong = [int(value) for value in np.unique(array) if not 0 <= value <= highest and value != feature.ignore]

@@ -11,7 +11,6 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import require_holds
 from pipegen.ops.base import (
     ANY_IMAGE,
-    PICTURES,
     ConstantFill,
     ElementTransform,
     Example,
@@ -22,6 +21,7 @@ from pipegen.ops.base import (
     height_width,
     require_image,
 )
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering import pillow_resizing as pillow
 from pipegen.ops.lowering.resizing import (
     ANTIALIAS_WEIGHT,
@@ -76,7 +76,7 @@ class Resize(ElementTransform):
     """
 
     op = "resize"
-    kinds = PICTURES
+    moves = True
     only_sizes = True
     examples = (
         Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
@@ -155,7 +155,7 @@ class Resize(ElementTransform):
         return (OpError("PG501", message, help=(write("antialias: true", "arguments"), write("method: area", "arguments", "or write {}"))),)
 
     def on(self, x: FeatureType) -> Transform:
-        if x.kind != "mask":
+        if not kind_of(x).categorical:
             return self
         return self.model_copy(update={"method": "nearest", "antialias": False, "fill": ConstantFill(constant=x.ignore)})
 
