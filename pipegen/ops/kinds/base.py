@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What was read of a feature for every record.
+    """Holds what was read of a feature for every record.
 
     Attributes:
         values: An array with a row for each record.
