@@ -81,6 +81,8 @@ class FeatureType:
         file_channels: Of an encoded image, how many channels it is decoded to, where the source says so.
         file_bits: Likewise, how many bits a value of it has: 8 or 16.
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
+        most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
+            is padded.
     """
 
     kind: str
@@ -94,6 +96,7 @@ class FeatureType:
     file_channels: int | None = None
     file_bits: int | None = None
     centred: bool = False
+    most: int | None = None
 
     @property
     def height(self) -> Dim:
@@ -181,6 +184,18 @@ class ElementType:
         """A copy without the named features."""
         return ElementType(tuple((k, t) for k, t in self.features if k not in names), self.batch)
 
+    def padded(self) -> ElementType:
+        """Returns the type in which every example has one shape: a ragged feature has room for the most items, and `NAME_valid`
+        beside it says which of them are there."""
+        found: list[tuple[str, FeatureType]] = []
+        for name, t in self.features:
+            if t.most is None:
+                found.append((name, t))
+            else:
+                found.append((name, t.with_(shape=(t.most, *t.shape[1:]), most=None)))
+                found.append((valid_name(name), FeatureType("valid", "bool", (t.most,), of=name)))
+        return ElementType(tuple(found), self.batch)
+
     def with_batch(self, batch: int | None) -> ElementType:
         """A copy with another batch axis."""
         return ElementType(self.features, batch)
@@ -190,6 +205,11 @@ class ElementType:
         if self.batch is None:
             return inner
         return f"{self.batch or '≤'}× {inner}" if self.batch else f"batches of {inner}"
+
+
+def valid_name(name: str) -> str:
+    """Returns the feature that says which items of a padded one are there."""
+    return f"{name}_valid"
 
 
 def _number(x: float) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from pipegen.ops.kinds.base import FeatureKind
+    from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
 
 Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
@@ -146,6 +147,19 @@ class Transform(Model):
             shape: Height, width and channels of the image that enters the step.
         """
         return self.drawn(u)
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        """Returns which part of the image the output of a step that crops or resizes shows, so that items can be moved with it.
+
+        Args:
+            u: float64 `(..., num_draws)`.
+            height: int32 scalar: the height of the image, in pixels.
+            width: Its width.
+
+        Returns:
+            The part: top, left, height and width, in pixels of the image, which may lie beyond it; and height and width of the output.
+        """
+        raise NotImplementedError
 
     def needed_size(self) -> tuple[int, int] | None:
         """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
@@ -272,6 +286,12 @@ class CropTransform(Transform):
     def resizes(self) -> bool:
         """Returns whether `finish` resizes, so that the step is no plain window."""
         return False
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        import tensorflow as tf
+
+        top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
+        return (top, left, rows, columns), self.output_size()
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
         """From the window's pixels to the output; the identity unless `resizes()`."""

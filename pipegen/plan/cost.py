@@ -78,7 +78,7 @@ _CHANNEL_NS = 0.11
 _MEAN_NS = 1.0
 """The mean luma, where a colour stage is around it."""
 _PER_VALUE_OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
-_FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
+_FREE = (s.EncodeLabel, s.Compose, s.ComposeColour, s.Measure, s.Move)
 """What works on no pixel."""
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def lint_unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
     """Warns of a feature that neither reaches the model nor says where something belongs or which class an example is of."""
-    wanted = received(settled(spec))
+    record, wanted = record.padded(), received(settled(spec))
     if any(name not in record for name in wanted):
         return []  # which feature was meant there is not known
     used = {*wanted, *(followers.anchor(record, name) for name in wanted), spec.source.class_feature()}

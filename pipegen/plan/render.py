@@ -210,6 +210,10 @@ def _does(stage: Stage) -> str:  # noqa: C901 - one line for each stage of a clo
             return f"{feature}: channels first"
         case s.EncodeLabel():
             return f"{feature}: {stage.encoding}"
+        case s.Measure():
+            return f"{feature}: the size of `{stage.like[0]}` as it is stored"
+        case s.Move():
+            return f"{feature}: move, to {_size(stage.size)}: {_uses(stage.refs)}"
 
 
 def _resampling(stage: s.Resample | s.Warp) -> str:

@@ -26,6 +26,7 @@ from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
+from pipegen.types import valid_name
 from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
 
@@ -148,6 +149,7 @@ class _Source:
         self.executor = Executor(engine.job(self.split, a.with_index(compiled), real.job.quarantine))
         self.keys = engine.manifest.keys(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
+        self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]
         self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
         self.missing = 0
         self.scaled: dict[str, tuple[float, float]] = {}
@@ -236,6 +238,8 @@ class _Source:
                 bounds = mapped_range(batch[name][i], t.interval) if kind_of(t).levels else None
                 if bounds is not None:
                     line[f"{name}_scaled_from"] = self.scaled[name] = bounds
+            for name in self.items:
+                line[name] = kind_of(self.plain.out[name]).described(batch[name][i][batch[valid_name(name)][i]], self.plain.out[name])
             found.append(line | {"parameters": parameters[i]})
         return found
 

@@ -24,7 +24,7 @@ from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Prefetch, Read
 from pipegen.plan.stages import Branch
-from pipegen.types import ElementType
+from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.guard import Quarantine
@@ -188,9 +188,12 @@ class Executor:
         for name, t in out.items():
             if t.encoded:
                 each[name] = self.tensors.read_each(name, records, count)
+            elif kind_of(t).ragged:
+                both = self.tensors.padded(name, records, t.shape)
+                each[name], each[valid_name(name)] = (tf.unstack(values, num=count) for values in both)
             elif kind_of(t).indexed:
                 each[name] = tf.unstack(self.tensors.indexed(name, records), num=count)
-            else:
+            elif not kind_of(t).valid:  # which comes with its items
                 each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
         return each
 
@@ -200,6 +203,8 @@ class Executor:
         for name, t in out.items():
             if t.encoded:
                 features[name] = self.tensors.read(name, record)
-            else:
+            elif kind_of(t).ragged:
+                features[name], features[valid_name(name)] = self.tensors.padded(name, record, t.shape)
+            elif not kind_of(t).valid:
                 features[name] = (self.tensors.indexed if kind_of(t).indexed else self.tensors.take)(name, record)
         return features

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pipegen.ops.traits import Family
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import tensorflow as tf
+
     from pipegen.ops.base import Transform
+    from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
+
+    Size = tuple[int | tf.Tensor, int | tf.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,7 @@ class FeatureKind:
         moved: Whether it is moved with the image that it is aligned with.
         lives: Whether it is always aligned with an image: with the only one by default.
         overlaid: Whether it is drawn on the image that it is aligned with.
+        valid: Whether it says which items of another feature are there.
         output: How an output names it.
     """
 
@@ -65,12 +73,18 @@ class FeatureKind:
     moved: ClassVar[bool] = False
     lives: ClassVar[bool] = False
     overlaid: ClassVar[bool] = False
+    valid: ClassVar[bool] = False
     output: ClassVar[str] = "output: {{x: [image, {}]}}"
 
     @property
     def indexed(self) -> bool:
         """Returns whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
         return self.labels or self.numbers
+
+    @property
+    def ragged(self) -> bool:
+        """Returns whether an example has any number of items."""
+        return self.storage == "ragged"
 
     @property
     def holds_classes(self) -> bool:
@@ -117,9 +131,32 @@ class FeatureKind:
         """
         raise NotImplementedError
 
+    def follows(self, traits: Traits) -> bool:
+        """Returns whether items of its can be moved as a step moves its image: by a matrix, unless a kind says otherwise."""
+        return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes
+
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size) -> tuple[tf.Tensor, tf.Tensor]:
+        """Moves items with their image.
+
+        Args:
+            items: `(n, most, ...)`; what those hold that are not there does not matter.
+            matrix: float64 `(n, 3, 3)`, from pixel coordinates before to those after; see `GeometricTransform.matrix`.
+            before: Height and width of the image, in pixels.
+            after: The same of the image that leaves.
+
+        Returns:
+            The items, and which of them are still on the image: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
     def draw(self, image: Any, value: Any, x: FeatureType) -> Any:
-        """Returns the image, uint8 `(height, width, channels)`, with what is aligned with it drawn on it."""
+        """Returns the image, uint8 `(height, width, channels)`, with what is aligned with it drawn on it: the pixels of a mask, or
+        the items that there are."""
         return image
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        """Returns the items of an example as the table of an export has them."""
+        return items.tolist()
 
     def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
         """Returns the format of its files in an export that writes images as `form`."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
-_OTHERS = frozenset({"base", "registry"})
+_OTHERS = frozenset({"base", "ragged", "registry"})
 
 
 class Kinded(Protocol):

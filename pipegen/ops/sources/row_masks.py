@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.base import Note
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def sizes_apart(type_: ElementType) -> list[Note]:
     """Reports a mask or an image whose size differs from that of the image that it is aligned with."""
     notes = []
     for name, x in type_.items():
+        if not kind_of(x).pictured:
+            continue
         image = type_[x.of] if x.of is not None else x
         if (x.height, x.width) != (image.height, image.width):
             message = f"`{name}` has {x.height}×{x.width} pixels, and `{x.of}`, on which it lives, has {image.height}×{image.width}"
