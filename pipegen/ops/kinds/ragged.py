@@ -23,16 +23,16 @@ class Ragged:
 
     @property
     def dtype(self) -> Any:
-        """The dtype of an item's numbers."""
+        """Returns the dtype of the numbers of an item."""
         return self.values.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many records and items there are, and the shape of an item."""
+        """Returns how many records and items there are, and the shape of an item."""
         return (len(self.lengths), *self.values.shape)
 
     def tobytes(self) -> bytes:
-        """The items and the lengths as bytes, for a digest."""
+        """Returns the items and the lengths as bytes, for a digest."""
         return bytes(self.lengths.tobytes() + self.values.tobytes())
 
     def __len__(self) -> int:

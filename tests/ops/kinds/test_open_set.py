@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from pipegen.errors import SpecError
+from pipegen.errors import PartError, SpecError
 from pipegen.ops import kinds, registry, sources
 from pipegen.ops.kinds import registry as kind_registry
 
@@ -46,10 +47,9 @@ def open_set() -> Iterator[None]:
 
 
 def spec(steps: list[Any], *, size: int = 4, **source: Any) -> dict[str, Any]:
-    features = {"image": {"kind": "image"}, "points": {"kind": "points"}}
     return {
         "pipegen": 1,
-        "source": {"scenes": {"features": features, **source}},
+        "source": {"scenes": source},
         "splits": {"parts": {"train": 10, "validation": 2}},
         "shuffle": "none",
         "transforms": steps,
@@ -216,6 +216,15 @@ def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says
 
     with pytest.raises(SpecError, match=says):
         build(spec([step]))
+
+
+def test_they_are_aligned_with_the_only_image() -> None:
+    from pipegen.ops.sources.pictures import lives_on
+
+    image, points = (SimpleNamespace(kind=kind, of=None, ignore=0) for kind in ("image", "points"))
+    assert lives_on({"image": image, "points": points}) == {"image": None, "points": "image"}
+    with pytest.raises(PartError, match="`points` needs `of`"):
+        lives_on({"image": image, "other": image, "points": points})
 
 
 def test_a_step_cannot_move_the_image_alone() -> None:

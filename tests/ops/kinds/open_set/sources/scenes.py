@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.base import Listing, Source
-from pipegen.ops.sources.pictures import Picture, lives_on
 from pipegen.ops.sources.rows import Rows
 from pipegen.types import ElementType, FeatureType, Interval
 
@@ -18,26 +17,18 @@ SIZE = (40, 56)
 MOST = 5
 
 
-class SceneFeature(Picture):
-    """A feature of a scene."""
-
-    kind: Literal["image", "points"]
-
-
 class Scenes(Source):
     """Scenes in memory, or in the files of a folder."""
 
     op: ClassVar[str] = "scenes"
 
-    features: dict[str, SceneFeature]
     count: int = 12
     folder: str | None = None
 
     def infer(self) -> ElementType:
-        of = lives_on(self.features)
         rows = FeatureType("image", "float32", (*SIZE, 3), Interval(0, 255))
         image = FeatureType("image", "string", ()) if self.folder is not None else rows
-        points = FeatureType("points", "float32", (None, 2), of=of["points"], most=MOST)
+        points = FeatureType("points", "float32", (None, 2), of="image", most=MOST)
         return ElementType((("image", image), ("points", points)))
 
     def has_labels(self) -> bool:
