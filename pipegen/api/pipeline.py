@@ -73,7 +73,7 @@ class Pipeline:
 
     @property
     def train(self) -> PipelineDataset:
-        """Returns the training split. A pass over it counts as an epoch when its last batch has been handed over.
+        """Returns the training split. An iteration over it counts as an epoch when its last batch has been handed over.
 
         The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
         `fit` the `callback` there, which says which epoch it is.
@@ -254,7 +254,7 @@ class Pipeline:
         return self._manifest.num_examples(split)
 
     def steps(self, split: str) -> int:
-        """Counts the batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is unknown."""
+        """Counts the batches in an epoch of a split; serves `steps_per_epoch` where a dataset's length is unknown."""
         self._require(split)
         return self._engine.executor(split).steps
 

@@ -128,9 +128,9 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
     """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
-    records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
+    records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
     at = tf.constant(records, tf.int64)
-    draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))
+    draws = executor.draws(executor.tensors, at, tf.constant(cycles, tf.int64))
     compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
     rows: list[Features] = []
     for place, (one, own) in enumerate(zip(at, draws, strict=True)):

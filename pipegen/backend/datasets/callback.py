@@ -125,7 +125,7 @@ class ResumeCallback(keras.callbacks.Callback):
         progress = self._pipe._engine.train_progress()
         if record.counts is False or self._batches(*progress.position()) >= batches:
             return record
-        return replace(record, counts=False, batches=self._batches(*progress.next_pass()))
+        return replace(record, counts=False, batches=self._batches(*progress.next_start()))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Notes that the run is finished: the next one begins where `fit` says."""

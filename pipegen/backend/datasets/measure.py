@@ -1,4 +1,4 @@
-"""One pass over the training split to learn what a step needs of it: a batch at a time, in memory that does not grow."""
+"""Goes through the training split once to learn what a step needs of it: a batch at a time, in memory that does not grow."""
 
 from __future__ import annotations
 

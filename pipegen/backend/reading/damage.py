@@ -50,8 +50,8 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
     if at is None:
         named = re.search(r"\[pipegen: (.*)\]", str(error))
         return DataError(_more_of(executor, named[1], where)) if named is not None else error
-    for record, epoch_of_pass in records_of(executor, *at):
-        problem = find_problem(executor, record, epoch_of_pass, where)
+    for record, cycle in records_of(executor, *at):
+        problem = find_problem(executor, record, cycle, where)
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
@@ -78,7 +78,7 @@ def _more_of(executor: Executor, said: str, where: Where) -> str:
 
 
 def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
-    """The records of one batch of this host, each with its pass over the data."""
+    """The records of one batch of this host, each with its cycle through the data."""
     order = executor.order
     number = tf.constant(step, tf.int64)
     if executor.wide is None:
