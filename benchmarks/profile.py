@@ -177,7 +177,7 @@ def _cut(executor: Executor, nodes: tuple[Node, ...]) -> Callable[[], Any]:
             kept = (*nodes, dataclasses.replace(element, stages=(), out=nodes[-1].out if isinstance(nodes[-1], Read) else ElementType(())))
         run = Run(_leaving_little(executor, kept[-1]) if alone else executor, _as_far_as(executor.physical(p.FIXED), kept))
         ds = run.dataset(tf.data.Dataset.range(1_000_000).map(lambda epoch: (epoch, tf.zeros_like(epoch))))
-        return ds.with_options(make_options(executor.job.spec.runtime))
+        return ds.with_options(make_options(executor.spec.runtime))
 
     return make
 

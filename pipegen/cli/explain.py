@@ -32,13 +32,12 @@ def explain(
       pipegen explain flowers.pipegen.yaml --physical
     """
     from pipegen.backend.process.budget import available_cores
-    from pipegen.phases.compilation import optimise
     from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show, physical_plans
 
     loaded = load_spec(spec, sets)
     whole = split is None and (everything or output_format == "json")
     chosen = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
-    compiled = {name: optimise(loaded.model, loaded.plans[name]) for name in chosen}
+    compiled = {name: loaded.compiled[name] for name in chosen}
     given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
     runs = physical_plans(loaded.model, compiled, given[chosen[0]].threads, every=everything) if physical else None
     if output_format == "json":

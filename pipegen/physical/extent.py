@@ -21,7 +21,7 @@ class Extent:
         batch: Examples in a global batch.
         remainder: What happens to a last batch that is not full.
         shard: Which share of each global batch, and of how many.
-        epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one pass.
+        epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one cycle: every example once.
     """
 
     num_examples: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
@@ -98,7 +99,7 @@ def _node(node: Read | Element) -> dict[str, Any]:
     entry = {"function": type(node).__name__.lower(), **_facts(facts(node))}
     if isinstance(node, Element):
         return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
-    return entry | {"text": "stored bytes" if any(t.kind == "encoded" for _, t in node.out.items()) else "rows"}
+    return entry | {"text": "stored bytes" if any(kind_of(t).storage == "encoded" for _, t in node.out.items()) else "rows"}
 
 
 def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set

@@ -39,7 +39,7 @@ class Order(Extent):
             step: int64 scalar.
 
         Returns:
-            The pass over the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
+            The cycle through the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
         """
         low, high = self.block(step)
         return self.at(epoch, step * self.batch + tf.range(low, high, dtype=tf.int64))
@@ -64,7 +64,7 @@ class Order(Extent):
         return here
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The pass, the position in it and the weight of each slot of an epoch.
+        """The cycle, the position in it and the weight of each slot of an epoch.
 
         Args:
             epoch: int64 scalar, or like `slot`.
@@ -85,7 +85,7 @@ class Order(Extent):
             count: How many.
 
         Returns:
-            The passes and the records, int64 `(count,)`.
+            The cycles and the records, int64 `(count,)`.
         """
         step = slot // self.batch
         row = slot - step * self.batch
@@ -95,7 +95,7 @@ class Order(Extent):
         return cycle, self.records(cycle, position)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
-        """The record at each position of a pass: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
+        """The record at each position of a cycle: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
         if self.kind == "stored" or self.num_examples == 1:
             return position
         key = partial(_key_function(jit), _words(self.seed))
@@ -126,7 +126,7 @@ def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tenso
     """uint32 `(n, 3)` for RandomIndexShuffle, from the two words of the seed.
 
     On sets up to 65,536 that op reads only the low 8 bits of each word, so hashed words alone would repeat an order
-    among a thousand epochs now and then. The low bytes are therefore a bijection of the pass: 2^24 passes in a row
+    among a thousand epochs now and then. The low bytes are therefore a bijection of the cycle: 2^24 cycles in a row
     never share a key.
     """
     c = tf.cast(cycle, tf.uint32)

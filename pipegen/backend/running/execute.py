@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,18 @@ from pipegen.backend.kernels.lower import Features, Found, apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options
+from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.rows import Mapped
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.decide import Setting, decide, extent_of, last_mixing, widened
 from pipegen.physical.nodes import FIXED, forms_of
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
-from pipegen.types import ElementType
+from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
@@ -37,50 +38,53 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 
-@dataclass(frozen=True)
-class Job:
-    """A plan, and what it needs to run.
+class Executor:
+    """Runs a plan on the records of a split, for one host: what every dataset of it shares is here, made once. Each dataset is a `Run`.
 
-    Attributes:
+    Args:
         plan: The plan of one split.
         spec: The spec, for the seed, the epoch and the runtime section.
         records: The split's records.
         shard: Which share of each global batch, and of how many.
         quarantine: Where damaged records are noted, when they are to be replaced.
-        place: Added to the message of a damaged record in a derived dataset: the step that decodes, in brackets.
+        where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
         store: Opens the cache on disk of a plan that has one.
         rows: The row of each record in it.
     """
 
-    plan: Plan
-    spec: PipelineSpec
-    records: Records
-    shard: tuple[int, int] = (0, 1)
-    quarantine: Quarantine | None = None
-    place: str = ""
-    advice: str = "leave it out"
-    store: Callable[[], Store] | None = None
-    rows: Sequence[int] = ()
-
-
-class Executor:
-    """Builds datasets for one job. Constants, caches and compiled kernels are made once and shared by them all."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.plan = job.plan
-        spec, index = job.spec, job.plan.index
-        extent = extent_of(spec, job.plan, len(job.records), job.shard)
-        mapped = any(isinstance(reader, Mapped) for reader in job.records.arrays.values())
-        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", job.quarantine is not None, mapped)
-        window = window_size(index.window_bytes, job.records.mean_bytes)
+    def __init__(
+        self,
+        plan: Plan,
+        spec: PipelineSpec,
+        records: Records,
+        shard: tuple[int, int] = (0, 1),
+        *,
+        quarantine: Quarantine | None = None,
+        where: damage.Where = str,
+        advice: str = "leave it out",
+        store: Callable[[], Store] | None = None,
+        rows: Sequence[int] = (),
+    ) -> None:
+        self.plan = plan
+        self.spec = spec
+        self.records = records
+        self.shard = shard
+        self.quarantine = quarantine
+        self.where = where
+        self.advice = advice
+        self._store = store
+        self._rows = rows
+        index, extent = plan.index, extent_of(spec, plan, len(records), shard)
+        mapped = any(isinstance(reader, Mapped) for reader in records.arrays.values())
+        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, mapped)
+        window = window_size(index.window_bytes, records.mean_bytes)
         self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed)
-        self.mixing = last_mixing(job.plan.nodes)
+        self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
-        self.wide = widened(job.plan, self.order)
+        self.wide = widened(plan, self.order)
         """The rows that a batch has up to there, where its block is widened to whole groups."""
-        self.tensors = job.records.tensors()
+        self.tensors = records.tensors()
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
 
@@ -89,11 +93,19 @@ class Executor:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
-            return MemoryCache(node.out, len(self.job.records))
-        if self.job.store is None:
-            raise InternalError("a plan has a cache on disk, and its job opens none")
-        records = self.job.records
-        return DiskCache(self.job.store(), self.job.rows, records.paths, records.files(self.plan.read))
+            return MemoryCache(node.out, len(self.records))
+        if self._store is None:
+            raise InternalError("a plan has a cache on disk, and nothing opens it")
+        return DiskCache(self._store(), self._rows, self.records.paths, self.records.files(self.plan.read))
+
+    @cached_property
+    def place(self) -> str:
+        """Returns what the message of a damaged record in a derived dataset says of the step that decodes, in brackets."""
+        return damage.place_of_decode(self.plan, self.where)
+
+    def explain(self, error: Exception, at: tuple[int, int] | None) -> Exception:
+        """The error to show in place of one that TensorFlow raised; `at` is the epoch and the step that were due, where that is known."""
+        return damage.explain_failure(self, error, at, self.where)
 
     @property
     def steps(self) -> int:
@@ -122,7 +134,7 @@ class Executor:
         return Run(self, self.physical(form)).dataset(entering)
 
     def delivered(self, batches: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
-        """What is handed over of `batches`, which a form has made.
+        """Returns what is handed over of the batches that a form has made.
 
         Args:
             batches: From `batches`.
@@ -130,7 +142,7 @@ class Executor:
             progress: Where training stands, for a form that notes it.
         """
         made = Run(self, self.physical(form), progress).dataset(batches, hands_over=True)
-        return made if form.device is not None else made.with_options(make_options(self.job.spec.runtime))
+        return made if form.device is not None else made.with_options(make_options(self.spec.runtime))
 
     def kernel(self, node: Kernel, entry: ElementType, batch: int | None = None, depth: int = 0) -> Callable[[Features], Features]:
         """The lowered kernel of a node, compiled once.
@@ -144,7 +156,7 @@ class Executor:
         key = id(node), bool(depth)
         if key not in self._kernels:
             reuse = Reuse(depth, self.order.batch) if depth else None
-            self._kernels[key] = lower_kernel(node, entry, batch or self.order.local_batch, self.job.spec.runtime.jit, reuse)
+            self._kernels[key] = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse)
         return self._kernels[key]
 
     def branch(self, stage: Branch) -> Callable[[Features], Features]:
@@ -153,7 +165,7 @@ class Executor:
         if key not in self._kernels:
             entry = ElementType(((stage.feature, stage.entry),), 1)
             with tf.init_scope():  # it is asked for while a map is traced
-                self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.job.spec.runtime.jit)
+                self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.spec.runtime.jit)
         return self._kernels[key]
 
     def compute(self, nodes: Sequence[Read | Element]) -> Callable[[tf.Tensor, tf.Tensor], Features]:
@@ -185,11 +197,14 @@ class Executor:
         """The stored features of `count` records, one by one: what each is looked up by is gathered for all at once."""
         each: dict[str, list[tf.Tensor]] = {}
         for name, t in out.items():
-            if t.kind == "encoded":
+            if t.encoded:
                 each[name] = self.tensors.read_each(name, records, count)
-            elif t.indexed:
+            elif kind_of(t).ragged:
+                both = self.tensors.padded(name, records, t.shape)
+                each[name], each[valid_name(name)] = (tf.unstack(values, num=count) for values in both)
+            elif kind_of(t).indexed:
                 each[name] = tf.unstack(self.tensors.indexed(name, records), num=count)
-            else:
+            elif not kind_of(t).valid:  # which comes with its items
                 each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
         return each
 
@@ -197,8 +212,10 @@ class Executor:
         """The stored features of one record; where no record is a file, also of records `(n,)` at once."""
         features: Features = {}
         for name, t in out.items():
-            if t.kind == "encoded":
+            if t.encoded:
                 features[name] = self.tensors.read(name, record)
-            else:
-                features[name] = (self.tensors.indexed if t.indexed else self.tensors.take)(name, record)
+            elif kind_of(t).ragged:
+                features[name], features[valid_name(name)] = self.tensors.padded(name, record, t.shape)
+            elif not kind_of(t).valid:
+                features[name] = (self.tensors.indexed if kind_of(t).indexed else self.tensors.take)(name, record)
         return features

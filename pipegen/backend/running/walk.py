@@ -17,6 +17,7 @@ from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.running import chunks
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ class Run:
 
     def __init__(self, executor: Executor, plan: p.Physical, progress: Progress | None = None) -> None:
         self.x = executor
-        self.job = executor.job
         self.plan = plan
         self.progress = progress
 
@@ -59,7 +59,7 @@ class Run:
             case p.Stack():
                 return ds.batch(operation.size, drop_remainder=operation.full, name=name)
             case p.Prefetch(device=str()):
-                ds = ds.with_options(make_options(self.job.spec.runtime))  # nothing may come after the next
+                ds = ds.with_options(make_options(self.x.spec.runtime))  # nothing may come after the next
                 return ds.apply(tf.data.experimental.prefetch_to_device(operation.device, operation.batches))
             case p.Prefetch():
                 return ds.prefetch(operation.batches, name=name)
@@ -116,7 +116,7 @@ class Run:
     def _index(self, index: p.Index) -> Callable[[tf.Tensor, tf.Tensor], Features]:
         """From an epoch and a step to the examples of that step, or from there on: their slots, records and draws."""
         x, rows = self.x, index.rows
-        window = window_size(index.window_bytes, self.job.records.mean_bytes)
+        window = window_size(index.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.order, window=window)
         jit = index.compiled and xla.available()
 
@@ -148,7 +148,7 @@ class Run:
 
     @cached_property
     def _paths(self) -> tf.Tensor:
-        return tf.constant(list(self.job.records.paths))
+        return tf.constant(list(self.x.records.paths))
 
     def _one(self, examples: p.Examples) -> Callable[[Features], Features]:
         """One example through the nodes, and what is done where it is damaged."""
@@ -164,9 +164,9 @@ class Run:
             return run
         compute, out = x.compute(nodes), nodes[-1].out
         if examples.guard == "name":
-            paths, advice = self._paths, f"{self.job.place}; {self.job.advice}"
+            paths, advice = self._paths, f"{self.x.place}; {self.x.advice}"
             return lambda f: guard.name_damaged(compute, f, out, tf.gather(paths, f["@record"]), advice)
-        quarantine = self.job.quarantine
+        quarantine = self.x.quarantine
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
         def replaced(features: Features) -> Features:
@@ -193,7 +193,7 @@ class Run:
         def gather(features: Features) -> Features:
             values = cache.gather(features, compute)
             for name, t in fetch.cache.out.items():
-                if t.indexed and name not in features:
+                if kind_of(t).indexed and name not in features:
                     values[name] = x.tensors.indexed(name, features["@record"])
             return features | values
 

@@ -10,6 +10,7 @@ from pipegen.ops.traits import Family, Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, WindowOf
     from pipegen.types import FeatureType
 
@@ -17,8 +18,15 @@ if TYPE_CHECKING:
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.storage == "encoded"
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        return ["encoded"]
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
