@@ -9,6 +9,7 @@ from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.fitting_plans import check_fitting
@@ -117,7 +118,7 @@ def possible_types(spec: PipelineSpec, classes: int | None = None, record: Eleme
     """The types that a record may have, the likeliest first; for the arguments see `check`."""
     first, *others = spec.source.possible() if record is None else (record,)
     if classes is not None:
-        first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if t.kind == "label" and t.classes is None})
+        first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
     return (first, *others)
 
 
@@ -196,7 +197,7 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     reference: tuple[str, dict[str, tuple[str, tuple[int | None, ...]]]] | None = None
     for split, plan in plans.items():
         given = {*names(plan.emit.output.x), *names(plan.emit.output.y)}
-        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if t.kind in ("image", "mask") and name in given}
+        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if kind_of(t).pictured and name in given}
         if reference is None:
             reference = (split, types)
         elif types != reference[1]:

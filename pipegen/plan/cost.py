@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Prefetch, Read, Shuffle
 
@@ -77,7 +78,7 @@ _CHANNEL_NS = 0.11
 _MEAN_NS = 1.0
 """The mean luma, where a colour stage is around it."""
 _PER_VALUE_OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
-_FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
+_FREE = (s.EncodeLabel, s.Compose, s.ComposeColour, s.Measure, s.Move)
 """What works on no pixel."""
 
 
@@ -190,12 +191,12 @@ def gathers(plan: Plan, number: int) -> bool:
 
 def example_bytes(out: ElementType) -> int:
     """Bytes of one example, labels not counted; a dimension that is not known stands for a photograph's."""
-    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not t.indexed and t.kind != "text")
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not kind_of(t).indexed)
 
 
 def reads_rows(node: Read) -> bool:
     """Returns whether records are rows of arrays in memory, and no files."""
-    return all(t.kind != "encoded" for _, t in node.out.items())
+    return all(not t.encoded for _, t in node.out.items())
 
 
 def _decode_us(stage: Stage, given: Circumstances) -> float:
@@ -238,7 +239,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
             for d in t.shape:
                 count *= d or 0
             return count
-    return ASSUMED_CLASSES if out.kind == "label" else ASSUMED_VALUES
+    return ASSUMED_CLASSES if kind_of(out).labels else ASSUMED_VALUES
 
 
 def _own_us(node: Node, together: bool) -> float:

@@ -299,11 +299,46 @@ class EncodeLabel:
     classes: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Finds the size of the image that items are aligned with, whose file is not decoded yet.
+
+    Attributes:
+        like: The image, and what decodes it.
+    """
+
+    feature: str
+    like: tuple[str, StepRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Moves items with their image: through the product of the steps' matrices, or as one step crops or resizes. What is no longer on
+    the image is left out.
+
+    Attributes:
+        kind: The kind of the items.
+        canvas: Height and width of the image that enters, in pixels.
+        size: The same of the image that leaves.
+    """
+
+    feature: str
+    kind: str
+    refs: tuple[StepRef, ...]
+    canvas: tuple[int | None, int | None]
+    size: tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveEach(Move):
+    """The same where images differ in size, so that each example is worked on by itself."""
+
+
 Stage = Union[
     Decode, DecodeWindow, Apply, Crop, Compose, Resample, Warp, ComposeColour, ApplyColour, Colour, LookupTable, Neighbourhood,
-    Branch, Mix, Pointwise, ChannelsFirst, EncodeLabel,
+    Branch, Mix, Pointwise, ChannelsFirst, EncodeLabel, Measure, Move, MoveEach,
 ]  # fmt: skip
-ElementStage = (Decode, DecodeWindow, Apply, Crop, Branch)
+ElementStage = (Decode, DecodeWindow, Apply, Crop, Branch, Measure, MoveEach)
 """The stages that work on one example at a time, whatever its shape."""
 
 
@@ -315,7 +350,7 @@ def refs(stage: Stage) -> tuple[StepRef, ...]:
         return refs(stage.stage)
     if isinstance(stage, (Decode, Apply, Crop, Compose, ComposeColour, Neighbourhood, Mix)):
         return (stage.ref,)
-    if isinstance(stage, (Warp, Colour, LookupTable, Pointwise)):
+    if isinstance(stage, (Warp, Colour, LookupTable, Pointwise, Move)):
         return stage.refs
     return ()
 
@@ -331,6 +366,11 @@ def starts_kernel(stage: Stage) -> bool:
         case Neighbourhood():
             return stage.starts_kernel
     return False
+
+
+def is_compiled(stage: Stage) -> bool:
+    """Returns whether XLA compiles the stage in a kernel; a few numbers an example are not worth it."""
+    return not isinstance(stage, Move)
 
 
 def is_random(stage: Stage) -> bool:

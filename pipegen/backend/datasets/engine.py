@@ -1,4 +1,4 @@
-"""What one spec has once in a process: an executor for each split, the progress of training, open caches, and the datasets."""
+"""Holds what one spec has once in a process: an executor for each split, the progress of training, open caches, and the datasets."""
 
 from __future__ import annotations
 

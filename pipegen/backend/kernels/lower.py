@@ -17,6 +17,7 @@ from pipegen.backend.index.mixing import mix, mix_params
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
+from pipegen.backend.kernels.moving import measure, move
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.positions import Size, around, fits_int32, fixed_homography, fixed_matrix, locate, project
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
@@ -26,6 +27,7 @@ from pipegen.ops.base import ConstantFill, CropTransform
 from pipegen.ops.lowering.colours import compose
 from pipegen.ops.lowering.linear import multiply
 from pipegen.plan import stages as s
+from pipegen.types import valid_name
 
 Features = dict[str, tf.Tensor]
 """Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
@@ -244,6 +246,8 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
             key = f"@colour/{name}"
             a, b, m = (tf.cast(features.pop(f"{key}/{part}"), tf.float32) for part in "abm")
             features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean, exact=stage.exact)
+        case s.Move():
+            move(stage, features, geometric_matrix)
         case _:
             value = features[name]
             features[name] = run(stage, value, expand(stage, value, parameters(stage, features)))
@@ -260,12 +264,15 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
             features[name] = _decode_window(stage, features[name], draws, found)
         case s.Apply():
             features[name] = stage.ref.step.apply(features[name], own_draws(stage.ref, draws))  # type: ignore[attr-defined]
+        case s.Measure():
+            measure(stage, features)
         case s.Branch():
             apply_branch(stage, features, lambda single: _applied(stage.stage, single))
         case s.Crop():
             features[name] = _crop(stage.ref, features[name], own_draws(stage.ref, draws))
         case _:
-            single = {k: v[None] for k, v in features.items() if k == name or k.startswith("@")}
+            own = (name, valid_name(name))
+            single = {k: v[None] for k, v in features.items() if k in own or k.startswith("@")}
             apply_stage(stage, single)
             for key in [k for k in features if k.startswith("@") and k not in single]:
                 del features[key]

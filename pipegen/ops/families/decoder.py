@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.traits import Family, Traits
@@ -10,6 +10,7 @@ from pipegen.ops.traits import Family, Traits
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, WindowOf
     from pipegen.types import FeatureType
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.storage == "encoded"
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        return ["encoded"]
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
