@@ -6,7 +6,6 @@ order written. The passes make it fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -33,15 +32,13 @@ from pipegen.spec.models import WindowShuffle
 from pipegen.spec.stand_in import UnknownStep
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Fill, Transform
     from pipegen.plan.nodes import Node
     from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
-
-Locate = Callable[..., "Label"]
-"""From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
 
 
 class Builder:

@@ -13,8 +13,8 @@ from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unba
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 

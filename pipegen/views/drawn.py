@@ -18,7 +18,7 @@ from pipegen.plan.nodes import Element, Kernel, Read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Stage, StepRef

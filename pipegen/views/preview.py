@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.engine import Engine
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
 

@@ -18,8 +18,8 @@ from pipegen.plan import stages as s
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipegen.backend.features import Features, Params
     from pipegen.backend.index.order import Order
-    from pipegen.backend.kernels.lower import Features, Params
     from pipegen.plan.nodes import Kernel
 
 

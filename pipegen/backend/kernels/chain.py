@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Params
 from pipegen.backend.kernels.blocks import block_size, finished, in_blocks
-from pipegen.backend.kernels.lower import Params, apply_stage, expand, parameters, params_are_quantised, phases, prepare
+from pipegen.backend.kernels.lower import apply_stage, expand, parameters, params_are_quantised, phases, prepare
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.notice import say_compiling
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
@@ -20,7 +21,7 @@ from pipegen.log import log
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.plan.nodes import Kernel
     from pipegen.types import ElementType
 

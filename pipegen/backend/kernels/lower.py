@@ -7,12 +7,12 @@ One example is a batch of one, so the unoptimised plan and the optimised one sha
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeGuard
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.mixing import mix, mix_params
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
@@ -26,16 +26,6 @@ from pipegen.ops.base import ConstantFill, CropTransform
 from pipegen.ops.lowering.colours import compose
 from pipegen.ops.lowering.linear import multiply
 from pipegen.plan import stages as s
-
-Features = dict[str, tf.Tensor]
-"""Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
-
-Found = tuple[tf.Tensor, ...]
-"""What a survey says of one example."""
-
-Params = tuple[tf.Tensor, ...]
-Phase = Callable[[tf.Tensor, Params], Params]
-"""A pure function of a feature `(n, ...)` and of what the phase before gave; the first gets the parameters."""
 
 
 def geometric_matrix(ref: s.StepRef, draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ from pipegen.backend.process.variables import untouched, variable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.disk_cache import DiskCache
     from pipegen.types import ElementType
 

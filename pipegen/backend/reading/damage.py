@@ -19,7 +19,7 @@ from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Plan

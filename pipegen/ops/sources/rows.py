@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.base import height_width
-from pipegen.ops.sources.base import Listing, Note
-from pipegen.ops.sources.classes import main_label, read_labels
+from pipegen.ops.sources.base import Listing, Note, main_label
+from pipegen.ops.sources.classes import read_labels
 from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.row_masks import read_mask, sizes_apart
