@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Described(Arguments):
     """Writes the spec of a generator: what an iterator needs of one."""
 
-    whole: ClassVar[type[Described]]
+    _generator: ClassVar[type[Described]]
     """`ImageDataGenerator`, which puts itself here: its flows make iterators, and an iterator without a generator makes one."""
 
     def to_spec(

@@ -215,4 +215,4 @@ class ImageDataGenerator(Flows):
                 yield block.astype(np.float64) * (self.rescale or 1)
 
 
-Described.whole = ImageDataGenerator
+Described._generator = ImageDataGenerator

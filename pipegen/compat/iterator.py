@@ -63,8 +63,8 @@ class CompiledIterator(Iterator):
             ValueError: For an unknown word, or a subset without a `validation_split`.
             UnsupportedArgument: For a subclass whose methods nothing would call.
         """
-        generator = Described.whole() if generator is None else generator
-        if not isinstance(generator, Described.whole):
+        generator = Described._generator() if generator is None else generator
+        if not isinstance(generator, Described._generator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
         instead = "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`"
@@ -72,7 +72,7 @@ class CompiledIterator(Iterator):
         if self._given_by() != "__getitem__":
             check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
-        check_overrides(generator, Described.whole, OF_A_GENERATOR, remedy)
+        check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
         whole = generator._asked(data_format, dtype)
         asked = as_fitted(whole)
