@@ -343,7 +343,7 @@ class Pipeline:
         return check(model, self.element_spec, self._main.emit.output, self._main.read)
 
     def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
-        """Shows the compiled plan of a split, with the types on its edges, and its dearest stages, as a text.
+        """Shows the compiled plan of a split, with the types on its edges, and its most expensive stages, as a text.
 
         Args:
             split: The split; by default the training split, with `all` every split.
