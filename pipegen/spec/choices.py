@@ -14,7 +14,7 @@ from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
-from pipegen.ops.families.policies import Selection
+from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.spec.accept import valid
 from pipegen.spec.flow import flow

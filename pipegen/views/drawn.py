@@ -81,7 +81,7 @@ class DrawnParameters:
             sizes = self._sizes(node, stage, x, batch, active)
             found |= {("" if alike else f"{stage.feature}.") + name: value.numpy() for name, value in step.drawn_on(u, sizes).items()}
         if isinstance(step, MixingTransform):
-            partners = zip(self._partners(step.rank(u), ref, batch), found["own_share"], strict=True)
+            partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), found["own_share"], strict=True)
             found["partner"] = [key if share < 1 else None for key, share in partners]
         return found
 
@@ -104,11 +104,10 @@ class DrawnParameters:
                 self._x.element(before, features)
         value = features[stage.feature]
         if isinstance(stage, s.DecodeWindow):
-            decoder: Any = stage.decode.step
-            value = decoder.decode(value, None)
+            value = stage.decode.step.decode(value, None)
         return int(value.shape[0]), int(value.shape[1])
 
-    def _partners(self, rank: tf.Tensor, ref: StepRef, batch: dict[str, Array]) -> list[str]:
+    def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str]:
         """The record whose picture each example has taken its part of."""
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
@@ -121,7 +120,7 @@ class DrawnParameters:
             cycle, position, _ = order.at(epoch, tf.constant(slots))
             all_records = order.records(cycle, position)
             draws = self._x.draws(self._x.tensors, all_records, cycle, calendar=tf.zeros_like(cycle) + epoch)
-            ranks = ref.step.rank(own_draws(ref, draws)).numpy()  # type: ignore[attr-defined]
+            ranks = ref.step.rank(own_draws(ref, draws)).numpy()
             ranks[own], known = rank.numpy(), all_records.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known

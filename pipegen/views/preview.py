@@ -98,10 +98,8 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     if node.out[feature].kind != "encoded":
         return levels(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
     contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
-    stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
-    ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
-    decoder: Any = ref.step
-    return np.asarray(decoder.decode(contents, None))
+    stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)
+    return np.asarray(stage.decode.step.decode(contents, None))
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:

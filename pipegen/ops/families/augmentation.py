@@ -14,6 +14,7 @@ from pipegen.ops.families.policies import Policy
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from typing_extensions import Self
 
     from pipegen.ops.arguments.schedules import Schedule
 
@@ -170,14 +171,9 @@ KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
 
 
 class AugmentationPart(Transform):
-    """Takes from its policy what every part has: its draws, its schedules, and how a message calls it.
-
-    Class attributes:
-        name: What the part is, in a plan.
-    """
+    """Takes from its policy what every part has: its draws, its schedules, and how a message calls it."""
 
     random = True
-    name: ClassVar[str]
 
     policy: Augmentation
     """Whose."""
@@ -195,7 +191,7 @@ class AugmentationPart(Transform):
     def schedules(self) -> dict[str, Schedule]:
         return self.policy.schedules()
 
-    def at(self, epoch: tf.Tensor) -> Transform:
+    def at(self, epoch: tf.Tensor) -> Self:
         return self.model_copy(update={"policy": self.policy.at(epoch)})
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class AllGeometry(AugmentationPart, GeometricTransform):
     """The geometry of every layer of a policy, as one matrix."""
 
-    name = "geometry"
+    part = "geometry"
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
@@ -42,7 +42,7 @@ class AllGeometry(AugmentationPart, GeometricTransform):
 class AllColour(AugmentationPart, ColourTransform):
     """The colour of every layer of a policy, as one matrix."""
 
-    name = "colour"
+    part = "colour"
 
     def uses_mean(self) -> bool:
         return any(own.get("contrast", 0) for own in self.policy.shares())
