@@ -96,7 +96,7 @@ def test_python_parses(name: str) -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    for name, text in reference_pages().items():
+    for name, text in reference_pages(app).items():
         assert TEXTS[name] == text, f"{name} is out of date: run `pipegen schema --write`"
 
 

@@ -164,10 +164,9 @@ def _files(paths: list[str]) -> Records:
 
 def _decoded(plan: Plan) -> FeatureType:
     """The type of an image as the plan decodes it."""
-    stage = next(st for st in plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
-    step = (stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref).step
+    stage = next(st for st in plan.stages() if isinstance(st, s.Decodes))
     read = next(node for node in plan.nodes if isinstance(node, Read))
-    return step.infer(read.out[stage.feature])
+    return stage.decode.step.infer(read.out[stage.feature])
 
 
 def _arrays(items: list[Any], like: FeatureType) -> Records:

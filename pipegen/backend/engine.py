@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.derived import Translate
     from pipegen.cache.store import Store
     from pipegen.data.manifest import Manifest
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec, Runtime
 
 

@@ -32,6 +32,7 @@ from pipegen.ops.traits import Traits as Traits
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from typing_extensions import Self
 
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.windows import Box, Sides
@@ -62,6 +63,7 @@ class Transform(Model):
             counts; the backend then appends no draw and makes no choice.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
+        part: Of a part of a policy, which it is, in the text of a plan.
         examples: Worked examples, at least one.
     """
 
@@ -72,6 +74,7 @@ class Transform(Model):
     handles_probability: ClassVar[bool] = False
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
+    part: ClassVar[str | None] = None
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
@@ -181,7 +184,7 @@ class Transform(Model):
         """The arguments that change over the epochs, by name."""
         return {k: v for k in type(self).model_fields if isinstance(v := getattr(self, k), Schedule)}
 
-    def at(self, epoch: tf.Tensor) -> Transform:
+    def at(self, epoch: tf.Tensor) -> Self:
         """The step as it is in one epoch, an integer scalar: its schedules become what they say, as tensors."""
         fields = type(self).model_fields
         now = {k: resolved(fields[k], v, epoch, factor=k in self.factors) for k, v in self.schedules().items()}
@@ -195,6 +198,10 @@ class Transform(Model):
     def written(self) -> Transform:
         """The step as a user wrote it: for a part of a policy, the policy."""
         return self
+
+    def waits(self) -> bool:
+        """Returns whether the numbers that it needs have not been learned yet."""
+        return False
 
     def inner_steps(self) -> tuple[Transform, ...]:
         """The steps that a user wrote inside this one, in that order."""
@@ -421,11 +428,3 @@ class PointwiseTransform(Transform):
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.arithmetic(x).is_identity(x)
-
-
-def step_kwargs(step: Transform) -> dict[str, Any]:
-    """The arguments of a step that differ from their defaults, for printing."""
-    step = step.written()
-    changed = step.model_dump(exclude_defaults=True, mode="json")
-    whole = step.model_dump(mode="json")
-    return {name: whole[name] for name in changed}  # a nested map keeps its defaults, or `{constant: 0}` would print as `{}`

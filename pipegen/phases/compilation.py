@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Transform
     from pipegen.passes import Compiled
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 
@@ -76,7 +76,7 @@ def step_texts(model: PipelineSpec) -> list[str]:
     """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
     import yaml
 
-    from pipegen.ops.base import step_kwargs
+    from pipegen.ops.wording import step_kwargs
 
     def arguments(step: Transform) -> str:
         given = step_kwargs(step)

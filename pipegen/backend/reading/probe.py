@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pipegen.backend.engine import Engine
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import Runtime
 
 _TOGETHER = 32

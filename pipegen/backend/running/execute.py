@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Found
 from pipegen.backend.index import mixing
 from pipegen.backend.index.draws import Draws
 from pipegen.backend.index.order import Order, make_order
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
-from pipegen.backend.kernels.lower import Features, Found, apply_element
+from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.budget import threads
 from pipegen.backend.reading.cache import MemoryCache

@@ -93,10 +93,6 @@ class StepPart(Transform):
     def written(self) -> Transform:
         return self.owner
 
-    def waits(self) -> bool:
-        """Returns whether the numbers that it needs have not been learned yet."""
-        return False
-
     def meaning(self) -> dict[str, Any]:
         return self.owner.meaning()
 

@@ -11,8 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.base import height_width
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.base import Listing, Note
-from pipegen.ops.sources.classes import main_label
+from pipegen.ops.sources.base import Listing, Note, main_label
 from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.row_masks import sizes_apart
