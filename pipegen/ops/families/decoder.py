@@ -30,6 +30,7 @@ CROP_NS = 0.5
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
+    family: ClassVar[str] = "decode"
     kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
 
     def traits(self, x: FeatureType) -> Traits:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import require_holds
+from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import (
     ANY_IMAGE,
     PICTURES,
@@ -16,10 +17,8 @@ from pipegen.ops.base import (
     ElementTransform,
     Example,
     Family,
-    Size,
     Traits,
     Transform,
-    height_width,
     require_image,
 )
 from pipegen.ops.lowering import pillow_resizing as pillow
