@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planning import compiled, interpret, load_spec, photos, records, run_plan
 
-from pipegen.cli.op_docs import family
+from pipegen.cli.reference.op_docs import family
 from pipegen.ops.base import Traits, require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
 from pipegen.ops.wording import uses
