@@ -19,6 +19,7 @@ from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.kinds.registry import kind_of, kinds
@@ -38,15 +39,6 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
 
-Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
-"""A square's side or `[height, width]`, in pixels."""
-
-
-def height_width(size: int | tuple[int, int]) -> tuple[int, int]:
-    """`(height, width)` of a `Size`, in pixels."""
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
-
-
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 When = Literal["train", "eval", "all"] | list[SplitName]
 
@@ -63,6 +55,7 @@ class Transform(Model):
             counts; the backend then appends no draw and makes no choice.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
+        family: The name of its family in the list of steps.
         part: Of a part of a policy, which it is, in the text of a plan.
         examples: Worked examples, at least one.
     """
@@ -74,6 +67,7 @@ class Transform(Model):
     handles_probability: ClassVar[bool] = False
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
+    family: ClassVar[str] = "element"
     part: ClassVar[str | None] = None
     examples: ClassVar[tuple[Example, ...]] = ()
 
@@ -249,6 +243,7 @@ class CropTransform(Transform):
     is known and nothing is resized, it is a geometric step: a translation that ends its segment.
     """
 
+    family: ClassVar[str] = "crop"
     moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
 
@@ -317,6 +312,7 @@ class GeometricTransform(Transform):
     do on the image.
     """
 
+    family: ClassVar[str] = "geometric"
     moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
@@ -362,6 +358,8 @@ class GeometricTransform(Transform):
 
 class ColourTransform(Transform):
     """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
+
+    family: ClassVar[str] = "colour"
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes."""
@@ -413,6 +411,8 @@ class ColourTransform(Transform):
 
 class PointwiseTransform(Transform):
     """A per-channel order, scale and offset, and a dtype: `y[c] = x[order[c]] * scale[c] + offset[c]`."""
+
+    family: ClassVar[str] = "pointwise"
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         """The constants for an input of type `x`."""

@@ -111,7 +111,7 @@ class Choice:
 
 
 class Stage:
-    """What is done to one feature of an example or a batch. Subclasses are frozen dataclasses, with the feature first.
+    """Says what is done to one feature of an example or a batch. Subclasses are frozen dataclasses, with the feature first.
 
     `exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
     `plan/exactness.py`. Stages know nothing of TensorFlow.
@@ -132,7 +132,7 @@ class Stage:
 
         @property
         def feature(self) -> str:
-            """What it acts on."""
+            """Names what it acts on."""
 
     one_example: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
@@ -142,7 +142,7 @@ class Stage:
     ns_per_value: ClassVar[float] = 0.5
 
     def uses(self) -> tuple[StepRef, ...]:
-        """The uses of steps in it, in the spec's order."""
+        """Returns the uses of steps in it, in the spec's order."""
         return ()
 
     def touches(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class Stage:
         return (self.feature,)
 
     def says(self) -> str:
-        """What it does, in a line of a plan, without the name of its feature."""
+        """Says what it does, in a line of a plan, without the name of its feature."""
         raise NotImplementedError
 
     def leads(self) -> bool:
@@ -196,7 +196,7 @@ class Computes(Stage):
 
         @property
         def exact(self) -> bool:
-            """Whether what it computes is rounded to whole numbers later."""
+            """Returns whether what it computes is rounded to whole numbers later."""
 
 
 class StagedTransform(Transform):

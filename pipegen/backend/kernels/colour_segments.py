@@ -30,7 +30,7 @@ def colour_matrix(ref: s.StepRef[ColourTransform], draws: tf.Tensor, channels: i
 
 
 def colour_params(stage: s.Colour, features: Features) -> Params:
-    """The matrix of a segment, float32."""
+    """Multiplies the matrices of a segment, float32."""
     draws = features["@draws"]
     matrix = colour_matrix(stage.refs[0], draws, stage.channels)
     for ref in stage.refs[1:]:
@@ -39,14 +39,14 @@ def colour_params(stage: s.Colour, features: Features) -> Params:
 
 
 def colour(stage: s.Colour, value: tf.Tensor, params: Params) -> tf.Tensor:
-    """The images through their matrices."""
+    """Applies the matrices to the images."""
     a, b, m = params
     how = {"uses_mean": stage.uses_mean, "mixes_channels": stage.mixes_channels, "exact": stage.exact}
     return c.apply_colour(value, (a, b, m), stage.clip, **how)
 
 
 def compose_colour(stage: s.ComposeColour, features: Features) -> None:
-    """Multiply a step's matrix into the pending one, `@colour/FEATURE/a`, `/b` and `/m`."""
+    """Multiplies a step's matrix into the pending one, `@colour/FEATURE/a`, `/b` and `/m`."""
     matrix = colour_matrix(stage.ref, features["@draws"], stage.channels)
     key = f"@colour/{stage.feature}"
     if not stage.opens:
@@ -55,7 +55,7 @@ def compose_colour(stage: s.ComposeColour, features: Features) -> None:
 
 
 def apply_pending(stage: s.ApplyColour, features: Features) -> None:
-    """Apply the pending matrix."""
+    """Applies the pending matrix."""
     name, key = stage.feature, f"@colour/{stage.feature}"
     a, b, m = (tf.cast(features.pop(f"{key}/{part}"), tf.float32) for part in "abm")
     features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean, exact=stage.exact)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def decode(stage: s.Decode, features: Features, found: Found | None) -> None:
-    """Decode a file, or say that it is not of the size of the image that it is aligned with."""
+    """Decodes a file, or says that it is not of the size of the image that it is aligned with."""
     decoder, contents = stage.ref.step, features[stage.feature]
     if stage.like is not None:
         features[stage.feature] = _of_one_size(stage, features)
@@ -40,7 +40,7 @@ def _of_one_size(stage: s.Decode, features: Features) -> tf.Tensor:
 
 
 def decode_window(stage: s.DecodeWindow, features: Features, found: Found | None) -> None:
-    """Decode a window of a file."""
+    """Decodes a window of a file."""
     crop, decoder, contents, draws = stage.crop.step, stage.decode.step, features[stage.feature], features["@draws"]
 
     def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -55,7 +55,7 @@ def decode_window(stage: s.DecodeWindow, features: Features, found: Found | None
 
 
 def crop(stage: s.Crop, features: Features) -> None:
-    """Cut a window out of an image."""
+    """Cuts a window out of an image."""
     step: CropTransform = stage.ref.step
     image = features[stage.feature]
     shape = tf.shape(image)

@@ -54,14 +54,14 @@ def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
 
 
 def warp_params(stage: s.Warp, features: Features) -> Params:
-    """The matrices of a segment, in fixed point unless they only mirror."""
+    """Multiplies the matrices of a segment, in fixed point unless they only mirror."""
     image = features[stage.feature]
     matrix = _product(stage, image, features["@draws"])
     return (matrix,) if stage.mirrors else (_fixed(matrix, image, stage),)
 
 
 def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
-    """Where each pixel is read, apart from the reading."""
+    """Returns the functions that find where each pixel is read, apart from the reading."""
     if stage.mirrors:
         return ()
     if stage.projective:
@@ -70,19 +70,19 @@ def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
 
 
 def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
-    """The images, read once."""
+    """Reads the images once."""
     return mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
 
 
 def compose_matrix(stage: s.Compose, features: Features) -> None:
-    """Multiply a step's matrix into the pending one, `@matrix/FEATURE`."""
+    """Multiplies a step's matrix into the pending one, `@matrix/FEATURE`."""
     name = stage.feature
     matrix = geometric_matrix(stage.ref, features["@draws"], *_canvas(stage, features[name]))
     features[f"@matrix/{name}"] = matrix if stage.opens else multiply(features[f"@matrix/{name}"], matrix)
 
 
 def resample(stage: s.Resample, features: Features) -> None:
-    """Read the image through the pending matrix."""
+    """Reads the image through the pending matrix."""
     name = stage.feature
     fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
     features[name] = _read(features[name], _locate(features[name], fixed, stage), stage)

@@ -31,7 +31,7 @@ from pipegen.plan import stages as s
 
 @dataclass(frozen=True)
 class Lowering:
-    """What TensorFlow does for a stage. One on batches has `run` or `batch`, one on single examples `example` or `surveyed`.
+    """Holds what TensorFlow does for a stage. One on batches has `run` or `batch`, one on single examples `example` or `surveyed`.
 
     Attributes:
         run: From the stage, a feature `(n, ...)` and the parameters after every phase to the feature: a pure function.
@@ -56,7 +56,7 @@ class Lowering:
 
 
 def apply_stage(stage: s.Stage, features: Features) -> None:
-    """Run a batch stage on a batch, in place, with its parameters from the draws."""
+    """Runs a batch stage on a batch, in place, with its parameters from the draws."""
     how = LOWERINGS[type(stage)]
     if how.batch is not None:
         how.batch(stage, features)
@@ -66,7 +66,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
 
 
 def apply_element(stage: s.Stage, features: Features, found: Found | None = None) -> None:
-    """Run any stage on one example, in place; a batch stage sees a batch of one. `found` is what a survey says of it, if there was one."""
+    """Runs any stage on one example, in place; a batch stage sees a batch of one. `found` is what a survey says of it, if there was one."""
     how = LOWERINGS[type(stage)]
     if how.example is not None:
         how.example(stage, features)
@@ -82,7 +82,7 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
 
 
 def parameters(stage: s.Stage, features: Features) -> Params:
-    """The parameters of a batch stage, rounded once."""
+    """Returns the parameters of a batch stage, rounded once."""
     return LOWERINGS[type(stage)].parameters(stage, features)
 
 
@@ -92,19 +92,19 @@ def params_are_quantised(stage: s.Stage) -> bool:
 
 
 def phases(stage: s.Stage) -> tuple[Phase, ...]:
-    """The phases of a stage."""
+    """Returns the phases of a stage."""
     return LOWERINGS[type(stage)].phases(stage)
 
 
 def expand(stage: s.Stage, value: tf.Tensor, params: Params) -> Params:
-    """The parameters after every phase."""
+    """Returns the parameters after every phase."""
     for phase in phases(stage):
         params = phase(value, params)
     return params
 
 
 def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
-    """A batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
+    """Computes a batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     how = LOWERINGS[type(stage)]
     if how.run is None:
         raise InternalError(f"{type(stage).__name__} is no batch stage")

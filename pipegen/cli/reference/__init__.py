@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def reference_pages(app: typer.Typer) -> dict[str, str]:
     """Returns every generated page of the documentation, by its path in pipegen's own repository; `app` has the commands."""
-    from pipegen.cli.op_reference import reference
     from pipegen.cli.reference.commands import commands_page
     from pipegen.cli.reference.findings import findings_page, migration_findings_page
+    from pipegen.cli.reference.op_reference import reference
     from pipegen.cli.reference.section_pages import PAGES, markdown
 
     pages = {name: markdown(name) for name in PAGES}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cli.op_docs import default_of
+from pipegen.cli.reference.op_docs import default_of
 from pipegen.ops.arguments.schedules import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
 from pipegen.ops.base import GeometricTransform, Model, Transform
 from pipegen.ops.docs import field_docs

@@ -31,6 +31,8 @@ CROP_NS = 0.5
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
+    family: ClassVar[str] = "decode"
+
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
         return kind.storage == "encoded"

@@ -29,6 +29,7 @@ class FittedTransform(Transform):
         untrained: What to do instead where there is no training split.
     """
 
+    family: ClassVar[str] = "statistics"
     untrained: ClassVar[str]
 
     _fitted: Fitted | None = PrivateAttr(default=None)

@@ -36,6 +36,7 @@ class LookupTableTransform(StagedTransform):
         needs_histogram: Whether the table depends on the image, through the histogram of each channel.
     """
 
+    family: ClassVar[str] = "look-up table"
     needs_histogram: ClassVar[bool] = False
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0

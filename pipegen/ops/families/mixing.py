@@ -38,6 +38,8 @@ class MixingTransform(Transform):
     first: so everyone has another partner, and is one itself. What a member takes of its partner, its own draws decide.
     """
 
+    family: ClassVar[str] = "mixing"
+
     random = True
     handles_probability = True
 

@@ -41,6 +41,7 @@ class NeighbourhoodTransform(StagedTransform):
         symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
     """
 
+    family: ClassVar[str] = "neighbourhood"
     starts_kernel: ClassVar[bool] = True
     overshoots: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False

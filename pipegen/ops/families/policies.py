@@ -7,7 +7,7 @@ with one clip. So a policy costs one warp and one matrix for all, and a branch f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 class Policy(Transform):
     """A step whose parts do its work. Subclasses say which parts there are, and what an example's draws choose."""
+
+    family: ClassVar[str] = "policy"
 
     random = True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.base import Size, height_width
+from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.base import Listing, Source
 from pipegen.ops.sources.pictures import Picture, lives_on

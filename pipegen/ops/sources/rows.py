@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.base import height_width
+from pipegen.ops.arguments.sizes import height_width
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.base import Listing, Note, main_label
 from pipegen.ops.sources.pictures import lives_on
