@@ -21,6 +21,7 @@ from pipegen.backend.running.execute import Executor, Job
 from pipegen.data.fingerprint import example_id
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.rows import Rows, read_image
@@ -122,7 +123,7 @@ def rows_like(record: ElementType, wanted: Any) -> Rows:
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
     """
-    name, like = next((name, t) for name, t in record.items() if t.kind == "image")
+    name, like = next((name, t) for name, t in record.items() if kind_of(t).levels)
     items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
         raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")

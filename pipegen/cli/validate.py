@@ -9,6 +9,7 @@ import typer
 
 from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, say
 from pipegen.cli.failures import code_of, print_findings
+from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from pipegen.cli.checking import DataRequest
@@ -152,7 +153,7 @@ def _describe(inspection: Inspection) -> str:
     steps = len(spec.transforms) if spec is not None else 0
     parts = [_count(len(inspection.plans), "split"), _count(steps, "step")]
     plan = next(iter(inspection.plans.values()), None)
-    image = next((t for _, t in plan.out.items() if t.kind == "image"), None) if plan is not None else None
+    image = next((t for _, t in plan.out.items() if kind_of(t).levels), None) if plan is not None else None
     if image is not None:
         parts.append(f"images {'×'.join('?' if d is None else str(d) for d in image.shape)} {image.dtype}")
     return ", ".join(parts)

@@ -22,11 +22,11 @@ from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
+from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.model import Model as Model
 from pipegen.ops.parts import Part as Part
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
-from pipegen.ops.traits import PICTURES as PICTURES
 from pipegen.ops.traits import Example as Example
 from pipegen.ops.traits import Family as Family
 from pipegen.ops.traits import Traits as Traits
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
     from typing_extensions import Self
 
+    from pipegen.ops.kinds.base import FeatureKind
+    from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
@@ -46,7 +48,8 @@ class Transform(Model):
 
     Class attributes:
         op: The name in a spec.
-        kinds: The kinds of feature that it has a rule for.
+        kinds: The kinds of feature that it has a rule for, unless it moves things.
+        moves: Whether it moves pixels and leaves what they say, so that it acts on whatever is moved with its image.
         random: Whether it draws numbers.
         handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
             counts; the backend then appends no draw and makes no choice.
@@ -59,6 +62,7 @@ class Transform(Model):
 
     op: ClassVar[str]
     kinds: ClassVar[frozenset[str]] = frozenset({"image"})
+    moves: ClassVar[bool] = False
     random: ClassVar[bool] = False
     handles_probability: ClassVar[bool] = False
     factors: ClassVar[frozenset[str]] = frozenset()
@@ -75,6 +79,16 @@ class Transform(Model):
     id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")] | None = None
     """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting
     another kind of step leaves the draws alone."""
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        """Returns whether it has a rule for features of a kind."""
+        return kind.moved if cls.moves else kind.name in cls.kinds
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        """Returns the names of the kinds that it has a rule for, sorted."""
+        return sorted(kind.name for kind in kinds() if cls.acts_on(kind))
 
     def traits(self, x: FeatureType) -> Traits:
         """Returns what passes may assume about the step on an input of type `x`."""
@@ -130,6 +144,19 @@ class Transform(Model):
             shape: Height, width and channels of the image that enters the step.
         """
         return self.drawn(u)
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        """Returns which part of the image the output of a step that crops or resizes shows, so that items can be moved with it.
+
+        Args:
+            u: float64 `(..., num_draws)`.
+            height: int32 scalar: the height of the image, in pixels.
+            width: Its width.
+
+        Returns:
+            The part: top, left, height and width, in pixels of the image, which may lie beyond it; and height and width of the output.
+        """
+        raise NotImplementedError
 
     def needed_size(self) -> tuple[int, int] | None:
         """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
@@ -217,7 +244,7 @@ class CropTransform(Transform):
     """
 
     family: ClassVar[str] = "crop"
-    kinds: ClassVar[frozenset[str]] = PICTURES
+    moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int, int]:
@@ -262,6 +289,12 @@ class CropTransform(Transform):
         """Returns whether `finish` resizes, so that the step is no plain window."""
         return False
 
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        import tensorflow as tf
+
+        top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
+        return (top, left, rows, columns), self.output_size()
+
     def finish(self, window: tf.Tensor) -> tf.Tensor:
         """From the window's pixels to the output; the identity unless `resizes()`."""
         return window
@@ -280,7 +313,7 @@ class GeometricTransform(Transform):
     """
 
     family: ClassVar[str] = "geometric"
-    kinds: ClassVar[frozenset[str]] = PICTURES
+    moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
@@ -293,7 +326,7 @@ class GeometricTransform(Transform):
     """The share of examples that the step changes."""
 
     def on(self, x: FeatureType) -> Transform:
-        if x.kind != "mask":
+        if not kind_of(x).categorical:
             return self
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})

@@ -120,6 +120,7 @@ class Stage:
         one_example: Whether it works on one example at a time, whatever its shape, and not on batches.
         mixes: Whether it reads other examples of the batch.
         cheap: Whether computing it again costs less than storing what it gives.
+        compilable: Whether XLA compiles it in a kernel; for a few numbers an example that is not worth it.
         branches: Whether it may run on those examples alone that it acts on, where it leaves the others as they are.
         ns_per_value: Nanoseconds of one core for each value (pixel × channel) that it writes.
     """
@@ -136,12 +137,17 @@ class Stage:
     one_example: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
+    compilable: ClassVar[bool] = True
     branches: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
 
     def uses(self) -> tuple[StepRef, ...]:
         """Returns the uses of steps in it, in the spec's order."""
         return ()
+
+    def touches(self) -> tuple[str, ...]:
+        """The features that it reads and changes."""
+        return (self.feature,)
 
     def says(self) -> str:
         """Says what it does, in a line of a plan, without the name of its feature."""

@@ -88,5 +88,3 @@ ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
 """An RGB image as `decode` gives it: any size."""
 IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
 """An RGB image of 224 by 224 pixels."""
-PICTURES = frozenset({"image", "mask"})
-"""The kinds that a step has a rule for which moves pixels and leaves what they say."""

@@ -35,16 +35,17 @@ def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) 
     for node in plan.nodes:
         previous = nodes[-1] if nodes else None
         if isinstance(node, Kernel):
-            if isinstance(previous, Kernel) and not _cut(previous.stages, node.stages[0]):
-                nodes[-1] = Kernel(node.out, previous.stages + node.stages, compiled)
+            own = compiled and node.stages[0].compilable
+            if isinstance(previous, Kernel) and previous.compiled == own and not _cut(previous.stages, node.stages[0]):
+                nodes[-1] = Kernel(node.out, previous.stages + node.stages, own)
             else:
-                nodes.append(Kernel(node.out, node.stages, compiled))
+                nodes.append(Kernel(node.out, node.stages, own))
         elif isinstance(node, Element) and isinstance(previous, Element):
             nodes[-1] = Element(node.out, previous.stages + node.stages)
         else:
             nodes.append(node)
-    count = sum(isinstance(n, Kernel) for n in nodes)
-    if count and compiled:
+    count = sum(isinstance(n, Kernel) and n.compiled for n in nodes)
+    if count:
         note(f"{count} kernel{'s' if count > 1 else ''} compiled by XLA")
     return plan.with_nodes(nodes)
 

@@ -9,6 +9,7 @@ from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.fitting_plans import check_fitting
@@ -114,7 +115,7 @@ def _build(
 
 
 def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
-    labels = {name: t.with_(classes=classes) for name, t in type_.items() if t.kind == "label" and t.classes is None}
+    labels = {name: t.with_(classes=classes) for name, t in type_.items() if kind_of(t).labels and t.classes is None}
     return type_.replace(**labels) if classes is not None else type_
 
 
@@ -193,7 +194,7 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     reference: tuple[str, dict[str, tuple[str, tuple[int | None, ...]]]] | None = None
     for split, plan in plans.items():
         given = {*names(plan.emit.output.x), *names(plan.emit.output.y)}
-        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if t.kind in ("image", "mask") and name in given}
+        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if kind_of(t).pictured and name in given}
         if reference is None:
             reference = (split, types)
         elif types != reference[1]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Prefetch, Read, Shuffle
 
 if TYPE_CHECKING:
@@ -153,12 +154,12 @@ def gathers(plan: Plan, number: int) -> bool:
 
 def example_bytes(out: ElementType) -> int:
     """Bytes of one example, labels not counted; a dimension that is not known stands for a photograph's."""
-    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not t.indexed and t.kind != "text")
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not kind_of(t).indexed)
 
 
 def reads_rows(node: Read) -> bool:
     """Returns whether records are rows of arrays in memory, and no files."""
-    return all(t.kind != "encoded" for _, t in node.out.items())
+    return all(not t.encoded for _, t in node.out.items())
 
 
 def _values(out: FeatureType, entry: FeatureType) -> int:
@@ -169,7 +170,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
             for d in t.shape:
                 count *= d or 0
             return count
-    return ASSUMED_CLASSES if out.kind == "label" else ASSUMED_VALUES
+    return ASSUMED_CLASSES if kind_of(out).labels else ASSUMED_VALUES
 
 
 def _own_us(node: Node, together: bool) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import ConstantFill
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
 from pipegen.types import INTEGER_RANGES
 
@@ -36,7 +37,7 @@ class Fills:
     def note(self, ref: StepRef, feature: str, x: FeatureType) -> None:
         """Keep what enters a use of a step."""
         fill = getattr(ref.step, "fill", None)
-        if x.kind == "image" and isinstance(fill, ConstantFill) and fill.constant:
+        if kind_of(x).levels and isinstance(fill, ConstantFill) and fill.constant:
             self._met.setdefault((ref.path, ref.start), (ref, fill.constant, {}))[2][feature] = x
 
     def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:

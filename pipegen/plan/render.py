@@ -53,7 +53,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 def _types(node: Node) -> dict[str, Any]:
     return {
         name: {
-            "kind": t.kind,
+            "kind": "encoded" if t.encoded else t.kind,
             "dtype": t.dtype,
             "shape": list(t.shape),
             "interval": [t.interval.low, t.interval.high] if t.interval else None,
@@ -84,7 +84,7 @@ def _node(node: Node) -> str:
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             return f"index    split {node.split}, {order}{shard}{draws}"
         case Read():
-            stored = any(t.kind == "encoded" for _, t in node.out.items())
+            stored = any(t.encoded for _, t in node.out.items())
             return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")
         case Shuffle():
             return (

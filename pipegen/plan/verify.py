@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.exactness import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -83,7 +84,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 def _batch_is_static(plan: Plan) -> str | None:
     """Requires that what is batched has a fixed shape."""
     for name, t in plan.batch.out.items():
-        if not t.is_static and not t.indexed:
+        if not t.is_static and not kind_of(t).indexed:
             return f"`{name}` is {t}."
     return None
 
@@ -133,7 +134,9 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
-            if any(s.is_random(st) for st in before) or not all(t.is_static for t in dict(node.out.items()).values() if not t.indexed):
+            if any(s.is_random(st) for st in before) or not all(
+                t.is_static for t in dict(node.out.items()).values() if not kind_of(t).indexed
+            ):
                 return "a random or ragged stage precedes Cache."
     return None
 

@@ -12,6 +12,7 @@ from pipegen.backend.index import mixing
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.ops.base import Transform
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
@@ -140,11 +141,15 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     """Returns where a step stands in the plan: the node, the stage, and the type that enters it; once for each image that it moves."""
     found = []
     before = plain.nodes[0].out
-    shown = "image" if any(t.decoded_kind == "image" for _, t in plain.read.items()) else "mask"
+    levels = any(kind_of(t).levels for _, t in plain.read.items())
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            if x.decoded_kind == shown and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage)):
+            if (
+                kind_of(x).pictured
+                and kind_of(x).levels == levels
+                and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage))
+            ):
                 found.append((number, stage, x))
         before = node.out
     return found

@@ -246,7 +246,7 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     from pipegen.errors import OpError
 
     found = []
-    for x in [FeatureType("encoded", "string", ())] if isinstance(step, DecodeTransform) else INPUTS:
+    for x in [FeatureType("image", "string", ())] if isinstance(step, DecodeTransform) else INPUTS:
         try:
             found.append((x, step.infer(x)))
         except OpError:
@@ -272,7 +272,7 @@ def test_inference_is_sound(op: type[Transform], given: dict[str, Any]) -> None:
     types = inputs_for(step)
     assert types, "no input suits it"
     for x, y in types:
-        files = x.kind == "encoded"
+        files = x.encoded
         out = lower(step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
         assert out.dtype.name == y.dtype
         assert len(out.shape) == len(y.shape) + 1

@@ -22,6 +22,7 @@ from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
+from pipegen.backend.kernels.moving import measure, move
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
@@ -73,7 +74,7 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
     if how.surveyed is not None:
         how.surveyed(stage, features, found)
         return
-    single = {k: v[None] for k, v in features.items() if k == stage.feature or k.startswith("@")}
+    single = {k: v[None] for k, v in features.items() if k in stage.touches() or k.startswith("@")}
     apply_stage(stage, single)
     for key in [k for k in features if k.startswith("@") and k not in single]:
         del features[key]
@@ -140,6 +141,9 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Apply: Lowering(example=_apply),
     s.Crop: Lowering(example=crop),
     s.Branch: Lowering(example=_branch),
+    s.Measure: Lowering(example=measure),
+    s.Move: Lowering(batch=move),
+    s.MoveEach: Lowering(batch=move),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, warp_phases, quantised=True),

@@ -11,6 +11,7 @@ import tensorflow as tf
 from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.rows import readers
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.ragged import Ragged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,14 +73,14 @@ class Records:
                 labels=None if self.labels is None else tf.constant(list(self.labels), tf.int64),
                 arrays=self.arrays,
                 rows=None if self.rows is None else tf.constant(list(self.rows), tf.int64),
-                columns={name: tf.constant(values) for name, values in self.columns.items()},
+                columns={name: _held(values) for name, values in self.columns.items()},
                 beside={name: tf.constant(list(paths), tf.string) for name, paths in self.beside.items()},
             )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
     """The features of a record that are files of their own."""
-    return tuple(name for name, t in read.items() if t.kind == "encoded")
+    return tuple(name for name, t in read.items() if t.encoded)
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,14 @@ class RecordTensors:
             raise InternalError(f"`{feature}` was asked of records that have no label")
         return tf.gather(values, record)
 
+    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
+        items = self.columns[feature]
+        values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
+        place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
+        there = place < ends[..., 1:]
+        return tf.gather(values, tf.where(there, place, tf.shape(values, tf.int64)[0] - 1)), there
+
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
         return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
@@ -125,6 +134,15 @@ class RecordTensors:
         if feature in self.beside:
             return self.beside[feature], True
         return self.stored, not self.in_memory
+
+
+def _held(values: Any) -> tf.Tensor | tf.RaggedTensor:
+    """A column as a tensor; behind the items of a ragged one stands an item of zeros."""
+    if not isinstance(values, Ragged):
+        return tf.constant(values)
+    items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
+    splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
+    return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
 
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:

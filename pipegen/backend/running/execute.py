@@ -22,9 +22,10 @@ from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Prefetch, Read
 from pipegen.plan.stages import Branch
-from pipegen.types import ElementType
+from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.guard import Quarantine
@@ -186,11 +187,14 @@ class Executor:
         """The stored features of `count` records, one by one: what each is looked up by is gathered for all at once."""
         each: dict[str, list[tf.Tensor]] = {}
         for name, t in out.items():
-            if t.kind == "encoded":
+            if t.encoded:
                 each[name] = self.tensors.read_each(name, records, count)
-            elif t.indexed:
+            elif kind_of(t).ragged:
+                both = self.tensors.padded(name, records, t.shape)
+                each[name], each[valid_name(name)] = (tf.unstack(values, num=count) for values in both)
+            elif kind_of(t).indexed:
                 each[name] = tf.unstack(self.tensors.indexed(name, records), num=count)
-            else:
+            elif not kind_of(t).valid:  # which comes with its items
                 each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
         return each
 
@@ -198,8 +202,10 @@ class Executor:
         """The stored features of one record; where no record is a file, also of records `(n,)` at once."""
         features: Features = {}
         for name, t in out.items():
-            if t.kind == "encoded":
+            if t.encoded:
                 features[name] = self.tensors.read(name, record)
-            else:
-                features[name] = (self.tensors.indexed if t.indexed else self.tensors.take)(name, record)
+            elif kind_of(t).ragged:
+                features[name], features[valid_name(name)] = self.tensors.padded(name, record, t.shape)
+            elif not kind_of(t).valid:
+                features[name] = (self.tensors.indexed if kind_of(t).indexed else self.tensors.take)(name, record)
         return features

@@ -16,6 +16,7 @@ from pipegen.backend.process.budget import threads
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.running import chunks
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ class Run:
         """Examples with their features from the cache, and those that it does not hold, since they are at hand."""
         values = self.x.cache.gather(features, self.missing)
         for name, t in out.items():
-            if t.indexed and name not in features:
+            if kind_of(t).indexed and name not in features:
                 values[name] = self.x.tensors.indexed(name, features["@record"])
         return features | values
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from pipegen.ops.base import CropTransform
+    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, WindowOf
     from pipegen.types import FeatureType
 
@@ -31,7 +32,14 @@ class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
     family: ClassVar[str] = "decode"
-    kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.storage == "encoded"
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        return ["encoded"]
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)

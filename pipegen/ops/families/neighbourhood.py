@@ -10,7 +10,8 @@ from pydantic import Field
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import filled, interpolated
-from pipegen.ops.base import PICTURES, ConstantFill, Fill, Interpolation, require_image
+from pipegen.ops.base import ConstantFill, Fill, Interpolation, require_image
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.wording import fitted_use
@@ -176,7 +177,7 @@ class DisplacementTransform(NeighbourhoodTransform):
     `(n, height, width)`, in 1/256 pixel.
     """
 
-    kinds: ClassVar[frozenset[str]] = PICTURES
+    moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
@@ -185,7 +186,7 @@ class DisplacementTransform(NeighbourhoodTransform):
 
     def on(self, x: FeatureType) -> Transform:
         """As of a geometric step: a mask is read at the nearest pixel, and its `ignore` is what a constant fill uncovers."""
-        if x.kind != "mask":
+        if not kind_of(x).categorical:
             return self
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})

@@ -10,26 +10,30 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.sizes import Size, height_width
-from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.base import Listing, Source
 from pipegen.ops.sources.pictures import Picture, lives_on
-from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipegen.types import FeatureType
+
+    Kind = str
+else:
+    Kind = names_in("arrays")
+
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-_UNIT = Interval(0.0, 1.0)
 _OF_IMAGES = ("size", "channels", "bits", "range")
 _OF_LABELS = ("classes", "offset")
-_OF_MASKS = ("classes", "size")
 
 
 class ArrayFeature(Picture):
     """One array of a source: what it holds, and where it comes from."""
 
-    kind: Literal["image", "mask", "label", "tensor", "weight"]
+    kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
     float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
     names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32. `weight`: numbers of 0 or more, `(n,)`,
@@ -74,9 +78,7 @@ class ArrayFeature(Picture):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> ArrayFeature:
-        foreign = (*(_OF_LABELS if self.kind != "label" else ()), *(_OF_IMAGES if self.kind != "image" else ()))
-        if self.kind == "mask":
-            foreign = tuple(name for name in foreign if name not in _OF_MASKS)
+        foreign = tuple(name for name in (*_OF_LABELS, *_OF_IMAGES) if not kind_of(self).takes("arrays", name))
         given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
         if given is not None:
             other = "labels" if given in _OF_LABELS else "images"
@@ -89,29 +91,16 @@ class ArrayFeature(Picture):
 
     def possible(self) -> tuple[FeatureType, ...]:
         """The types that it can turn out to have; the first is what stands for it before the data is there."""
-        if self.kind == "label":
-            count = len(self.classes) if isinstance(self.classes, tuple) else self.classes
-            return (FeatureType("label", "int64", (), classes=count),)
-        if self.kind == "mask":
-            return (self.mask_type(*(height_width(self.size) if self.size is not None else (None, None))),)
-        if self.kind != "image":
-            return (FeatureType(self.kind, "float32", (), uniform=True),)
-        values: list[tuple[str, Interval | None]] = [("uint8", BYTE_RANGE), ("uint16", WORD_RANGE)]
-        values += [("float32", _UNIT), ("float32", BYTE_RANGE), ("float32", None)]
-        if self.range is not None:
-            values = [("float32", Interval(*self.range))]
-        elif self.bits is not None:
-            values = values[:1] if self.bits == 8 else values[1:2]
-        size = height_width(self.size) if self.size is not None else (None, None)
-        channels = (3, 1, 4) if self.channels is None else (self.channels,)
-        return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
+        return kind_of(self).array_types(self)
 
-    def mask_type(self, height: int | None, width: int | None) -> FeatureType:
-        """Returns the type of a mask, without the image that it is aligned with."""
-        classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
-        highest = max((classes or LARGEST + 1) - 1, self.ignore)
-        interval = Interval(0.0, float(highest))
-        return FeatureType("mask", "uint8", (height, width, 1), interval, classes=classes, uniform=True, ignore=self.ignore)
+    @property
+    def num_classes(self) -> int | None:
+        """Returns the number of classes, as far as it is given."""
+        return len(self.classes) if isinstance(self.classes, tuple) else self.classes
+
+    def height_width(self) -> tuple[int | None, int | None]:
+        """Returns the size of an image in pixels, as far as it is given."""
+        return height_width(self.size) if self.size is not None else (None, None)
 
 
 class Arrays(Source):
@@ -131,7 +120,7 @@ class Arrays(Source):
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
-        if not any(feature.kind == "image" for feature in features.values()):
+        if not any(kind_of(feature).levels for feature in features.values()):
             raise ValueError("`features` names no image; such as `image: {kind: image}`")
         lives_on(features)
         return features
@@ -158,7 +147,7 @@ class Arrays(Source):
 
     def has_labels(self) -> bool:
         """Returns whether one of the features is a label."""
-        return any(feature.kind == "label" for feature in self.features.values())
+        return any(kind_of(feature).labels for feature in self.features.values())
 
     def has_rows(self) -> bool:
         """Always."""

@@ -136,7 +136,9 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """The feature that says of which class each record is, whether or not a model is to learn it."""
-        return main_label(name for name, t in self.infer().items() if t.kind == "label" and not t.several_labels)
+        from pipegen.ops.kinds.registry import kind_of, several_labels
+
+        return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
         """Returns whether a record is a row of arrays, and no file of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds.ragged import joined
 from pipegen.ops.sources.base import Files, Listing, Note
 from pipegen.ops.sources.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.rows import Rows, common_type
@@ -114,10 +115,8 @@ def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns of several splits, one after another; none where a note says what is wrong with them."""
-    import numpy as np
-
     try:
-        return {name: np.concatenate([part[name] for part in columns]) for name in (columns[0] if columns else {})}
+        return {name: joined([part[name] for part in columns]) for name in (columns[0] if columns else {})}
     except ValueError:
         return {}
 
