@@ -18,9 +18,6 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.ops.kinds.base", "pipegen.ops.base"),
     ("pipegen.ops.parts", "pipegen.ops.base"),
     ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
-    ("pipegen.ops.sources.npz", "pipegen.ops.sources.arrays"),
-    ("pipegen.ops.sources.row_masks", "pipegen.ops.sources.arrays"),
-    ("pipegen.ops.sources.rows", "pipegen.ops.sources.arrays"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression

@@ -21,7 +21,7 @@ from pipegen.data.fingerprint import example_id
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.rows import Rows, read_image
 from pipegen.phases.compilation import optimise
