@@ -181,7 +181,7 @@ def _cut(executor: Executor, nodes: tuple[Node, ...]) -> Callable[[], Any]:
             ds = plain_map(ds, run.whole_batch)
         if not run.together and not any(isinstance(node, Batch) for node in kept):
             ds = run.flush(ds).batch((executor.wide or run.size) // run.chunk, drop_remainder=True)
-        return ds.with_options(make_options(executor.job.spec.runtime))
+        return ds.with_options(make_options(executor.spec.runtime))
 
     return make
 

@@ -12,13 +12,12 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.datasets.derived", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.reading.cache", "pipegen.backend.reading.disk_cache"),
+    ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.inputs", "pipegen.ops.base"),
+    ("pipegen.ops.kinds.base", "pipegen.ops.base"),
     ("pipegen.ops.parts", "pipegen.ops.base"),
     ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
-    ("pipegen.ops.sources.npz", "pipegen.ops.sources.arrays"),
-    ("pipegen.ops.sources.row_masks", "pipegen.ops.sources.arrays"),
-    ("pipegen.ops.sources.rows", "pipegen.ops.sources.arrays"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression

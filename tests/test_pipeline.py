@@ -115,7 +115,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 def test_the_shard_is_taken_from_the_cluster(config: dict[str, Any], expected: tuple[int, int]) -> None:
     import json
 
-    from pipegen.backend.engine import resolve_shard
+    from pipegen.backend.process.hosts import resolve_shard
     from pipegen.spec.models import Runtime
 
     environment = {"TF_CONFIG": json.dumps(config)} if config else {}
@@ -201,7 +201,7 @@ def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) 
     from pipegen.views.preview import render_example
 
     made = shared(photo_folder)
-    made._seek(2, 0)
+    made.seek(2, 0)
     made.preview(rows=2, draws=2, cell=30)
     assert made.state()["epoch"] == 2
     images, _ = stream(made.train)

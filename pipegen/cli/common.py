@@ -20,8 +20,8 @@ from pipegen.terminal import wants_colour as wants_colour
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.phases.compilation import Inspection, Spec
     from pipegen.phases.functions import Allowed
+    from pipegen.phases.specs import Inspection, Spec
 
 STDIN = "<stdin>"
 _READ = 2**20 + 1
@@ -85,13 +85,12 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
 
 def load_spec(file: str, sets: Iterable[str]) -> Spec:
     """A spec without errors; one with errors ends the command, after its findings."""
-    from pipegen.phases.compilation import Spec
-
     found = examine(file, sets)
-    if found.loaded.spec is None or found.diagnostics.has_errors:
+    loaded = found.spec
+    if loaded is None:
         print_findings(found.diagnostics.sorted(), found.loaded.texts, to=sys.stderr)
         raise typer.Exit(code_of(found.diagnostics.items))
-    return Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
+    return loaded
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:

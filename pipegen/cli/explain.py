@@ -30,13 +30,12 @@ def explain(
       pipegen explain flowers.pipegen.yaml --all
     """
     from pipegen.backend.process.budget import available_cores
-    from pipegen.phases.compilation import optimise
     from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
 
     loaded = load_spec(spec, sets)
     whole = split is None and (everything or output_format == "json")
     chosen = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
-    compiled = {name: optimise(loaded.model, loaded.plans[name]) for name in chosen}
+    compiled = {name: loaded.compiled[name] for name in chosen}
     given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
     if output_format == "json":
         say(json_text(explain_json(loaded.model, compiled, given)))

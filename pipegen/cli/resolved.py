@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipegen.ops.base import Transform
-    from pipegen.phases.compilation import Spec
+    from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
 

@@ -14,7 +14,7 @@ from pipegen.ops.kinds.registry import kind_of
 if TYPE_CHECKING:
     from pipegen.cli.checking import DataRequest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.compilation import Inspection
+    from pipegen.phases.specs import Inspection
 
 Format = Literal["text", "json", "github", "sarif"]
 
@@ -82,11 +82,11 @@ def validate(
 
             fix_spec(name, sets, unsafe=unsafe_fixes)
         inspection = examine(name, sets)
-        findings, about_data = inspection.diagnostics.sorted(), ""
-        if request is not None and inspection.loaded.spec is not None and not inspection.diagnostics.has_errors:
+        findings, about_data, spec = inspection.diagnostics.sorted(), "", inspection.spec
+        if request is not None and spec is not None:
             from pipegen.cli.checking import check_data
 
-            findings, about_data = check_data(inspection, request)
+            findings, about_data = check_data(inspection, spec, request)
         elif request is None and inspection.loaded.spec is not None:
             _note_missing(inspection)
         report.add(name, inspection, findings, about_data)

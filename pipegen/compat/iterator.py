@@ -111,23 +111,23 @@ class CompiledIterator(Iterator):
         self.lock = threading.RLock()
         self._split = split
         self._walk: Walk[Any] | None = None
-        self._pass = pipe[split]
-        self._pipegen_translate = self._pass._pipegen_translate
+        self._one_epoch = pipe[split]
+        self._pipegen_translate = self._one_epoch._pipegen_translate
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
-        self._as_dataset(self._pass._pipegen_numbered._variant_tensor)
+        self._as_dataset(self._one_epoch._pipegen_numbered._variant_tensor)
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
-        self.image_shape = tuple(_first(self._pass.element_spec).shape[1:])
+        self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
     # The batches of the pipeline, and what becomes of them
 
     @cached_property
     def dataset(self) -> tf.data.Dataset:
-        """The same batches as a `tf.data.Dataset` of one epoch a pass, which is the quickest for `fit`. Made when it is asked for."""
+        """The same batches as a `tf.data.Dataset` of one epoch each time, which is the quickest for `fit`. Made when it is asked for."""
         import tensorflow as tf
 
         with tf.init_scope():  # it is kept, and a function that is being traced may ask for it first
-            return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
+            return self._finished(self._one_epoch if self._saving is None else self._saving.during(self._one_epoch, rows=self._numbered))
 
     def _finished(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         return self._complete(batches.map(_widened) if self._widens else batches)
@@ -162,7 +162,7 @@ class CompiledIterator(Iterator):
     # As a dataset
 
     def _inputs(self) -> list[tf.data.Dataset]:
-        return [self._pass]
+        return [self._one_epoch]
 
     def _compiled(self) -> tf.data.Dataset:
         """Returns what TensorFlow reads.
@@ -181,16 +181,16 @@ class CompiledIterator(Iterator):
         """The shapes and dtypes of a batch of `dataset`."""
         import tensorflow as tf
 
-        return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._pass.element_spec)).element_spec
+        return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._one_epoch.element_spec)).element_spec
 
     def cardinality(self) -> tf.Tensor:
         """Batches in an epoch, int64."""
-        return self._pass.cardinality()
+        return self._one_epoch.cardinality()
 
     # As an iterator
 
     def __len__(self) -> int:
-        return len(self._pass)
+        return len(self._one_epoch)
 
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
@@ -201,7 +201,7 @@ class CompiledIterator(Iterator):
 
     def _endless(self) -> Walk[Any]:
         while True:
-            for batch in self._pass:
+            for batch in self._one_epoch:
                 yield self._handed_over(batch)
 
     def _given_by(self) -> str | None:
@@ -245,7 +245,7 @@ class CompiledIterator(Iterator):
     def on_epoch_end(self) -> None:
         """Go to the next epoch: another order, other draws."""
         if self._split == "train":
-            self.pipeline._seek(self._epoch() + 1, 0)
+            self.pipeline.seek(self._epoch() + 1, 0)
         self.reset()
 
 

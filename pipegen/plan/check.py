@@ -52,8 +52,8 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
     diagnostics.extend(check_fitting(spec, locate))
-    possible = spec.source.possible() if record is None else (record,)
-    plans, findings = _build(spec, locate, _with_classes(possible[0], classes))
+    possible = possible_types(spec, classes, record)
+    plans, findings = _build(spec, locate, possible[0])
     plans, findings = _whatever_comes(plans, findings, spec, locate, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
@@ -114,9 +114,12 @@ def _build(
     return plans, _merge(per_split, ordinary)
 
 
-def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
-    labels = {name: t.with_(classes=classes) for name, t in type_.items() if kind_of(t).labels and t.classes is None}
-    return type_.replace(**labels) if classes is not None else type_
+def possible_types(spec: PipelineSpec, classes: int | None = None, record: ElementType | None = None) -> tuple[ElementType, ...]:
+    """The types that a record may have, the likeliest first; for the arguments see `check`."""
+    first, *others = spec.source.possible() if record is None else (record,)
+    if classes is not None:
+        first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
+    return (first, *others)
 
 
 def _whatever_comes(

@@ -21,7 +21,7 @@ def render_plan(plan: Plan) -> str:
     for node in plan.nodes:
         lines.append(_node(node))
         if isinstance(node, (Element, Kernel)):
-            lines.extend(f"    {_stage(stage)}" for stage in node.stages)
+            lines.extend(f"    {stage_text(stage)}" for stage in node.stages)
         edge = str(node.out)
         if edge != last and edge:
             lines.append(f"  → {edge}")
@@ -40,7 +40,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             entry["stages"] = [
                 {
                     "stage": type(stage).__name__,
-                    "text": _stage(stage),
+                    "text": stage_text(stage),
                     "feature": stage.feature,
                     "steps": [_ref_json(r) for r in s.refs(stage)],
                 }
@@ -126,5 +126,6 @@ def _features(value: str | list[str] | dict[str, str]) -> str:
     return "[" + ", ".join(value) + "]"
 
 
-def _stage(stage: Stage) -> str:
+def stage_text(stage: Stage) -> str:
+    """Returns a stage as a line of a plan."""
     return f"{stage.feature}: {s.said(stage)}"

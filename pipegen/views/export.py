@@ -19,8 +19,6 @@ import tensorflow as tf
 
 from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options
-from pipegen.backend.reading import damage
-from pipegen.backend.running.execute import Executor
 from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
@@ -31,7 +29,7 @@ from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
 
 if TYPE_CHECKING:
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.plan.nodes import Plan
     from pipegen.types import ElementType
 
@@ -141,12 +139,12 @@ class _Source:
         spec = engine.spec
         real = engine.executor(self.split, (0, 1))
         # The order of an epoch that goes on through the permutation, and who stands in for a damaged record, depend on the batch.
-        keeps_batch = real.job.quarantine is not None or real.order.epoch_steps is not None
+        keeps_batch = real.quarantine is not None or real.order.epoch_steps is not None
         self.plain = a.augmented(plain, None if keeps_batch else GROUP)
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
-        compiled = optimise(spec, self.plain, num_examples=len(real.job.records), file_bytes=size, cache=False).plan
-        self.executor = Executor(engine.job(self.split, a.with_index(compiled), real.job.quarantine))
+        compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
+        self.executor = engine.executor_of(a.with_index(compiled), real.quarantine)
         self.keys = engine.manifest.keys(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]
@@ -208,13 +206,13 @@ class _Source:
             try:
                 batch = {name: value.numpy() for name, value in next(walk)[2].items()}
             except tf.errors.OpError as error:
-                raise damage.explain_failure(self.executor, error, (epoch, step), self.engine.where) from None
+                raise self.executor.explain(error, (epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
             yield batch, self._without_stand_ins(batch, rows)
 
     def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
         """Less the examples that stand where chosen ones would, which are damaged; in a whole epoch those are what the model sees."""
-        quarantine = self.executor.job.quarantine
+        quarantine = self.executor.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
         epoch = tf.constant(int(batch["@epoch"][0]), tf.int64)

@@ -20,7 +20,7 @@ from pipegen.views.augmented import finishes, varies
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
@@ -62,7 +62,7 @@ def contact_sheet(
             versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
             drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
-            if executor.job.quarantine is None:
+            if executor.quarantine is None:
                 raise engine.problem(split, record, first_epoch, error) from None
             drawn.append([])
             captions[i] += " cannot be read, and is skipped"
@@ -125,9 +125,9 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
     """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
-    records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
+    records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
     at = tf.constant(records, tf.int64)
-    draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))
+    draws = executor.draws(executor.tensors, at, tf.constant(cycles, tf.int64))
     compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
     rows: list[Features] = []
     for place, (one, own) in enumerate(zip(at, draws, strict=True)):

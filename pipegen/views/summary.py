@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.backend.datasets.batch_type import describe, leaves, parts
 from pipegen.notebook import box, folded, preformatted, table
-from pipegen.phases.compilation import step_texts
+from pipegen.phases.specs import step_texts
 from pipegen.views.explanation import DEAREST, circumstances, explain_text, more_to_show
 from pipegen.views.model_check import fitting_loss
 

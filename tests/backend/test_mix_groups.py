@@ -120,7 +120,7 @@ def test_peek_and_preview(photo_folder: Path, expected: Any) -> None:
     from pipegen.views.preview import render_example
 
     pipe = mixing(photo_folder, 12)
-    pipe._seek(2, 0)
+    pipe.seek(2, 0)
     same(pipe.peek("train", 14), [part[:14] for part in expected])
     executor = pipe._engine.executor("train")
     first = [record for record, _ in records_of(executor, 2, 0)][:2]

@@ -42,7 +42,7 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "diagnostics").rglob("*.
 HIDDEN = {("typo-remainder", "PG220"), ("typo-output", "PG105")}
 """A second mistake of a golden case, which only shows once the first is mended."""
 ELSEWHERE = {
-    "backend/engine.py": "hosts of a cluster that do not share a batch evenly",
+    "backend/process/hosts.py": "hosts of a cluster that do not share a batch evenly",
     "diagnostics/advice.py": "where the helper stands",
 }
 """Files whose advice no spec alone can bring about."""

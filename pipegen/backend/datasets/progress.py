@@ -35,7 +35,7 @@ class Progress:
         epoch, step = max(tuple(int(v) for v in noted.numpy()) for noted in (self.delivered, self.start))
         return epoch, step
 
-    def next_pass(self) -> tuple[int, int]:
+    def next_start(self) -> tuple[int, int]:
         """Returns the epoch and the step that the next iterator starts with."""
         epoch, step = (int(v) for v in self.start.numpy())
         return epoch, step

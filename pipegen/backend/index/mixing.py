@@ -92,7 +92,7 @@ def _own_rows(features: Features, size: int | None) -> Features:
 
 
 def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int]:
-    """The records of the group that a record is in, their passes over the data, and its place among them.
+    """The records of the group that a record is in, their cycles through the data, and its place among them.
 
     A record that the epoch leaves out is alone.
     """

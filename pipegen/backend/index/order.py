@@ -31,7 +31,7 @@ class Order:
         batch: Examples in a global batch.
         remainder: What happens to a last batch that is not full.
         shard: Which share of each global batch, and of how many.
-        epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one pass.
+        epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one cycle: every example once.
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
@@ -68,7 +68,7 @@ class Order:
             step: int64 scalar.
 
         Returns:
-            The pass over the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
+            The cycle through the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
         """
         low, high = self.block(step)
         return self.at(epoch, step * self.batch + tf.range(low, high, dtype=tf.int64))
@@ -93,7 +93,7 @@ class Order:
         return here
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The pass, the position in it and the weight of each slot of an epoch.
+        """The cycle, the position in it and the weight of each slot of an epoch.
 
         Args:
             epoch: int64 scalar, or like `slot`.
@@ -114,7 +114,7 @@ class Order:
             count: How many.
 
         Returns:
-            The passes and the records, int64 `(count,)`.
+            The cycles and the records, int64 `(count,)`.
         """
         step = slot // self.batch
         row = slot - step * self.batch
@@ -124,7 +124,7 @@ class Order:
         return cycle, self.records(cycle, position)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
-        """The record at each position of a pass: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
+        """The record at each position of a cycle: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
         if self.kind == "stored" or self.num_examples == 1:
             return position
         key = partial(_key_function(jit), _words(self.seed))
@@ -166,7 +166,7 @@ def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tenso
     """uint32 `(n, 3)` for RandomIndexShuffle, from the two words of the seed.
 
     On sets up to 65,536 that op reads only the low 8 bits of each word, so hashed words alone would repeat an order
-    among a thousand epochs now and then. The low bytes are therefore a bijection of the pass: 2^24 passes in a row
+    among a thousand epochs now and then. The low bytes are therefore a bijection of the cycle: 2^24 cycles in a row
     never share a key.
     """
     c = tf.cast(cycle, tf.uint32)

@@ -54,7 +54,7 @@ class Quarantine:
             DataError: When more than `max_fraction` of the split is damaged.
         """
         with self._lock:
-            if self.failure is not None:  # also on a later pass, and for the other threads of this one
+            if self.failure is not None:  # also in a later epoch, and for the other threads of this one
                 raise self.failure
             if record in self.damaged:
                 return
@@ -106,8 +106,8 @@ def replace_damaged(
         compute: From a record and its draws to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
         out: The type of what `compute` gives.
-        alternates: From epoch and slot to the passes and records to try.
-        draw: From a record and a pass to the draws of a second occurrence.
+        alternates: From epoch and slot to the cycles and records to try.
+        draw: From a record and a cycle to the draws of a second occurrence.
         quarantine: Where damaged records are noted.
     """
     record, draws = features["@record"], features["@draws"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.budget import threads
+from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.running.walk import Run
@@ -37,55 +37,59 @@ _HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """A plan, and what it needs to run.
+class Executor:
+    """Runs a plan on the records of a split, for one host: what every dataset of it shares is here, made once. Each dataset is a `Run`.
 
-    Attributes:
+    Args:
         plan: The plan of one split.
         spec: The spec, for the seed, the epoch and the runtime section.
         records: The split's records.
         shard: Which share of each global batch, and of how many.
         quarantine: Where damaged records are noted, when they are to be replaced.
-        place: Added to the message of a damaged record in a derived dataset: the step that decodes, in brackets.
+        where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
         store: Opens the cache on disk of a plan that has one.
         rows: The row of each record in it.
     """
 
-    plan: Plan
-    spec: PipelineSpec
-    records: Records
-    shard: tuple[int, int] = (0, 1)
-    quarantine: Quarantine | None = None
-    place: str = ""
-    advice: str = "leave it out"
-    store: Callable[[], Store] | None = None
-    rows: Sequence[int] = ()
-
-
-class Executor:
-    """Builds datasets for one job. Constants, caches and compiled kernels are made once and shared by them all."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.plan = job.plan
-        spec, index, batch = job.spec, job.plan.index, job.plan.batch
+    def __init__(
+        self,
+        plan: Plan,
+        spec: PipelineSpec,
+        records: Records,
+        shard: tuple[int, int] = (0, 1),
+        *,
+        quarantine: Quarantine | None = None,
+        where: damage.Where = str,
+        advice: str = "leave it out",
+        store: Callable[[], Store] | None = None,
+        rows: Sequence[int] = (),
+    ) -> None:
+        self.plan = plan
+        self.spec = spec
+        self.records = records
+        self.shard = shard
+        self.quarantine = quarantine
+        self.where = where
+        self.advice = advice
+        self._store = store
+        self._rows = rows
+        index, batch = plan.index, plan.batch
         self.order: Order = make_order(
             index,
-            num_examples=len(job.records),
+            num_examples=len(records),
             batch=batch.size,
             remainder=batch.remainder,
-            shard=job.shard,
-            epoch_steps=None if spec.epoch == "pass" or job.plan.split != "train" else spec.epoch.steps,
+            shard=shard,
+            epoch_steps=None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps,
             seed=spec.seed,
-            mean_bytes=job.records.mean_bytes,
+            mean_bytes=records.mean_bytes,
         )
         self.mixing = next((n for n in reversed(self.plan.nodes) if isinstance(n, Kernel) and mixing.mixes(n)), None)
         """The last kernel that mixes examples."""
         self.wide = mixing.width(self.order) if self.mixing is not None else None
         """The rows that a batch has up to there, where its block is widened to whole groups."""
-        self.tensors = job.records.tensors()
+        self.tensors = records.tensors()
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
 
@@ -93,18 +97,26 @@ class Executor:
     def reuse(self) -> Reuse:
         """Returns how many batches are in use at a time: those that kernels make, those that wait, and those handed over."""
         prefetched = sum(n.batches for n in self.plan.nodes if isinstance(n, Prefetch))
-        return Reuse(threads(self.job.spec.runtime) + prefetched + _HANDED_OVER, self.order.batch)
+        return Reuse(threads(self.spec.runtime) + prefetched + _HANDED_OVER, self.order.batch)
 
     @cached_property
     def cache(self) -> MemoryCache | DiskCache:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
-            return MemoryCache(node.out, len(self.job.records))
-        if self.job.store is None:
-            raise InternalError("a plan has a cache on disk, and its job opens none")
-        records = self.job.records
-        return DiskCache(self.job.store(), self.job.rows, records.paths, records.files(self.plan.read))
+            return MemoryCache(node.out, len(self.records))
+        if self._store is None:
+            raise InternalError("a plan has a cache on disk, and nothing opens it")
+        return DiskCache(self._store(), self._rows, self.records.paths, self.records.files(self.plan.read))
+
+    @cached_property
+    def place(self) -> str:
+        """Returns what the message of a damaged record in a derived dataset says of the step that decodes, in brackets."""
+        return damage.place_of_decode(self.plan, self.where)
+
+    def explain(self, error: Exception, at: tuple[int, int] | None) -> Exception:
+        """The error to show in place of one that TensorFlow raised; `at` is the epoch and the step that were due, where that is known."""
+        return damage.explain_failure(self, error, at, self.where)
 
     @property
     def steps(self) -> int:
@@ -147,7 +159,7 @@ class Executor:
             nodes = self.plan.nodes
             mixed = self.mixing is None or nodes.index(node) > nodes.index(self.mixing)
             batch = self.order.local_batch if mixed or self.wide is None else self.wide
-            self._kernels[key] = lower_kernel(node, entry, batch, self.job.spec.runtime.jit, self.reuse if reuses else None)
+            self._kernels[key] = lower_kernel(node, entry, batch, self.spec.runtime.jit, self.reuse if reuses else None)
         return self._kernels[key]
 
     def branch(self, stage: Branch) -> Callable[[Features], Features]:
@@ -156,7 +168,7 @@ class Executor:
         if key not in self._kernels:
             entry = ElementType(((stage.feature, stage.entry),), 1)
             with tf.init_scope():  # it is asked for while a map is traced
-                self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.job.spec.runtime.jit)
+                self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.spec.runtime.jit)
         return self._kernels[key]
 
     def compute(self, nodes: list[Read | Element]) -> Callable[[tf.Tensor, tf.Tensor], Features]:

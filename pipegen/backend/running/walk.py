@@ -34,14 +34,13 @@ class Run:
     def __init__(self, executor: Executor, name_damaged: bool, *, single: bool = False) -> None:
         self.x = executor
         self.single = single
-        self.job = executor.job
         nodes = executor.plan.nodes
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
         self.filtered = any(isinstance(n, Shard) for n in nodes) and executor.wide is None
         """Whether a node behind the index keeps this host's share, rather than the index naming nothing else."""
         self.gathers = any(isinstance(n, Cache) and isinstance(after, Batch) for n, after in pairwise(nodes))
         """Whether a batch is gathered from the cache as one."""
-        self.guarded = name_damaged or executor.job.quarantine is not None
+        self.guarded = name_damaged or executor.quarantine is not None
         batch = executor.plan.batch
         self.size = executor.order.local_batch
         self.full = batch.remainder in ("drop", "pad") or executor.order.epoch_steps is not None
@@ -59,7 +58,7 @@ class Run:
         """Whether batches are never taken apart: then one function makes a batch out of the number of its step."""
         self.chain: list[Callable[..., Any]] = []
         self.entry: ElementType = nodes[0].out
-        self.threads = threads(executor.job.spec.runtime)
+        self.threads = threads(executor.spec.runtime)
         self.chunk = self._chunk()
         """How many examples of a batch one call of the element stage works on."""
         self.reuses = not name_damaged
@@ -114,13 +113,13 @@ class Run:
     def index(self, ds: tf.data.Dataset, node: Index) -> tf.data.Dataset:
         """Each epoch's steps, each step's records and draws, one by one."""
         x = self.x
-        shard = (0, 1) if self.filtered else self.job.shard
+        shard = (0, 1) if self.filtered else self.x.shard
         order = Order(**(x.order.__dict__ | {"shard": shard, "kind": self.shuffle.order if self.shuffle else node.order}))
         if self.shuffle is not None and self.shuffle.window_bytes:
-            window = max(1, int(self.shuffle.window_bytes / max(self.job.records.mean_bytes, 1.0)))
+            window = max(1, int(self.shuffle.window_bytes / max(self.x.records.mean_bytes, 1.0)))
             order = Order(**(order.__dict__ | {"window": window}))
 
-        jit = self.shuffle is None and self.job.spec.runtime.jit != "never" and xla.available()
+        jit = self.shuffle is None and self.x.spec.runtime.jit != "never" and xla.available()
 
         def named(epoch: tf.Tensor, slot: tf.Tensor) -> Features:
             cycle, position, weight = order.at(epoch, slot)
@@ -209,9 +208,9 @@ class Run:
     def _guard(self, features: Features, nodes: list[Read | Element]) -> Features:
         x, out = self.x, nodes[-1].out
         compute = x.compute(nodes)
-        if self.job.quarantine is None:
-            paths = tf.constant(list(self.job.records.paths))
-            return guard.name_damaged(compute, features, out, tf.gather(paths, features["@record"]), f"{self.job.place}; {self.job.advice}")
+        if self.x.quarantine is None:
+            paths = tf.constant(list(self.x.records.paths))
+            return guard.name_damaged(compute, features, out, tf.gather(paths, features["@record"]), f"{self.x.place}; {self.x.advice}")
 
         def draw(record: tf.Tensor, cycle: tf.Tensor) -> tf.Tensor:
             return x.draws(x.tensors, record[None], cycle[None], occurrence=1, calendar=features["@epoch"][None])[0]
@@ -219,7 +218,7 @@ class Run:
         def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return x.order.alternates(epoch, slot, guard.MAX_TRIES)
 
-        return guard.replace_damaged(compute, features, out, alternates, draw, self.job.quarantine)
+        return guard.replace_damaged(compute, features, out, alternates, draw, self.x.quarantine)
 
     def fill_cache(self, ds: tf.data.Dataset, node: Cache) -> tf.data.Dataset:
         """Compute what is missing. The values themselves are gathered once a batch, unless single examples are worked on first."""

@@ -20,7 +20,7 @@ from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Inte
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.array_features import ArrayFeature
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28
