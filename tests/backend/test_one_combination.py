@@ -74,7 +74,7 @@ def kinds(batch: Any) -> tuple[bytes, ...]:
 
 def test_every_cache_gives_the_same_bits(pipes: dict[str, Pipeline]) -> None:
     assert pipes["none"].spec.model.transforms[2].magnitude == 12
-    cached = [any(isinstance(node, Cache) for node in pipe._compiled["train"].plan.nodes) for pipe in pipes.values()]
+    cached = [any(isinstance(node, Cache) for node in pipe._compiled.splits["train"].plan.nodes) for pipe in pipes.values()]
     assert cached == [False, True, True]
     assert len({pipe.spec_hash for pipe in pipes.values()}) == 1
     epochs = [epoch_of(pipes["none"], epoch) for epoch in (0, 1)]

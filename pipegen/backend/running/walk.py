@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.index import mixing
 from pipegen.backend.index.order import window_size
-from pipegen.backend.kernels.lower import Features
 from pipegen.backend.process import xla
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
