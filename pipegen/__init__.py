@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.release import __version__ as __version__
+
 if TYPE_CHECKING:
     from pipegen.api.building import build
     from pipegen.api.pipeline import Pipeline
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DataError",

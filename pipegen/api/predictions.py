@@ -21,7 +21,7 @@ from pipegen.data.fingerprint import example_id
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.rows import Rows, read_image
 from pipegen.phases.compilation import optimise
@@ -146,10 +146,9 @@ def _files(paths: list[str]) -> Records:
 
 def _decoded(plan: Plan) -> FeatureType:
     """The type of an image as the plan decodes it."""
-    stage = next(st for st in plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
-    step = (stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref).step
+    stage = next(st for st in plan.stages() if isinstance(st, s.Decodes))
     read = next(node for node in plan.nodes if isinstance(node, Read))
-    return step.infer(read.out[stage.feature])
+    return stage.decode.step.infer(read.out[stage.feature])
 
 
 def _arrays(items: list[Any], like: FeatureType) -> Records:

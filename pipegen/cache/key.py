@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-import pipegen
 from pipegen.cache.store import About, Column
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Cache, Element
+from pipegen.release import __version__
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
     """
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     covered = {
-        "pipegen": pipegen.__version__,
+        "pipegen": __version__,
         "tensorflow": tensorflow_version(),
         "source": canonical(spec)["source"],
         "data": fingerprint,

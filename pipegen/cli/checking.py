@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pipegen.backend.reading.probe import Damaged
     from pipegen.data.manifest import Manifest
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import BoundSpec, Inspection, Spec
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 SAMPLE = 200

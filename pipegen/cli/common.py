@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.failures import CannotRun, code_of
+from pipegen.cli.failures import CannotRun, code_of, print_findings
 from pipegen.terminal import bold as bold
 from pipegen.terminal import is_terminal as is_terminal
 from pipegen.terminal import json_text as json_text
@@ -19,9 +18,8 @@ from pipegen.terminal import say as say
 from pipegen.terminal import wants_colour as wants_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.functions import Allowed
     from pipegen.phases.specs import Inspection, Spec
 
@@ -111,15 +109,6 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
         hint = f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}"
         raise CannotRun(f"there is no split `{split}`", hint)
     return split
-
-
-def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | None = None, *, to: TextIO | None = None) -> None:
-    """Findings for people, with a line that counts them."""
-    from pipegen.diagnostics.text import render_text
-
-    stream = to if to is not None else sys.stdout
-    width = shutil.get_terminal_size().columns if is_terminal(stream) else None
-    stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
 
 
 def start_tensorflow() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pipegen.cli.op_docs import argument_names
+from pipegen.cli.reference.op_docs import argument_names
 from pipegen.spec.scalars import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.source_map import format_path
 from pipegen.terminal import one_line

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, print_findings, say
-from pipegen.cli.failures import code_of
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, say
+from pipegen.cli.failures import code_of, print_findings
 from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def _print(report: Report, output_format: Format) -> None:
         for line in render_github(findings).splitlines():
             say(line)
     else:
-        from pipegen import __version__
         from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.release import __version__
 
         say(render_sarif(findings, version=__version__))
 

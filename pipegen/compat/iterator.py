@@ -14,8 +14,8 @@ from pipegen.backend.datasets.owned_arrays import owned_arrays
 from pipegen.backend.process.once import GeneratedInTurn
 from pipegen.compat.arguments import name_of
 from pipegen.compat.base_iterator import Iterator
+from pipegen.compat.described import Described
 from pipegen.compat.functions import with_function
-from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.overrides import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, overridden
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.saving import Saving
@@ -25,8 +25,6 @@ from pipegen.compat.whitening import with_matrix
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-    from pipegen.compat.flows import Flows
 
 
 class CompiledIterator(Iterator):
@@ -57,7 +55,7 @@ class CompiledIterator(Iterator):
     _numbered = False
     """Whether the pipeline gives images with their rows."""
 
-    def _ask(self, generator: Flows | None, subset: str | None, data_format: str | None, dtype: Any) -> ImageDataGenerator:
+    def _ask(self, generator: Described | None, subset: str | None, data_format: str | None, dtype: Any) -> Described:
         """Keep what was asked for; the result is the generator with the format and the dtype that were.
 
         Raises:
@@ -65,8 +63,8 @@ class CompiledIterator(Iterator):
             ValueError: For an unknown word, or a subset without a `validation_split`.
             UnsupportedArgument: For a subclass whose methods nothing would call.
         """
-        generator = ImageDataGenerator() if generator is None else generator
-        if not isinstance(generator, ImageDataGenerator):
+        generator = Described._generator() if generator is None else generator
+        if not isinstance(generator, Described._generator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
         instead = "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`"
@@ -74,7 +72,7 @@ class CompiledIterator(Iterator):
         if self._given_by() != "__getitem__":
             check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
-        check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
+        check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
         whole = generator._asked(data_format, dtype)
         asked = as_fitted(whole)
@@ -89,7 +87,7 @@ class CompiledIterator(Iterator):
 
     def _walk_over(
         self,
-        asked: ImageDataGenerator,
+        asked: Described,
         spec: Mapping[str, Any],
         split: str = "train",
         *,

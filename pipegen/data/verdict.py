@@ -10,8 +10,8 @@ from pipegen.spec.models import ColumnMethod, Epoch
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 

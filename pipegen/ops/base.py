@@ -19,6 +19,7 @@ from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.kinds.registry import kind_of, kinds
@@ -32,19 +33,11 @@ from pipegen.ops.traits import Traits as Traits
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from typing_extensions import Self
 
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
-
-Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
-"""A square's side or `[height, width]`, in pixels."""
-
-
-def height_width(size: int | tuple[int, int]) -> tuple[int, int]:
-    """`(height, width)` of a `Size`, in pixels."""
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
-
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 When = Literal["train", "eval", "all"] | list[SplitName]
@@ -62,6 +55,8 @@ class Transform(Model):
         calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
+        family: The name of its family in the list of steps.
+        part: Of a part of a policy, which it is, in the text of a plan.
         examples: Worked examples, at least one.
     """
 
@@ -73,6 +68,8 @@ class Transform(Model):
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
+    family: ClassVar[str] = "element"
+    part: ClassVar[str | None] = None
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
@@ -182,7 +179,7 @@ class Transform(Model):
         """The arguments that change over the epochs, by name."""
         return {k: v for k in type(self).model_fields if isinstance(v := getattr(self, k), Schedule)}
 
-    def at(self, epoch: tf.Tensor) -> Transform:
+    def at(self, epoch: tf.Tensor) -> Self:
         """The step as it is in one epoch, an integer scalar: its schedules become what they say, as tensors."""
         fields = type(self).model_fields
         now = {k: resolved(fields[k], v, epoch, factor=k in self.factors) for k, v in self.schedules().items()}
@@ -196,6 +193,10 @@ class Transform(Model):
     def written(self) -> Transform:
         """The step as a user wrote it: for a part of a policy, the policy."""
         return self
+
+    def waits(self) -> bool:
+        """Returns whether the numbers that it needs have not been learned yet."""
+        return False
 
     def inner_steps(self) -> tuple[Transform, ...]:
         """The steps that a user wrote inside this one, in that order."""
@@ -243,6 +244,7 @@ class CropTransform(Transform):
     is known and nothing is resized, it is a geometric step: a translation that ends its segment.
     """
 
+    family: ClassVar[str] = "crop"
     moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
 
@@ -311,6 +313,7 @@ class GeometricTransform(Transform):
     do on the image.
     """
 
+    family: ClassVar[str] = "geometric"
     moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
@@ -356,6 +359,8 @@ class GeometricTransform(Transform):
 
 class ColourTransform(Transform):
     """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
+
+    family: ClassVar[str] = "colour"
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes."""
@@ -408,6 +413,8 @@ class ColourTransform(Transform):
 class PointwiseTransform(Transform):
     """A per-channel order, scale and offset, and a dtype: `y[c] = x[order[c]] * scale[c] + offset[c]`."""
 
+    family: ClassVar[str] = "pointwise"
+
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         """The constants for an input of type `x`."""
         raise NotImplementedError
@@ -422,11 +429,3 @@ class PointwiseTransform(Transform):
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.arithmetic(x).is_identity(x)
-
-
-def step_kwargs(step: Transform) -> dict[str, Any]:
-    """The arguments of a step that differ from their defaults, for printing."""
-    step = step.written()
-    changed = step.model_dump(exclude_defaults=True, mode="json")
-    whole = step.model_dump(mode="json")
-    return {name: whole[name] for name in changed}  # a nested map keeps its defaults, or `{constant: 0}` would print as `{}`

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 

@@ -93,7 +93,7 @@ def step_texts(model: PipelineSpec) -> list[str]:
     """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
     import yaml
 
-    from pipegen.ops.base import step_kwargs
+    from pipegen.ops.wording import step_kwargs
 
     def arguments(step: Transform) -> str:
         given = step_kwargs(step)

@@ -6,20 +6,18 @@ order written. The passes make it fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, Family, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import StagedTransform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
@@ -35,15 +33,13 @@ from pipegen.spec.models import WindowShuffle
 from pipegen.spec.stand_in import UnknownStep
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Fill, Transform
     from pipegen.plan.nodes import Node
     from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
-
-Locate = Callable[..., "Label"]
-"""From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
 
 
 class Builder:
@@ -71,7 +67,7 @@ class Builder:
         self.segment: Geometric | Colour | Items | None = None
         self.images = Images()
         self.held: dict[str, s.Decode] = {}
-        self.like: dict[str, tuple[str, StepRef]] = {}
+        self.like: dict[str, tuple[str, StepRef[DecodeTransform]]] = {}
         """Returns, for a feature aligned with an image, that image and what decodes it."""
         self.fills = Fills()
         self.mixed: StepRef | None = None
@@ -139,7 +135,7 @@ class Builder:
             decoding = (ref for ref, features in acts if isinstance(ref.step, DecodeTransform) and anchor in features)
             decodes = next((self._decoding(ref, anchor) for ref in decoding), None)
             if feature != anchor and decodes is not None and self.type[anchor].encoded:
-                self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])))
+                self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])).of(DecodeTransform))
             known = len(self.findings)
             if kind_of(self.type[feature]).ragged:
                 for measure in self.images.stored(feature, self.type[anchor], self.like.get(feature)):
@@ -249,15 +245,14 @@ class Builder:
     def _single(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Stage:
         step = ref.step
         traits = step.traits(x)
-        if isinstance(step, NeighbourhoodTransform):
-            return s.Neighbourhood(feature, ref, step.clip_of(x), traits.starts_kernel)
-        if isinstance(step, LookupTableTransform):
-            return s.LookupTable(feature, (ref,), step.needs_histogram)
+        if isinstance(step, StagedTransform):
+            return step.stage(feature, ref, x)
         if isinstance(step, PointwiseTransform):
-            return s.Pointwise(feature, step.arithmetic(x), (ref,))
+            return s.Pointwise(feature, step.arithmetic(x), (ref.of(PointwiseTransform),))
         if traits.decodes:
-            return s.Decode(feature, ref, self._needed(feature, y, following) if traits.decodes_scaled else None, self.like.get(feature))
-        return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
+            needed = self._needed(feature, y, following) if traits.decodes_scaled else None
+            return s.Decode(feature, ref.of(DecodeTransform), needed, self.like.get(feature))
+        return s.Crop(feature, ref.of(CropTransform)) if traits.crops else s.Apply(feature, ref.of(ElementTransform))
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
         """Returns how small a file may be decoded. What else is aligned with the image has to go the same way: where the frame that the
@@ -271,7 +266,7 @@ class Builder:
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
         self.type = self.type.replace(**{feature: y})
-        if self.mixed is not None and isinstance(stage, s.ElementStage):
+        if self.mixed is not None and stage.one_example:
             self._report(s.refs(stage)[-1], late(self.mixed, s.refs(stage)[-1]))
             if self.mixed.step.when is None:
                 self.ordinary.add(self.findings[-1])
@@ -313,7 +308,7 @@ class Builder:
         if not joins:
             if isinstance(step, CropTransform) and self.mixed is None:
                 self._close()
-                self._emit(s.Crop(feature, ref), feature, y)
+                self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
             self._close()
         segment = seg if joins and isinstance(seg, Geometric) else Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
@@ -325,7 +320,8 @@ class Builder:
             if segment.copies and segment.behind not in (None, segment.mode):
                 self._report(ref, another_fill(ref, segment.behind))
             segment.copies = False
-        self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
+        of_segment = ref.of(CropTransform) if isinstance(ref.step, CropTransform) else ref.of(GeometricTransform)
+        self._pend(s.Compose(feature, of_segment, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
@@ -338,9 +334,10 @@ class Builder:
             self._close()
         assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
         segment = seg if joins and isinstance(seg, Colour) else Colour(feature, x)
-        self._pend(s.ComposeColour(feature, ref, x.channels, not joins), segment.entry, y)
+        own = ref.of(ColourTransform)
+        self._pend(s.ComposeColour(feature, own, x.channels, not joins), segment.entry, y)
         segment.out = y
-        segment.uses_mean = segment.uses_mean or ref.step.uses_mean()  # type: ignore[attr-defined]
+        segment.uses_mean = segment.uses_mean or own.step.uses_mean()
         self.segment = segment
 
     def _close(self) -> None:
@@ -384,7 +381,7 @@ class Builder:
     def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
         taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
-        plan = plan_mixing(self.spec, self.split, ref, self.type, taken, later, self.locate)
+        plan = plan_mixing(self.spec, self.split, ref.of(MixingTransform), self.type, taken, later, self.locate)
         for error in plan.errors:
             if self.mixed is None or error.code != "PG223":  # the first step has told what is wrong with the label
                 self._report(ref, error)

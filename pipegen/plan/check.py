@@ -19,9 +19,9 @@ from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.draft import Draft
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.ops.base import Fill
+    from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.plan.stages import Stage, StepRef
     from pipegen.types import FeatureType
 
@@ -52,7 +53,7 @@ class Images:
     def __init__(self) -> None:
         self._types: dict[str, FeatureType] = {}
 
-    def stored(self, feature: str, image: FeatureType, like: tuple[str, StepRef] | None) -> Iterator[Stage]:
+    def stored(self, feature: str, image: FeatureType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
         """Notes what image the items of a feature are aligned with, before the first step, and yields what measures it.
 
         Args:

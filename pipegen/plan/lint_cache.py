@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 

@@ -12,7 +12,7 @@ from pipegen.plan.outputs import received, settled
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 

@@ -18,8 +18,8 @@ from pipegen.spec.models import WindowShuffle
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 

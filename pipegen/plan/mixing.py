@@ -14,8 +14,9 @@ from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unba
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
+    from pipegen.ops.families.mixing import MixingTransform
     from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
@@ -45,7 +46,7 @@ class MixPlan:
 def plan_mixing(
     spec: PipelineSpec,
     split: str,
-    ref: StepRef,
+    ref: StepRef[MixingTransform],
     type_: ElementType,
     taken: dict[str, FeatureType],
     later: tuple[StepRef, ...],
@@ -86,7 +87,9 @@ def late(mixed: StepRef, ref: StepRef) -> OpError:
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
 
-def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: FeatureType, canvas: tuple[int | None, int | None]) -> None:
+def _follower(
+    plan: MixPlan, spec: PipelineSpec, ref: StepRef[MixingTransform], name: str, x: FeatureType, canvas: tuple[int | None, int | None]
+) -> None:
     """A feature of the output that the step does not act on itself: a label follows, other images stay, the rest has no rule."""
     op = ref.step.op
     if ref.step.acts_on(kind_of(x)) or x.encoded:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import Stage
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import Encoding, Output, PipelineSpec
     from pipegen.types import ElementType, FeatureType
 

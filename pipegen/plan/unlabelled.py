@@ -12,8 +12,8 @@ from pipegen.plan.outputs import names
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 

@@ -17,8 +17,8 @@ from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.traits import IMAGE_224, Family, Traits
+from pipegen.spec.accept import valid, validated
 from pipegen.spec.expect import field_type, words_of
-from pipegen.spec.validate import valid, validated
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType

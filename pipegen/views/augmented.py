@@ -24,7 +24,7 @@ def finishes(stage: s.Stage) -> bool:
     """Returns whether a stage at the end only brings an image into the form that a model takes."""
     if isinstance(stage, s.Neighbourhood):
         return isinstance(stage.ref.step, StepPart)
-    return isinstance(stage, (s.Pointwise, s.ChannelsFirst, s.EncodeLabel))
+    return stage.cheap
 
 
 def varies(split: str, plan: Plan) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
     from pipegen.types import ElementType
@@ -100,11 +100,8 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     read = executor.read(tf.constant(record, tf.int64), type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
-    contents = read[feature]
-    stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
-    ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
-    decoder: Any = ref.step
-    return np.asarray(decoder.decode(contents, None))
+    stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)
+    return np.asarray(stage.decode.step.decode(read[feature], None))
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:

@@ -188,7 +188,7 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     from pipegen.backend.kernels.lower import apply_element, apply_stage
 
     stages = stages_of(step, x, y)
-    if isinstance(stages[0], s.ElementStage):
+    if stages[0].one_example:
         rows = [{"image": tf.constant(g), "@draws": tf.constant(row, tf.float64)} for g, row in zip(given, u, strict=True)]
         for row in rows:
             apply_element(stages[0], row)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.options import make_options
-from pipegen.backend.running.walk import plain_map
 from pipegen.physical.nodes import REQUESTED
 
 if TYPE_CHECKING:

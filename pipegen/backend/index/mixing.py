@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws
-from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.families.mixing import GROUP, mix_labels
 from pipegen.ops.lowering.floats import as_float32
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
+    from pipegen.backend.features import Features, Params
     from pipegen.backend.index.order import Order
-    from pipegen.backend.kernels.lower import Features, Params
 
 
 def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -97,7 +97,6 @@ def mix_params(stage: s.Mix, features: Features) -> Params:
     `@member` says which rows have a place in the epoch's order: all of them where it is missing.
     """
     step = stage.ref.step
-    assert isinstance(step, MixingTransform)  # noqa: S101 - the builder makes the stage for no other
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
     rank = step.rank(u)
     partner = partners(rank, features.get("@member", tf.ones_like(rank, tf.bool)))
@@ -113,5 +112,5 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     if stage.label:
         return mix_labels(value, others, how)
     pair = (tf.cast(value, tf.float64), tf.cast(others, tf.float64)) if stage.exact else (value, others)
-    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)  # type: ignore[attr-defined]
+    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)
     return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws, step_of
+from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
@@ -14,33 +15,27 @@ from pipegen.ops.lowering.windows import onto
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from pipegen.backend.features import Features
     from pipegen.plan import stages as s
-
-    Features = dict[str, tf.Tensor]
-    Matrix = Callable[[s.StepRef, tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 def measure(stage: s.Measure, features: Features) -> None:
     """Notes the size of an image, whose file is at hand: int32 `(2,)`."""
     name, decode = stage.like
-    decoder: Any = decode.step
-    features[f"@size/{stage.feature}"] = decoder.stored_size(features[name])
+    features[f"@size/{stage.feature}"] = decode.step.stored_size(features[name])
 
 
-def move(stage: s.Move, features: Features, matrix_of: Matrix) -> None:
+def move(stage: s.Move, features: Features) -> None:
     """Moves the items of a batch, in place. Those that are left come first, in the order that they had; zeros follow.
 
     Args:
         stage: The stage.
         features: A batch, `(n, ...)` each; where the size of the images is not known before, of one example.
-        matrix_of: Gives the matrix of a geometric step, from its use, the draws, and height and width of the image.
     """
     name, valid, size = stage.feature, valid_name(stage.feature), f"@size/{stage.feature}"
     items, there, draws = features[name], features[valid], features["@draws"]
     before = _known(stage.canvas, features.get(size))
-    matrix, after = _product(stage, draws, before, matrix_of)
+    matrix, after = _product(stage, draws, before)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
     moved, inside = kind_named(stage.kind).move(items, _inverse(matrix), before, after)
     there = tf.logical_and(there, inside)
@@ -58,15 +53,13 @@ def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tupl
     return tf.convert_to_tensor(height, tf.int32), tf.convert_to_tensor(width, tf.int32)
 
 
-def _product(
-    stage: s.Move, draws: tf.Tensor, before: tuple[tf.Tensor, tf.Tensor], matrix_of: Matrix
-) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+def _product(stage: s.Move, draws: tf.Tensor, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
     """The matrix from the image that leaves to the one that enters, float64 `(n, 3, 3)`, and the size of the former."""
     real = [tf.cast(side, tf.float64) for side in before]
     whole, after = tf.eye(3, batch_shape=[tf.shape(draws)[0]], dtype=tf.float64), before
     for ref in stage.refs:
         if isinstance(ref.step, GeometricTransform):
-            matrix = matrix_of(ref, draws, *real)
+            matrix = geometric_matrix(ref.of(GeometricTransform), draws, *real)
         else:
             box, after = step_of(ref, draws).shown(own_draws(ref, draws), *before)
             after = tf.convert_to_tensor(after[0], tf.int32), tf.convert_to_tensor(after[1], tf.int32)

@@ -14,7 +14,7 @@ from pipegen.spec.models import ShardIndex
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.plan.build import Locate
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec, Runtime
 
 

@@ -16,7 +16,7 @@ from pipegen.ops.kinds.registry import kind_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.disk_cache import DiskCache
     from pipegen.types import ElementType
 

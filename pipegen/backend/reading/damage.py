@@ -19,7 +19,7 @@ from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Plan
@@ -113,7 +113,7 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
 
 def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, where: Where) -> str:
     refs = s.refs(stage)
-    verb = "decode" if isinstance(stage, (s.Decode, s.DecodeWindow)) else "process"
+    verb = "decode" if isinstance(stage, s.Decodes) else "process"
     ref = refs[0] if refs else None
     if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
         ref, verb = stage.crop, "crop"
@@ -124,7 +124,7 @@ def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, w
 def place_of_decode(plan: Plan, where: Where) -> str:
     """The step that decodes and its place, in brackets; empty when nothing is decoded."""
     stages = (st for node in plan.nodes if isinstance(node, Element) for st in node.stages)
-    decode = next((st for st in stages if isinstance(st, (s.Decode, s.DecodeWindow))), None)
+    decode = next((st for st in stages if isinstance(st, s.Decodes)), None)
     return f" (step `{s.refs(decode)[0].id}`, {where(s.refs(decode)[0].path)})" if decode is not None and s.refs(decode) else ""
 
 

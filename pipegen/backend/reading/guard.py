@@ -18,7 +18,7 @@ import tensorflow as tf
 from pipegen.errors import DataError
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.types import ElementType
 
 MAX_TRIES = 8

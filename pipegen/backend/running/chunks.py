@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from pipegen.backend.kernels.lower import Features, Found, survey, surveyed
+from pipegen.backend.features import Features, Found
+from pipegen.backend.kernels.decode import survey, surveyed
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Found
 from pipegen.backend.index.draws import Draws
 from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
-from pipegen.backend.kernels.lower import Features, Found, apply_element
+from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.index import mixing
 from pipegen.backend.index.order import window_size
-from pipegen.backend.kernels.lower import Features
 from pipegen.backend.process import xla
+from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
@@ -48,14 +49,14 @@ class Run:
         match operation:
             case p.Steps():
                 end = tf.constant(self.x.steps, tf.int64)
-                rest = _plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, end), lambda s: (epoch, s)))
+                rest = plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, end), lambda s: (epoch, s)))
                 return ds.flat_map(rest, name=name)
             case p.Map():
                 return plain_map(ds, self._called(operation.functions), operation.threads, name=name)
             case p.Unbatch():
                 return ds.unbatch(name=name)
             case p.Filter():
-                return ds.filter(_plain(self._is_ours), name=name)
+                return ds.filter(plain(self._is_ours), name=name)
             case p.Stack():
                 return ds.batch(operation.size, drop_remainder=operation.full, name=name)
             case p.Prefetch(device=str()):
@@ -231,16 +232,6 @@ class Run:
             if weight is not None:
                 parts.append(weight)
         return epoch, step, tuple(parts) if len(parts) > 1 else parts[0]
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as it is: our code is written as graphs, and AutoGraph would only slow the tracing and complain."""
-    return tf.autograph.experimental.do_not_convert(function)
-
-
-def plain_map(ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None = None, name: str | None = None) -> tf.data.Dataset:
-    """`Dataset.map` in order, on `calls` threads, without AutoGraph."""
-    return ds.map(_plain(function), num_parallel_calls=calls, deterministic=None if calls is None else True, name=name)
 
 
 def _sorted(features: Features) -> Features:

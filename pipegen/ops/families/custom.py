@@ -32,6 +32,7 @@ class CustomTransform(ElementTransform):
         num_arguments: How many values it is given.
     """
 
+    family: ClassVar[str] = "custom"
     call: ClassVar[str] = "fn(image)"
     num_arguments: ClassVar[int] = 1
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.ops.base import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
@@ -137,7 +137,6 @@ class Source(Model):
     def class_feature(self) -> str | None:
         """The feature that says of which class each record is, whether or not a model is to learn it."""
         from pipegen.ops.kinds.registry import kind_of, several_labels
-        from pipegen.ops.sources.classes import main_label
 
         return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
@@ -189,3 +188,9 @@ class Source(Model):
             OpError: `PG401` when a path does not exist, `PG402` when nothing was found.
         """
         raise NotImplementedError
+
+
+def main_label(names: Iterable[str]) -> str | None:
+    """Returns the label that gives the data its classes, of several: `label`, else the first."""
+    names = tuple(names)
+    return "label" if "label" in names else next(iter(names), None)

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.arrays import FeatureName
+from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.base import Files as FilesOf
 from pipegen.ops.sources.base import Listing, Note, Source
 from pipegen.ops.sources.glob import compile_glob

@@ -10,7 +10,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.base import Note
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.array_features import ArrayFeature
     from pipegen.types import ElementType, FeatureType
 
 

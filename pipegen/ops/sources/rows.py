@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.base import height_width
+from pipegen.ops.arguments.sizes import height_width
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.base import Listing, Note
-from pipegen.ops.sources.classes import main_label
+from pipegen.ops.sources.base import Listing, Note, main_label
 from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.row_masks import sizes_apart
@@ -21,7 +20,7 @@ from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Inte
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.array_features import ArrayFeature
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28

@@ -10,9 +10,8 @@ from pydantic import Field, PrivateAttr, field_validator
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.arrays import FeatureName
-from pipegen.ops.sources.base import Files, Listing, Note, Source
-from pipegen.ops.sources.classes import main_label
+from pipegen.ops.sources.array_features import FeatureName
+from pipegen.ops.sources.base import Files, Listing, Note, Source, main_label
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.reports import count, quoted

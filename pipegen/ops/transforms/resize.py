@@ -9,16 +9,15 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import require_holds
+from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import (
     ANY_IMAGE,
     ConstantFill,
     ElementTransform,
     Example,
     Family,
-    Size,
     Traits,
     Transform,
-    height_width,
     require_image,
 )
 from pipegen.ops.kinds.registry import kind_of
