@@ -76,12 +76,9 @@ def _derived_holds_no_memory(plan: p.Physical) -> str | None:
         return None
     if any(isinstance(f, p.Kernel) and f.depth for f in plan.functions):
         return "a kernel writes into the memory of earlier batches."
+    held = any(isinstance(o, p.Stack) and o.held for o in plan.operations)
     read = [f for f in plan.functions if isinstance(f, p.Examples) and isinstance(f.nodes[0], Read)]
-    return "a record is not guarded." if any(f.guard == "none" for f in read) and not any(o for o in plan.operations if _held(o)) else None
-
-
-def _held(operation: p.Operation) -> bool:
-    return isinstance(operation, p.Stack) and operation.held
+    return "a record is not guarded." if not held and any(f.guard == "none" for f in read) else None
 
 
 def _single_steps_stay_apart(plan: p.Physical) -> str | None:
