@@ -82,7 +82,7 @@ class FeatureType:
         file_bits: Likewise, how many bits a value of it has: 8 or 16.
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
         most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
-            is padded.
+            is padded; 0 where only the data says so, and that is not there yet.
     """
 
     kind: str
@@ -192,8 +192,8 @@ class ElementType:
             if t.most is None:
                 found.append((name, t))
             else:
-                found.append((name, t.with_(shape=(t.most, *t.shape[1:]), most=None)))
-                found.append((valid_name(name), FeatureType("valid", "bool", (t.most,), of=name)))
+                found.append((name, t.with_(shape=(t.most or None, *t.shape[1:]), uniform=True, most=None)))
+                found.append((valid_name(name), FeatureType("valid", "bool", (t.most or None,), of=name, uniform=True)))
         return ElementType(tuple(found), self.batch)
 
     def with_batch(self, batch: int | None) -> ElementType:

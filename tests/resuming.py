@@ -58,14 +58,14 @@ def with_small_graph(pipe: Any) -> Any:
     real = engine.executor("train")
     steps = real.steps
 
-    def batches(epochs: Any, *, name_damaged: bool) -> Any:
+    def batches(epochs: Any, form: Any) -> Any:
         def of(epoch: Any, first: Any) -> Any:
             made = tf.data.Dataset.range(first, steps)
             return made.map(lambda step: (epoch, step, (tf.zeros([2, 2, 2, 1]), tf.cast((epoch * steps + step)[None], tf.float32))))
 
         return epochs.flat_map(of)
 
-    small = SimpleNamespace(spec=real.spec, steps=steps, batches=batches, explain=lambda error, at: error)
+    small = SimpleNamespace(spec=real.spec, steps=steps, batches=batches, explain=lambda error, at: error, delivered=real.delivered)
     engine._datasets["train"] = training_dataset(small, engine.train_progress(), None)
     return pipe
 

@@ -138,7 +138,6 @@ def test_outputs(photo_folder: Path, pipe: Any, output: dict[str, Any], x: Any, 
     made = pipeline(photo_folder, transforms=[RESIZE], output=output)
     got = next(iter(made.validation))
     for (shape, dtype), tensor, spec in zip((x, y), got, made.element_spec, strict=True):
-        assert (tuple(tensor.shape), tensor.dtype.name) == (shape, dtype) or tensor.shape[0] == 8
         assert spec.is_compatible_with(tensor)
         assert (tuple(tensor.shape), tensor.dtype.name) == (shape, dtype)
     image, label = next(iter(pipe.validation))
@@ -175,13 +174,14 @@ def test_names_of_inputs_and_outputs(photo_folder: Path) -> None:
 @pytest.mark.parametrize(("rows", "draws", "split"), [(3, 4, "train"), (2, 5, "validation"), (100, 1, "validation")])
 def test_a_contact_sheet(photo_folder: Path, rows: int, draws: int, split: str) -> None:
     made = shared(photo_folder)
+    made.seek(3, 1)
     sheet = made.preview(split, rows=rows, draws=draws, cell=40)
     rows, columns = min(rows, made.num_examples(split)), (draws if split == "train" else 1) + 1
     assert sheet.mode == "RGB"
     assert sheet.width == 2 * 12 + columns * 40 + columns * 6
     assert sheet.height == 2 * 12 + 18 + rows * (40 + 18 + 6)
     assert len(sheet.getcolors(1 << 24)) > 100
-    assert made.state()["epoch"] == 0 or made.state()["step"] >= 0
+    assert (made.state()["epoch"], made.state()["step"]) == (3, 1), "drawing moves nothing"
 
 
 @pytest.mark.parametrize("transforms", [

@@ -349,7 +349,9 @@ class Pipeline:
 
         return check(model, self.element_spec, self._main.emit.output, self._main.read)
 
-    def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
+    def explain(
+        self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False, physical: bool = False
+    ) -> Explanation:
         """Shows the compiled plan of a split, with the types on its edges, and its most expensive stages, as a text.
 
         Args:
@@ -357,6 +359,7 @@ class Pipeline:
             passes: Also show what each pass did, and why.
             all: Show every split, every pass, and the cost of every stage.
             before: Also show the plan as written, before any pass.
+            physical: Show what runs instead: each operation of the dataset, and what it calls; with `all` in every form.
         """
         from pipegen.views.summary import explained
 
@@ -364,7 +367,8 @@ class Pipeline:
             self._require(split)
         chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
         compiled = {s: self._compiled.splits[s] for s in chosen}
-        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before)
+        runs = {s: self._engine.executor(s).physical_forms(every=all) for s in chosen} if physical else None
+        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html

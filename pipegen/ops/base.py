@@ -51,8 +51,8 @@ class Transform(Model):
         kinds: The kinds of feature that it has a rule for, unless it moves things.
         moves: Whether it moves pixels and leaves what they say, so that it acts on whatever is moved with its image.
         random: Whether it draws numbers.
-        handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
-            counts; the backend then appends no draw and makes no choice.
+        handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
+        calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
         family: The name of its family in the list of steps.
@@ -65,6 +65,7 @@ class Transform(Model):
     moves: ClassVar[bool] = False
     random: ClassVar[bool] = False
     handles_probability: ClassVar[bool] = False
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
     family: ClassVar[str] = "element"

@@ -104,12 +104,13 @@ def _node(node: Node) -> str:
         case Kernel():
             return "kernel   one batch" + (", compiled by XLA" if node.compiled else "") + (", in parallel" if node.parallel else "")
         case Emit():
-            return f"emit     {_emit(node)}"
+            return f"emit     {emit_text(node)}"
         case Prefetch():
             return "prefetch " + (f"to device {node.device}" if node.device else "finished batches")
 
 
-def _emit(node: Emit) -> str:
+def emit_text(node: Emit) -> str:
+    """Returns which features the model takes, in a line."""
     parts = [f"x = {_features(node.output.x)}"]
     if node.output.y is not None:
         parts.append(f"y = {_features(node.output.y)}")

@@ -125,7 +125,7 @@ class DrawnParameters:
             ranks[own], known = rank.numpy(), all_records.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        partner = mixing.partners(rank, tf.constant(slots < mixing.limit(order))).numpy()
+        partner = mixing.partners(rank, tf.constant(slots < order.grouped)).numpy()
         return [self._keys[records[i]] for i in partner[own]]
 
 

@@ -24,6 +24,7 @@ from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
+from pipegen.physical.nodes import EXPORTED
 from pipegen.types import valid_name
 from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
@@ -200,7 +201,7 @@ class _Source:
         size = self.executor.order.batch
         wanted = sorted({(epoch, slot // size) for epoch, slots in self.slots.items() for slot in slots})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
-        data = self.executor.single_batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])))
+        data = self.executor.batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
         walk = iter(data.with_options(make_options(self.engine.spec.runtime)))
         for epoch, step in wanted:
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -14,8 +13,7 @@ from pipegen.backend.datasets.derived import NO_LENGTH, DerivedDataset, Explains
 from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.process.once import Once
-from pipegen.backend.process.options import make_options
-from pipegen.backend.running.walk import plain_map
+from pipegen.physical.nodes import FIXED, TRAINING
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
@@ -191,10 +189,7 @@ class RepeatedDataset(Explains):
 
 def training_dataset(executor: Executor, progress: Progress, device: str | None) -> PipelineDataset:
     """The training split: finite, re-iterable, each time the epoch that `progress` says."""
-    options = make_options(executor.spec.runtime)
-
-    def deliver(ds: tf.data.Dataset) -> tf.data.Dataset:
-        return plain_map(ds, lambda epoch, step, batch: progress.deliver(epoch, step, batch)[2]).with_options(options)
+    form = TRAINING if device is None else TRAINING.bare(device)
 
     def commit(epoch: int, step: int) -> None:
         last = step == progress.steps - 1
@@ -204,9 +199,9 @@ def training_dataset(executor: Executor, progress: Progress, device: str | None)
             progress.delivered.assign([epoch, step + 1])
 
     return PipelineDataset(
-        lambda guarded: executor.batches(progress.head(), name_damaged=guarded),
-        deliver if device is None else partial(_on_device, device, options),
-        (lambda ds: plain_map(ds, progress.deliver).with_options(options)) if device is None else None,
+        lambda guarded: executor.batches(progress.head(), form.built_on() if guarded else form),
+        lambda ds: executor.delivered(ds, form.bare(), progress),
+        (lambda ds: executor.delivered(ds, form, progress)) if device is None else None,
         steps=executor.steps,
         end=executor.steps,
         first=progress.next_start,
@@ -217,16 +212,16 @@ def training_dataset(executor: Executor, progress: Progress, device: str | None)
 
 def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None = None) -> PipelineDataset:
     """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
-    options = make_options(executor.spec.runtime)
+    form = FIXED if device is None else FIXED.bare(device)
 
     def batches(guarded: bool) -> tf.data.Dataset:
         head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
-        return executor.batches(head, name_damaged=guarded)
+        return executor.batches(head, form.built_on() if guarded else form)
 
     return PipelineDataset(
         batches,
-        (lambda ds: _alone(ds).with_options(options)) if device is None else partial(_on_device, device, options),
-        (lambda ds: ds.with_options(options)) if device is None else None,
+        lambda ds: executor.delivered(ds, form.bare()),
+        (lambda ds: executor.delivered(ds, form)) if device is None else None,
         steps=max(executor.steps - step, 0),
         end=executor.steps,
         first=lambda: (epoch, step),
@@ -237,13 +232,3 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:
     """The batches as a dataset of known length."""
     return ds.apply(tf.data.experimental.assert_cardinality(steps)).with_options(ds.options())
-
-
-def _alone(ds: tf.data.Dataset) -> tf.data.Dataset:
-    """The batches without their numbers."""
-    return plain_map(ds, lambda _epoch, _step, batch: batch)
-
-
-def _on_device(device: str, options: tf.data.Options, ds: tf.data.Dataset) -> tf.data.Dataset:
-    """The batches on a device, two ahead; nothing may come after this."""
-    return _alone(ds).with_options(options).apply(tf.data.experimental.prefetch_to_device(device, 2))

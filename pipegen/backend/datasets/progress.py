@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.variables import variable
-from pipegen.backend.running.walk import plain_map
 
 
 class Progress:

@@ -3,62 +3,33 @@ be started at once."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from pipegen.backend.index.threefry import threefry2x32
 from pipegen.backend.process.xla import compiled
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Index
-    from pipegen.spec.models import Remainder
+from pipegen.physical.extent import Extent
 
 _ORDER_DOMAIN = 0x6F726472
 """Separates the keys of the order from those of the draws."""
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(Extent):
     """The order of one split on one host.
 
     Attributes:
-        num_examples: Examples in the split.
-        batch: Examples in a global batch.
-        remainder: What happens to a last batch that is not full.
-        shard: Which share of each global batch, and of how many.
-        epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one cycle: every example once.
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
     """
 
-    num_examples: int
-    batch: int
-    remainder: Remainder
-    shard: tuple[int, int]
-    epoch_steps: int | None
     kind: str
     window: int
     seed: int
-
-    @property
-    def steps(self) -> int:
-        """Steps in an epoch; the same on every host."""
-        if self.epoch_steps is not None:
-            return self.epoch_steps
-        if self.remainder == "drop":
-            return self.num_examples // self.batch
-        return math.ceil(self.num_examples / self.batch)
-
-    @property
-    def local_batch(self) -> int:
-        """Examples of a full batch on this host."""
-        return self.batch // self.shard[1]
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch.
@@ -88,7 +59,7 @@ class Order:
     def _rows(self, step: tf.Tensor) -> tf.Tensor:
         """The rows of a global batch, like `step`; one of a step behind the end of the epoch."""
         here = tf.fill(tf.shape(step), tf.constant(self.batch, tf.int64))
-        if self.remainder == "keep" and self.epoch_steps is None:
+        if self.ends_short:
             here = tf.maximum(tf.minimum(here, self.num_examples - step * self.batch), 1)
         return here
 
@@ -136,20 +107,9 @@ class Order:
         return first + _permute(position - first, key(cycle, window), last - first)
 
 
-def make_order(
-    index: Index,
-    *,
-    num_examples: int,
-    batch: int,
-    remainder: Remainder,
-    shard: tuple[int, int],
-    epoch_steps: int | None,
-    seed: int,
-    mean_bytes: float,
-) -> Order:
-    """The order that an Index node means for a split of this size."""
-    window = max(1, int((index.window_bytes or 0) / max(mean_bytes, 1.0)))
-    return Order(num_examples, batch, remainder, shard, epoch_steps, index.order, window, seed)
+def window_size(window_bytes: int | None, mean_bytes: float) -> int:
+    """Examples in a window of so many bytes of stored records."""
+    return max(1, int((window_bytes or 0) / max(mean_bytes, 1.0)))
 
 
 def _permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:

@@ -149,6 +149,9 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
     common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
     columns = manifest.columns(split)
+    for name, values in columns.items():
+        if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
+            raise InternalError(f"an example has more of `{name}` than its type has room for")
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))

@@ -23,11 +23,6 @@ _BY_REFERENCE = 1 << 14
 copy, and fresh pages for it."""
 
 
-def size(batch: int, most: int) -> int:
-    """The largest number up to `most` that `batch` is a multiple of."""
-    return next(n for n in range(max(1, min(batch, most)), 0, -1) if batch % n == 0)
-
-
 def cut(features: Features, chunk: int, *, full: bool) -> Features:
     """A batch's rows `(n, ...)` as chunks `(⌈n / chunk⌉, chunk, ...)`; where not every batch is full, the last row fills up."""
     if not full:

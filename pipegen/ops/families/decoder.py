@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.stage import Stage, StepRef, weight_ns
@@ -32,6 +32,7 @@ class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
     family: ClassVar[str] = "decode"
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:

@@ -64,3 +64,6 @@ def test_a_ragged_feature_is_padded_with_what_says_which_items_are_there() -> No
     assert padded["points"].is_static
     assert (padded["points_valid"].dtype, padded["points_valid"].shape, padded["points_valid"].of) == ("bool", (7,), "points")
     assert padded.padded() == padded
+    unknown = ElementType((("points", points.with_(most=0)),)).padded()
+    assert unknown["points_valid"].shape == (None,)
+    assert unknown["points"].is_static

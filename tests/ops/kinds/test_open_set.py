@@ -137,10 +137,11 @@ def test_what_leaves_the_image_is_dropped(plain: Any) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("runtime", [{"jit": "always"}, {"cache": "memory"}], ids=["compiled", "cached"])
-def test_every_plan_gives_the_same_points(plain: Any, runtime: dict[str, Any]) -> None:
+@pytest.mark.parametrize("runtime", [{"jit": "always"}, {"cache": "memory"}, {"cache": {"disk": "kept"}}], ids=str)
+def test_every_plan_gives_the_same_points(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 
+    monkeypatch.chdir(tmp_path)
     steps = [{"resize": {"size": [40, 56]}}, *STEPS] if "cache" in runtime else STEPS
     pipe = pipegen.build(spec(steps), runtime={"jit": "never", **runtime})
     expected = stream(plain)
@@ -181,12 +182,46 @@ def test_points_follow_images_of_any_size(files: Any) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("resize", [{"shorter_side": 30}, {"size": [30, 40], "mode": "pad"}, {"size": [30, 40], "mode": "crop"}], ids=str)
-def test_points_follow_every_resize(folder: Path, resize: dict[str, Any]) -> None:
-    import pipegen
+@pytest.mark.parametrize("how", [
+    {"shorter_side": 30}, {"size": [30, 70]}, {"size": [30, 40], "mode": "pad"}, {"size": [30, 40], "mode": "crop"},
+    {"size": [30, 40], "mode": "crop", "method": {"pillow": "bilinear"}},
+], ids=str)  # fmt: skip
+def test_a_resize_says_which_part_it_shows(how: dict[str, Any]) -> None:
+    """So that a point of the output comes from where the image there says, up to the rounding of its colours."""
+    import tensorflow as tf
+    from pipegen.ops.sources.scenes import scene
 
-    pipe = pipegen.build(spec([{"resize": resize}, {"center_crop": {"size": [30, 30]}}], folder=str(folder)), runtime={"jit": "never"})
-    assert check_places(pipe, stream(pipe), 2.5) >= 8
+    from pipegen.ops.lowering.windows import onto
+    from pipegen.ops.transforms.resize import Resize
+
+    step, draws = Resize.model_validate(how), tf.zeros([1, 0], tf.float64)
+    image = step.apply(tf.constant(scene(66, 101)), draws[0]).numpy()
+    box, size = step.shown(draws, tf.constant(66), tf.constant(101))
+    assert tuple(int(side) for side in size) == image.shape[:2]
+    matrix = onto(box, size, tf.zeros([1], tf.float64)).numpy()[0]
+    y, x = np.mgrid[3 : image.shape[0] - 3, 3 : image.shape[1] - 3].reshape(2, -1)
+    clear = image[y, x, 2] == 255
+    places = (matrix @ np.stack([x, y, np.ones_like(x)]))[:2, clear]
+    assert clear.mean() > 0.5
+    np.testing.assert_allclose(places.T, image[y, x, :2][clear], atol=1.2)
+
+
+@pytest.mark.tf
+def test_several_records_are_read_as_each_is(files: Any) -> None:
+    import tensorflow as tf
+
+    executor = files._engine.executor("train")
+    keys = files._engine.manifest.keys("train")
+    records = tf.constant([3, 0, 5], tf.int64)
+    several = executor.read_each(records, executor.plan.read, 3)
+    assert several.keys() == {"image", "points", "points_valid"}
+    together = executor.tensors.padded("points", records, (MOST, 2))
+    for i, record in enumerate(records):
+        one = executor.read(record, executor.plan.read)
+        np.testing.assert_array_equal(several["points"][i], one["points"])
+        np.testing.assert_array_equal(together[1][i], one["points_valid"])
+        key = keys[int(record)]
+        np.testing.assert_array_equal(one["points"][one["points_valid"]], points_of(int(key.split(".")[0])))
 
 
 @pytest.mark.tf
