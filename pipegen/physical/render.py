@@ -75,8 +75,12 @@ def _operation(operation: p.Operation) -> str:
             held = "every example of an epoch" if operation.held else f"{operation.size}"
             return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
         case p.Prefetch():
-            where = f"on device {operation.device}" if operation.device else "finished"
-            return f"{operation.batches} batch{'es' if operation.batches > 1 else ''} {where}"
+            batches = "batches" if operation.batches > 1 else "batch"
+            return (
+                f"{operation.batches} {batches} on device {operation.device}"
+                if operation.device
+                else f"{operation.batches} finished {batches}"
+            )
 
 
 def _functions(function: p.Function) -> list[dict[str, Any]]:
