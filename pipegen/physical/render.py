@@ -76,11 +76,8 @@ def _operation(operation: p.Operation) -> str:
             return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
         case p.Prefetch():
             batches = "batches" if operation.batches > 1 else "batch"
-            return (
-                f"{operation.batches} {batches} on device {operation.device}"
-                if operation.device
-                else f"{operation.batches} finished {batches}"
-            )
+            where = f"{batches} on device {operation.device}" if operation.device else f"finished {batches}"
+            return f"{operation.batches} {where}"
 
 
 def _functions(function: p.Function) -> list[dict[str, Any]]:
