@@ -13,9 +13,7 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
-    ("pipegen.ops.inputs", "pipegen.ops.base"),
-    ("pipegen.ops.kinds.base", "pipegen.ops.base"),
-    ("pipegen.ops.parts", "pipegen.ops.base"),
+    ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
     ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
