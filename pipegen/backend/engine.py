@@ -121,7 +121,8 @@ class Engine:
             return None
         files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
         columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
-        names = tuple(" or ".join(files) for files in zip(*columns, strict=True))  # which of them it is, nobody has looked
+        # Which of several it is, nobody has looked.
+        names = columns[0] if len(columns) == 1 else tuple(" or ".join(files) for files in zip(*columns, strict=True))
         return Quarantine(names, skip.max_fraction, skip.report)
 
     def _check_last_batch(self, split: str, shard: tuple[int, int]) -> None:

@@ -47,6 +47,9 @@ def fingerprint(listing: Listing) -> str:
     for name, files in sorted(listing.beside.items()):
         pairs = zip(listing.keys, files.keys, files.sizes, strict=True)
         digest.update(encode(f"{name}\n" + "".join(f"{key}\0{other}\0{size}\n" for key, other, size in sorted(pairs))))
+    if listing.shards is not None:
+        held = zip(listing.keys, listing.shards.rows.tolist(), listing.shards.digests, strict=True)
+        digest.update(encode("".join(f"{key}\0{rows}\0{of}\n" for key, rows, of in sorted(held))))
     for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
         digest.update(encode(key) + b"\x00%d\n" % size)
     return digest.hexdigest()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
     from pipegen.ops.sources.rows import Rows
     from pipegen.types import ElementType
@@ -48,6 +49,11 @@ class Manifest:
         """The classes in label order; empty without labels."""
         return self.listing.class_names
 
+    @property
+    def total(self) -> int:
+        """Counts the records of the data, in whichever split."""
+        return len(self.listing.keys)
+
     def num_examples(self, split: str) -> int:
         """Counts the examples of a split."""
         return len(self.members[split])
@@ -66,6 +72,10 @@ class Manifest:
             return None
         arrays = self.listing.rows.get(split) or self.listing.rows[""]
         return arrays, tuple(int(key.rpartition("/")[2]) for key in self.keys(split))
+
+    def in_shards(self, split: str) -> InShards | None:
+        """For records that lie many in a file: where those of a split are; else `None`."""
+        return None
 
     @property
     def type(self) -> ElementType | None:

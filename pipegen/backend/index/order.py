@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 
 _ORDER_DOMAIN = 0x6F726472
 """Separates the keys of the order from those of the draws."""
+_WHOLE = -1
+"""Stands in the place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Says how the examples of a split lie in files that hold many.
+
+    Attributes:
+        starts: The first example of each, int64 `(blocks + 1,)` with the end.
+        window: Examples in a window of the two levels that a global order then has, where one cannot be read without those around it;
+            `None` where it can.
+    """
+
+    starts: tf.Tensor
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,8 @@ class Order:
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
+        blocks: For examples that lie in files that hold many: where. `window` is then an order in two levels: the blocks are permuted
+            whole, and windows of what stands there one after another are permuted within.
     """
 
     num_examples: int
@@ -45,6 +63,7 @@ class Order:
     kind: str
     window: int
     seed: int
+    blocks: Blocks | None = None
 
     @property
     def steps(self) -> int:
@@ -128,12 +147,32 @@ class Order:
         if self.kind == "stored" or self.num_examples == 1:
             return position
         key = partial(_key_function(jit), _words(self.seed))
+        size = self.window
         if self.kind == "global":
-            return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
-        window = position // self.window
-        first = window * self.window
-        last = tf.minimum(first + self.window, self.num_examples) - 1
-        return first + _permute(position - first, key(cycle, window), last - first)
+            if self.blocks is None or self.blocks.window is None:
+                return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
+            size = self.blocks.window
+        window = position // size
+        first = window * size
+        last = tf.minimum(first + size, self.num_examples) - 1
+        place = first + _permute(position - first, key(cycle, window), last - first)
+        return place if self.blocks is None else self._in_blocks(self.blocks.starts, cycle, place, key)
+
+    def _in_blocks(self, blocks: tf.Tensor, cycle: tf.Tensor, place: tf.Tensor, key: Callable[..., tf.Tensor]) -> tf.Tensor:
+        """The example at each place of a pass in which the blocks are permuted whole: int64 `(n,)` each, and so is the result.
+
+        Where they begin is summed up once for each pass that is asked about; what a place then takes is the logarithm of their number.
+        """
+        count = tf.size(blocks, tf.int64) - 1
+        passes, which = tf.unique(cycle, tf.int64)
+        number = tf.range(tf.size(passes, tf.int64) * count)
+        keys = tf.repeat(key(passes, tf.zeros_like(passes) + _WHOLE), count, axis=0)
+        order = _permute(number % count, keys, count - 1)
+        first = tf.gather(blocks, order)
+        begins = tf.cumsum(tf.gather(blocks, order + 1) - first, exclusive=True)  # one pass after another
+        place += which * self.num_examples
+        at = tf.searchsorted(begins, place, side="right") - 1  # of empty blocks, none
+        return tf.gather(first, at) + place - tf.gather(begins, at)
 
 
 def make_order(
@@ -146,10 +185,11 @@ def make_order(
     epoch_steps: int | None,
     seed: int,
     mean_bytes: float,
+    blocks: Blocks | None = None,
 ) -> Order:
-    """The order that an Index node means for a split of this size."""
+    """The order that an Index node means for a split of this size; `blocks` says how its examples lie in files that hold many."""
     window = max(1, int((index.window_bytes or 0) / max(mean_bytes, 1.0)))
-    return Order(num_examples, batch, remainder, shard, epoch_steps, index.order, window, seed)
+    return Order(num_examples, batch, remainder, shard, epoch_steps, index.order, window, seed, blocks)
 
 
 def _permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.index.order import Blocks
+from pipegen.backend.index.shards import ShardTensors
 from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.rows import readers
 from pipegen.errors import InternalError
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
 
     from pipegen.backend.reading.rows import Reader
     from pipegen.data.manifest import Manifest
+    from pipegen.data.shards.selected import InShards
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
+
+_WINDOW = 2**30
+"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself: 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Records:
         rows: The row of each record in those arrays.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
+        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie and what reads them.
     """
 
     paths: Sequence[str]
@@ -46,6 +53,7 @@ class Records:
     rows: Sequence[int] | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    in_shards: InShards | None = None
 
     def path(self, record: int, feature: str | None = None) -> str:
         """The file of a feature of one record."""
@@ -53,16 +61,26 @@ class Records:
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
         """The files of the records that are read, one column after another; none where records are held in memory."""
-        if self.contents is not None or self.rows is not None:
+        if self.contents is not None or self.rows is not None or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
     def __len__(self) -> int:
         return len(self.paths)
 
-    def tensors(self) -> RecordTensors:
+    def blocks(self) -> Blocks | None:
+        """How they lie in files that hold many, which their order heeds."""
+        held = self.in_shards
+        if held is None:
+            return None
+        window = max(1, int(_WINDOW / max(self.mean_bytes, 1.0))) if held.shards.by_block else None
+        return Blocks(tf.constant(held.selected.starts), window)
+
+    def tensors(self) -> RecordTensors | ShardedTensors:
         """The records as constants, made once and captured by every function that reads them."""
         with tf.device("CPU:0"):
+            if self.in_shards is not None:
+                return ShardedTensors(self.in_shards)
             words = tf.constant([(i >> 32, i & 0xFFFFFFFF) for i in self.ids] or [(0, 0)], tf.uint32)
             return RecordTensors(
                 stored=tf.constant(list(self.contents if self.contents is not None else self.paths), tf.string),
@@ -96,6 +114,10 @@ class RecordTensors:
     columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
     beside: Mapping[str, tf.Tensor] = field(default_factory=dict)
 
+    def id_words(self, record: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """The low and the high words of the ids of records `(n,)`: uint32 `(n,)` each; there is nothing here for XLA to compile."""
+        return tf.gather(self.id_low, record), tf.gather(self.id_high, record)
+
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
         values = self.columns.get(feature, self.labels)
@@ -127,8 +149,35 @@ class RecordTensors:
         return self.stored, not self.in_memory
 
 
+class ShardedTensors:
+    """The same of records that lie many in a file: what is looked up elsewhere is worked out here, of a batch at a time."""
+
+    def __init__(self, held: InShards) -> None:
+        self._places = ShardTensors(held.selected, held.bases)
+        self._read = held.shards.read
+
+    def id_words(self, record: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """The low and the high words of the ids of records `(n,)`: uint32 `(n,)` each."""
+        return self._places.id_words(record, jit=jit)
+
+    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
+        """Reads a feature: of one record, or stacked for records `(n,)`."""
+        shard, row = self._places.locate(tf.reshape(record, [-1]))
+        return self._read(feature, tf.reshape(shard, tf.shape(record)), tf.reshape(row, tf.shape(record)))
+
+    indexed = read = take
+
+    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
+        """The same of `count` records, a scalar each."""
+        shard, row = self._places.locate(records)
+        return [self._read(feature, *place) for place in zip(tf.unstack(shard, num=count), tf.unstack(row, num=count), strict=True)]
+
+
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
+    held = manifest.in_shards(split)
+    if held is not None:
+        return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
     common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
     columns = manifest.columns(split)
     found = manifest.rows(split)

@@ -78,6 +78,7 @@ class Executor:
             epoch_steps=None if spec.epoch == "pass" or job.plan.split != "train" else spec.epoch.steps,
             seed=spec.seed,
             mean_bytes=job.records.mean_bytes,
+            blocks=job.records.blocks(),
         )
         self.mixing = next((n for n in reversed(self.plan.nodes) if isinstance(n, Kernel) and mixing.mixes(n)), None)
         """The last kernel that mixes examples."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.rows import Rows
+    from pipegen.ops.sources.shards import Shards
     from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
@@ -102,6 +103,9 @@ class Listing:
     """Reads any column of a table."""
     type: ElementType | None = None
     """The type of a record, where the data says more of it than the arguments, and records are no rows of arrays."""
+
+    shards: Shards | None = None
+    """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
 
     def path(self, i: int) -> str:
         """The absolute path of record `i`; the number of the row where it is one."""

@@ -1,0 +1,102 @@
+"""Finds the shard, the row and the id of records in the graph: functions of their numbers, for a whole batch at once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.process.xla import compiled
+from pipegen.data.shards.bitmap import BLOCK
+from pipegen.data.shards.ids import MIX_FACTORS, MIX_SHIFTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from pipegen.data.shards.bitmap import Bitmap
+    from pipegen.data.shards.selected import Selected
+
+_WORD = 64
+
+
+def mix64(value: tf.Tensor) -> tf.Tensor:
+    """The mix of `pipegen.data.shards.ids`, bit by bit: uint64 of any shape."""
+    for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
+        value = _folded(value, shift) * tf.constant(factor, tf.uint64)
+    return _folded(value, MIX_SHIFTS[-1])
+
+
+def _folded(value: tf.Tensor, shift: int) -> tf.Tensor:
+    return tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, tf.constant(shift, tf.uint64)))
+
+
+class BitmapTensors:
+    """A bitmap whose members are found in the graph."""
+
+    def __init__(self, bitmap: Bitmap) -> None:
+        self._words = tf.constant(bitmap.bits.view("<u8"))
+        self._before = tf.constant(bitmap.before)
+
+    def select(self, member: tf.Tensor) -> tf.Tensor:
+        """The records that are the given members, counted from 0: int64 `(n,)` each."""
+        block = _at(self._before, member)
+        words = tf.gather(self._words, block)
+        ones = tf.cast(tf.raw_ops.PopulationCount(x=words), tf.int64)
+        word, left = _place(ones, member - tf.gather(self._before, block))
+        bits = tf.bitwise.right_shift(tf.gather(words, word, batch_dims=1)[:, None], tf.constant(range(_WORD), tf.uint64)[None])
+        bit, _ = _place(tf.cast(tf.bitwise.bitwise_and(bits, tf.constant(1, tf.uint64)), tf.int64), left)
+        return block * BLOCK + word * _WORD + bit
+
+
+def _place(counts: tf.Tensor, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """In which of the `counts` of each row, int64 `(n, m)`, its member is, and which of those it is there."""
+    last = tf.cumsum(counts, axis=1)
+    place = tf.reduce_sum(tf.cast(last <= member[:, None], tf.int64), axis=1)
+    return place, member - tf.gather(last - counts, place, batch_dims=1)
+
+
+class ShardTensors:
+    """The records of a split that lie in shards.
+
+    Args:
+        selected: The records.
+        bases: What the ids of each shard are made from, uint64 `(shards,)`.
+    """
+
+    def __init__(self, selected: Selected, bases: np.ndarray[Any, Any]) -> None:
+        self._starts = tf.constant(selected.starts)
+        self._shards = tf.constant(selected.shards)
+        self._first = tf.constant(selected.first)
+        self._bases = tf.constant(bases)
+        self._bitmap = None if selected.bitmap is None else BitmapTensors(selected.bitmap)
+
+    def locate(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The shard and the row in it of members of the split: int64 `(n,)` each."""
+        at = _at(self._starts, member)
+        shard = tf.gather(self._shards, at)
+        if self._bitmap is None:
+            return shard, member - tf.gather(self._starts, at)
+        return shard, self._bitmap.select(member) - tf.gather(self._first, shard)
+
+    def id_words(self, member: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """The low and the high words of the ids of members, int64 `(n,)`: uint32 `(n,)` each."""
+        shard, row = self.locate(member)
+        return _mixed(jit)(tf.gather(self._bases, shard), row)
+
+
+@cache
+def _mixed(jit: bool) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    return compiled(_id_words, tf.uint64, tf.int64, jit=jit)
+
+
+def _id_words(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    mixed = mix64(base + tf.cast(row, tf.uint64))
+    return tf.cast(mixed, tf.uint32), tf.cast(tf.bitwise.right_shift(mixed, tf.constant(32, tf.uint64)), tf.uint32)
+
+
+def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """Which of the stretches that begin at `starts`, rising, each value is in: int64 `(n,)`; empty ones hold none."""
+    return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1

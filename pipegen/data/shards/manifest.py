@@ -1,0 +1,90 @@
+"""The manifest of a source whose files hold many records: a row for each file, and for a record at most a bit a split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipegen.data.manifest import Manifest
+from pipegen.data.shards.ids import mix64, shard_bases
+from pipegen.data.shards.selected import InShards, Names, Selected
+from pipegen.data.shards.splits import assign_shards
+from pipegen.ops.sources.shards import shards_of
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.base import Listing
+    from pipegen.spec.models import PipelineSpec
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class ShardedManifest(Manifest):
+    """A listing of shards and its splits.
+
+    Attributes:
+        members: For each split, in the spec's order, which records of which shards it has.
+    """
+
+    members: Mapping[str, Selected]  # type: ignore[assignment]
+
+    @property
+    def total(self) -> int:
+        """Counts the records of the source, in whichever split."""
+        return shards_of(self.listing).total
+
+    @cached_property
+    def bases(self) -> Array:
+        """What the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
+        return shard_bases(self.source_name, self.listing, shards_of(self.listing).rows)
+
+    def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
+        """What identifies each record of a split wherever the data is mounted, in source order, made as it is asked for."""
+        return Names(self.members[split], self.listing.keys.__getitem__)
+
+    def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
+        """Where each record of a split is, in source order, made as it is asked for."""
+        return Names(self.members[split], self.listing.path)
+
+    def in_shards(self, split: str) -> InShards:
+        """Where the records of a split are, and what reads them."""
+        return InShards(self.members[split], self.bases, shards_of(self.listing))
+
+    def columns(self, split: str) -> dict[str, Array]:
+        """None: what a record holds is read with it."""
+        return {}
+
+    def labels(self, split: str) -> Array | None:  # type: ignore[override]
+        """The class index of each example of a split, int32, listed when first asked for; `None` without labels."""
+        return None if self._labels is None else self.members[split].gather(self._labels)
+
+    @cached_property
+    def _labels(self) -> Array | None:
+        labels = shards_of(self.listing).labels
+        return None if labels is None else labels()
+
+    def ids(self, split: str) -> Array:  # type: ignore[override]
+        """The 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""
+        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
+        return mix64(self.bases[shard] + row.astype(np.uint64))
+
+    def mean_bytes(self, split: str | None = None) -> float:
+        """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
+        rows = shards_of(self.listing).rows
+        files = slice(None) if split is None else self.members[split].shards
+        return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
+
+
+def sharded_manifest(spec: PipelineSpec, listing: Listing, excluded: tuple[str, ...]) -> ShardedManifest:
+    """The records of shards with their splits.
+
+    Raises:
+        OpError: As `assign_shards`; `PG414` for a shard of too many records.
+    """
+    manifest = ShardedManifest(listing, assign_shards(spec.splits, listing, spec.split_names(), spec.source.op), spec.source.op, excluded)
+    _ = manifest.bases  # now, since what is wrong with them is wrong with the data
+    return manifest
