@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from contextlib import suppress
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
 from pipegen.data.fingerprint import encode
+from pipegen.kept import keep, kept_folder, open_kept
 from pipegen.ops.arguments.learned import Statistics
-from pipegen.regular import open_folder, open_owned
-from pipegen.spec.models import DiskCache
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec, Runtime
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 N = TypeVar("N", bound=Statistics)
 
 FORMAT = 1
-_FOLDER = "statistics"
 
 
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
@@ -63,14 +59,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
 
 def statistics_folder(runtime: Runtime) -> Path | None:
     """Returns the folder that keeps them: that of the spec's caches, else the user's cache folder, if there is one."""
-    if isinstance(runtime.cache, DiskCache):
-        return Path(runtime.cache.disk) / _FOLDER
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-    except RuntimeError:  # a user without a home
-        return None
-    return caches / "pipegen" / _FOLDER
+    return kept_folder(runtime, "statistics")
 
 
 def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
@@ -87,7 +76,8 @@ def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
         kind: What was learned.
     """
     try:
-        about, numbers = kind.from_bytes(_read(folder, statistics_file(folder, key, kind).name))
+        with open_kept(folder, statistics_file(folder, key, kind).name) as stream:
+            about, numbers = kind.from_bytes(stream.read())
         return numbers if about["pipegen_statistics"] == FORMAT and about["key"] == key else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -108,32 +98,4 @@ def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, ste
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     content = numbers.to_bytes({"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now})
-    folder.mkdir(parents=True, exist_ok=True)
-    os.close(open_folder(folder, _owners(folder)))
-    number, fresh = tempfile.mkstemp(prefix=f".{key}.", dir=folder)
-    try:
-        with open(number, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(fresh, statistics_file(folder, key, type(numbers)))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(fresh)
-        raise
-
-
-def _read(folder: Path, name: str) -> bytes:
-    """Reads a file of this user or of the folder's owner; no link is followed."""
-    within = open_folder(folder, _owners(folder))
-    try:
-        owners = {*_owners(folder), os.fstat(within).st_uid}
-        with os.fdopen(open_owned(name, os.O_RDONLY, within=within, owners=owners), "rb") as stream:
-            return stream.read()
-    finally:
-        os.close(within)
-
-
-def _owners(folder: Path) -> set[int]:
-    """Returns who may have laid a link in the folder's place: the owner of the folder above, and the system."""
-    return {0, os.stat(folder.parent).st_uid}
+    keep(folder, statistics_file(folder, key, type(numbers)).name, [content])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.fingerprint import example_id
 from pipegen.data.shards import ids as record_ids
+from pipegen.data.shards import splits as shard_splits
 from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.manifest import ShardedManifest
 from pipegen.data.shards.splits import assign_shards
@@ -21,6 +22,7 @@ from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 Array = np.ndarray[Any, Any]
 
@@ -189,3 +191,37 @@ def test_more_records_than_can_be_ranked_are_told(section: dict[str, Any], said:
     assert error.value.code == "PG302"
     assert "20,000,000 of them, more than 10,000,000" in str(error.value)
     assert getattr(error.value.help, "lines", None) == advice
+
+
+def test_what_was_counted_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_splits, "LEAST", 1000)
+    listing, section = listing_of([5000, 0, 3000]), {"parts": {"train": 0.7, "validation": 0.3}, "method": "hash"}
+    counted: list[int] = []
+    by_hash = shard_splits.by_hash
+    monkeypatch.setattr(shard_splits, "by_hash", lambda *a: counted.append(1) or by_hash(*a))
+
+    def dealt(of: Listing = listing, **own: Any) -> dict[str, set[tuple[int, int]]]:
+        splits = Splits(**(section | own))
+        manifest = ShardedManifest(of, assign_shards(splits, of, list(splits.parts), "records", tmp_path / "splits"), "records")
+        return {split: located(manifest, split) for split in manifest.splits}
+
+    first = dealt()
+    assert dealt() == first
+    assert len(counted) == 1
+    (file,) = (tmp_path / "splits").iterdir()
+    assert file.stat().st_size == 2 * (8 * 3 + 1024)
+    file.write_bytes(file.read_bytes()[:-1])
+    assert dealt() == first, "half a file is none"
+    assert len(counted) == 2
+    assert dealt(seed=1) != first
+    assert dealt(listing_of([5000, 1, 3000])) != first
+    assert len(list((tmp_path / "splits").iterdir())) == 3
+
+
+def test_where_nothing_can_be_kept_it_is_counted_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    monkeypatch.setattr(shard_splits, "LEAST", 1000)
+    (tmp_path / "splits").write_text("a file")
+    splits = Splits(parts={"train": 0.7, "validation": 0.3}, method="hash")
+    members = assign_shards(splits, listing_of([5000, 300]), ["train", "validation"], "records", tmp_path / "splits")
+    assert sum(map(len, members.values())) == 5300
+    assert "which record is in which split cannot be kept in" in caplog.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.xla import compiled
@@ -13,8 +14,6 @@ from pipegen.data.shards.ids import MIX_FACTORS, MIX_SHIFTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     from pipegen.data.shards.bitmap import Bitmap
     from pipegen.data.shards.selected import Selected
@@ -46,7 +45,7 @@ class BitmapTensors:
         words = tf.gather(self._words, block)
         ones = tf.cast(tf.raw_ops.PopulationCount(x=words), tf.int64)
         word, left = _place(ones, member - tf.gather(self._before, block))
-        bits = tf.bitwise.right_shift(tf.gather(words, word, batch_dims=1)[:, None], tf.constant(range(_WORD), tf.uint64)[None])
+        bits = tf.bitwise.right_shift(tf.gather(words, word, batch_dims=1)[:, None], tf.constant(np.arange(_WORD, dtype=np.uint64))[None])
         bit, _ = _place(tf.cast(tf.bitwise.bitwise_and(bits, tf.constant(1, tf.uint64)), tf.int64), left)
         return block * BLOCK + word * _WORD + bit
 

@@ -13,6 +13,7 @@ from pipegen.data.manifest import Manifest
 from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.selected import InShards, Names, Selected
 from pipegen.data.shards.splits import assign_shards
+from pipegen.kept import kept_folder
 from pipegen.ops.sources.shards import shards_of
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, excluded: tuple[str, 
     Raises:
         OpError: As `assign_shards`; `PG414` for a shard of too many records.
     """
-    manifest = ShardedManifest(listing, assign_shards(spec.splits, listing, spec.split_names(), spec.source.op), spec.source.op, excluded)
+    name, folder = spec.source.op, kept_folder(spec.runtime, "splits")
+    manifest = ShardedManifest(listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, excluded)
     _ = manifest.bases  # now, since what is wrong with them is wrong with the data
     return manifest

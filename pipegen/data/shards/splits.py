@@ -10,6 +10,7 @@ import numpy as np
 
 from pipegen.data.shards.bitmap import BLOCK, BitmapWriter, bitmap_of
 from pipegen.data.shards.ids import mix64, shard_bases, split_salt
+from pipegen.data.shards.kept import LEAST, bitmaps_key, kept_or_counted
 from pipegen.data.shards.selected import Selected
 from pipegen.data.splits import assign, shares
 from pipegen.diagnostics.advice import write
@@ -18,6 +19,7 @@ from pipegen.ops.sources.shards import shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pipegen.data.shards.bitmap import Bitmap
     from pipegen.ops.sources.base import Listing
@@ -31,7 +33,9 @@ RANKED = 10**7
 """The most records that are ranked, each under a name of its own."""
 
 
-def assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source_name: str) -> dict[str, Selected]:
+def assign_shards(
+    splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
+) -> dict[str, Selected]:
     """Deal the records of shards out to splits; what the parts do not ask for is in none.
 
     Args:
@@ -39,6 +43,7 @@ def assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source
         listing: The shards.
         names: The splits, in the order of the spec.
         source_name: The source's op; it enters the example ids.
+        folder: Where what takes long to count is kept.
 
     Raises:
         OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
@@ -52,7 +57,13 @@ def assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source
         whole = {name: np.array(members[name], np.int64) for name in names}
         return {name: Selected(rows, files[rows[files] > 0]) for name, files in whole.items()}
     if splits.method == "hash":
-        bitmaps = by_hash(splits, rows, shard_bases(source_name, listing, rows))
+        bases = shard_bases(source_name, listing, rows)
+        size = int(rows.sum())
+        if folder is None or size < LEAST:
+            bitmaps = by_hash(splits, rows, bases)
+        else:
+            key = bitmaps_key(splits, listing, source_name)
+            bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases))
     else:
         bitmaps = _by_rank(splits, listing, names)
     return {name: _with_any(rows, bitmaps[name]) for name in names}

@@ -1,0 +1,97 @@
+"""Pipelines on files of many records, from the spec to the batch, with a source that is made up as it is read."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sharded_source import CLASSES, registered
+
+import pipegen
+from pipegen.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.tf
+
+FOLDERS = {"parts": {"train": "train", "validation": "validation"}, "method": "folder"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def made_up() -> Iterator[None]:
+    """The source is there."""
+    with registered():
+        yield
+
+
+def build(source: dict[str, Any], **own: Any) -> pipegen.Pipeline:
+    spec: dict[str, Any] = {"pipegen": 1, "source": {"made_up": source}, "splits": FOLDERS, "batch": {"size": 8, "remainder": "keep"}}
+    steps = [{"resize": {"size": 2}}] if source.get("encoded") else []
+    return pipegen.build(spec | {"transforms": [*steps, {"random_brightness": {"factor": 0.5}}], "output": {"dtype": "uint8"}} | own)
+
+
+def records(batches: Any) -> list[tuple[int, ...]]:
+    """The shard and the row of each example, from its picture, and its class."""
+    found = []
+    for x, y in batches:
+        found += [(*pixel, label) for pixel, label in zip(x.numpy()[:, 0, 0].tolist(), y.numpy().tolist(), strict=True)]
+    return found
+
+
+PLAIN = {"transforms": [], "output": {"dtype": "uint8"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ({}, {}),
+        ({"by_block": True}, {}),
+        ({"encoded": True}, {"shuffle": {"window": "5KiB"}, "transforms": [{"resize": {"size": 2}}]}),
+        ({}, {"splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "hash"}}),
+    ],
+    ids=["global", "by block", "encoded, window", "by hash"],
+)
+def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: dict[str, Any], own: dict[str, Any]) -> None:
+    pipe = build({"files": 12, "each": 21} | source, **(PLAIN | own))
+    whole = records(pipe.dataset("train"))
+    assert len(whole) == len(set(whole)) == pipe.num_examples("train")
+    others = records(pipe["validation"])
+    assert len(set(whole) | set(others)) == 252, "and with the other split every record there is"
+    for shard, high, row, label in whole + others:
+        assert high == 0
+        assert 0 <= row < 21 + shard % 3 - 1
+        assert label == (shard * 7 + row) % CLASSES
+    assert records(pipe.dataset("train", epoch=1)) != whole
+    assert records(pipe.dataset("train", step=7)) == whole[7 * 8 :]
+    halves = [records(pipe.dataset("train", step=5, shard=(i, 2)).take(2)) for i in range(2)]
+    assert [halves[0][:4], halves[1][:4], halves[0][4:], halves[1][4:]] == [whole[at : at + 4] for at in range(40, 56, 4)]
+
+
+def test_draws_are_those_of_the_record() -> None:
+    """Another batch size, order and split put the record elsewhere, and its numbers stay."""
+    one, other = (build({"files": 5, "each": 20}, **own) for own in ({}, {"batch": {"size": 3, "remainder": "keep"}, "shuffle": "none"}))
+    first, second = ({tuple(p) for x, _ in pipe.dataset("train") for p in x.numpy()[:, 0, 0].tolist()} for pipe in (one, other))
+    assert first == second
+
+
+def test_a_billion_records_are_built_on_in_no_time() -> None:
+    start = time.process_time()
+    pipe = build({"files": 10_000, "each": 100_000})
+    assert pipe.num_examples("train") + pipe.num_examples("validation") == 10**9 - 1
+    first = records(pipe.dataset("train", epoch=3, step=10**7).take(2))
+    assert first == records(pipe.dataset("train", epoch=3, step=10**7).take(2))
+    assert len(set(first)) == 16
+    assert pipe.files("train")[10**8].endswith(".rec#0") is False
+    assert time.process_time() - start < 30
+
+
+def test_more_records_than_can_be_ranked_are_told_and_the_advice_works() -> None:
+    section = {"parts": {"train": 0.8, "validation": 0.2}}
+    with pytest.raises(SpecError, match="`method: random` puts all records in one order, and there are 12,000,000 of them") as error:
+        build({"files": 12, "each": 10**6}, splits=section)
+    (found,) = error.value.diagnostics
+    assert found.code == "PG302"
+    assert found.help[0].lines == "splits: {method: hash}"
+    assert build({"files": 12, "each": 10**6}, splits=section | {"method": "hash"}).num_examples("train") > 9_000_000
