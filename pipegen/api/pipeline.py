@@ -235,15 +235,12 @@ class Pipeline:
     def files(self, split: str) -> tuple[str, ...]:
         """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
         self._require(split)
-        return self._manifest.files(split)
+        return tuple(self._manifest.files(split))
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
         """Returns the class index of each example of a split, int64, or `None` without labels."""
-        import numpy as np
-
         self._require(split)
-        labels = self._manifest.labels(split)
-        return None if labels is None else np.asarray(labels, np.int64)
+        return self._manifest.labels(split)
 
     @property
     def class_names(self) -> tuple[str, ...]:

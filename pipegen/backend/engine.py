@@ -121,8 +121,11 @@ class Engine:
             return None
         files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
         columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
-        names = tuple(" or ".join(files) for files in zip(*columns, strict=True))  # which of them it is, nobody has looked
-        return Quarantine(names, skip.max_fraction, skip.report)
+
+        def path(record: int) -> str:
+            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
+
+        return Quarantine(path, len(files), skip.max_fraction, skip.report)
 
     def _check_last_batch(self, split: str, shard: tuple[int, int]) -> None:
         """Every host must get something of the last batch, or it would take fewer steps than the others."""

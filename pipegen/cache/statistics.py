@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
-from pipegen.data.fingerprint import encode
 from pipegen.ops.arguments.learned import Statistics
+from pipegen.ops.sources.strings import encode
 from pipegen.regular import open_folder, open_owned
 from pipegen.spec.models import DiskCache
 from pipegen.spec.spec_hash import canonical
@@ -45,7 +45,8 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """
     keys = hashlib.sha256()
     columns = [manifest.files("train"), *manifest.beside("train").values()] if manifest.listing.rows is None else []
-    for key, *files in sorted(zip(manifest.keys("train"), *columns, strict=True)):
+    texts, order = [manifest.keys("train"), *columns], manifest.keys("train").order()
+    for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):
         # Names and sizes alone would take another data set of the same names for this one.
         keys.update(encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n")
     covered = {

@@ -125,7 +125,8 @@ def _advance(tick: Callable[[int], None], before: int, done: int) -> None:
 
 def _empty_files(manifest: Manifest, split: str) -> list[int]:
     """The records of a split that have 0 bytes."""
-    return [record for record, i in enumerate(manifest.members[split]) if manifest.listing.sizes[i] == 0]
+    empty: list[int] = (manifest.listing.sizes[manifest.members[split]] == 0).nonzero()[0].tolist()
+    return empty
 
 
 def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import PipelineSpec
 
 _HANDED_OVER = 2
@@ -59,7 +60,7 @@ class Job:
     place: str = ""
     advice: str = "leave it out"
     store: Callable[[], Store] | None = None
-    rows: Sequence[int] = ()
+    rows: Ints | Sequence[int] = ()
 
 
 class Executor:
