@@ -532,6 +532,6 @@ def test_more_that_does_not_fit(photo_folder: Path, pipe: Any) -> None:
 
 def test_a_sheet_of_nothing_is_refused(pipe: Any) -> None:
     for own in ({"rows": 0}, {"draws": 0}, {"cell": 0}):
-        with pytest.raises(ValueError, match="at least one"):
+        with pytest.raises(ValueError, match="at least 1"):
             pipe.preview(**own)
     assert list(pipe) == ["train", "validation"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
+from pipegen.arguments import called_with_count
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
 from pipegen.log import log
@@ -19,7 +19,7 @@ from pipegen.phases.functions import Allowed, with_functions
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.data.manifest import Manifest
 
@@ -50,10 +50,13 @@ def build(
 
     Raises:
         SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
+        TypeError: For an argument of another kind.
     """
+    called_with_count("progress", progress)
+    allowed = Allowed.of(allow_code)
     with uncollected():  # the first spec brings the modules of every step
-        loaded = load(spec if isinstance(spec, (Mapping, Spec)) else Path(spec), params=params, overrides=overrides, runtime=runtime)
-    loaded = with_functions(loaded, Allowed.of(allow_code))
+        loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides, runtime=runtime)
+    loaded = with_functions(loaded, allowed)
     again = partial(build, data=data, allow_code=tuple(allow_code))
     return _built(loaded, collect_data(loaded, progress, data), again, progress)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.cache.room import claim_disk
 from pipegen.data.split_names import meant_split
 from pipegen.phases.compilation import Spec, claim_cache, optimise
@@ -67,6 +67,8 @@ class Pipeline:
         return self._plans["train" if "train" in self._plans else next(iter(self._plans))]
 
     def _require(self, split: str) -> None:
+        if not isinstance(split, str):
+            raise TypeError(f"a split is named by text, such as {self._main.split!r}, got {got(split)}; {', '.join(self._plans)} are there")
         if split not in self._plans:
             raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 
@@ -110,7 +112,7 @@ class Pipeline:
         return self._rebuild, (self.spec,)
 
     def __contains__(self, split: object) -> bool:
-        return split in self._plans
+        return isinstance(split, str) and split in self._plans
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -133,9 +135,10 @@ class Pipeline:
             ValueError: For an unknown epoch, step, share or device.
         """
         self._require(split)
+        epoch, step = whole("epoch", epoch), whole("step", step)
         if not 0 <= step <= self.steps(split) or epoch < 0:
             raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
-        return self._engine.fixed(split, epoch, step, shard, device)
+        return self._engine.fixed(split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0"))
 
     def numpy(self, split: str) -> NumpyBatches:
         """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
@@ -153,7 +156,7 @@ class Pipeline:
 
         self._require(split)
         epoch, step = self._engine.train_progress().position() if split == "train" else (0, 0)
-        return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, n)
+        return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, whole("n", n, 1))
 
     def preview(
         self,
@@ -178,7 +181,11 @@ class Pipeline:
         from pipegen.views.preview import contact_sheet
 
         self._require(split)
-        return contact_sheet(self._engine, split, rows=rows, draws=draws, first_epoch=epoch, cell=cell, progress=progress)
+        called_with_count("progress", progress)
+        rows, draws, cell = (whole(name, value, 1) for name, value in (("rows", rows), ("draws", draws), ("cell", cell)))
+        return contact_sheet(
+            self._engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=progress
+        )
 
     def export(
         self,
@@ -212,7 +219,11 @@ class Pipeline:
         from pipegen.views.export import Wanted, export
 
         self._require(split)
-        wanted = Wanted(Path(folder), examples, draws, epoch, form, quality, prefix, overwrite)
+        called_with_count("progress", progress)
+        count = None if examples is None else whole("examples", examples, 1)
+        draws, epoch, quality = whole("draws", draws, 1), whole("epoch", epoch, 0), whole("quality", quality, 1, 100)
+        at = file_or_folder("folder", folder, "augmented/")
+        wanted = Wanted(at, count, draws, epoch, form, quality, text("prefix", prefix, "rose-"), overwrite)
         return export(self._engine, self._plans[split], wanted, progress)
 
     def predict_on(self, wanted: Any) -> Predictions:
@@ -314,7 +325,7 @@ class Pipeline:
         """
         from pipegen.backend.datasets.callback import ResumeCallback
 
-        return ResumeCallback(self, directory, save_freq)
+        return ResumeCallback(self, None if directory is None else file_or_folder("directory", directory, "checkpoints/"), save_freq)
 
     def trim(self, split: str, predictions: Any) -> Any:
         """Removes the rows that `remainder: pad` added: one row for each file remains.
@@ -340,7 +351,7 @@ class Pipeline:
         return check(model, self.element_spec, self._main.emit.output, self._main.read)
 
     def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
-        """Shows the compiled plan of a split, with the types on its edges, and its dearest stages, as a text.
+        """Shows the compiled plan of a split, with the types on its edges, and its most expensive stages, as a text.
 
         Args:
             split: The split; by default the training split, with `all` every split.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.arguments import got
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading import damage
@@ -190,4 +191,6 @@ def first_rows(predictions: Any, count: int) -> Any:
         return {name: first_rows(rows, count) for name, rows in predictions.items()}
     if isinstance(predictions, (list, tuple)):
         return type(predictions)(first_rows(rows, count) for rows in predictions)
+    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, "__getitem__") or getattr(predictions, "ndim", 1) == 0:
+        raise TypeError(f"`predictions` is what `model.predict` gave: an array with a row for each example, got {got(predictions)}")
     return predictions[:count]

@@ -18,7 +18,7 @@ def explain(
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Print the compiled plan of a split and its dearest stages.
+    """Print the compiled plan of a split and its most expensive stages.
 
     Every edge shows its type: dtype, shape and the values that can occur. The command reads no data, so sizes that
     depend on it stay open, and costs are for photographs of 500 x 375 pixels; `pipe.explain()` in Python knows yours.

@@ -9,6 +9,32 @@ import re
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM = "\ufeff"
+_SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""What no text holds, and YAML refuses."""
+
+
+def says_so(data: bytes) -> bool:
+    """Returns whether a line says that this is a spec, be it valid YAML or not."""
+    return _SAYS_SO.search(data) is not None
+
+
+def is_binary(data: bytes) -> bool:
+    """Returns whether bytes are no text in any encoding: they hold a NUL, or control characters among bytes that are no UTF-8."""
+    return b"\0" in data or (not _is_utf8(data) and _CONTROL.search(data) is not None and not says_so(data))
+
+
+def may_be_shown(data: bytes) -> bool:
+    """Returns whether a finding may print lines of a file: of text, or of a spec with a wrong character in it, never of a picture."""
+    return b"\0" not in data and (says_so(data) or (_is_utf8(data) and _CONTROL.search(data) is None))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def split_lines(text: str) -> list[str]:

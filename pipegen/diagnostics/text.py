@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Applicability, Severity
-from pipegen.diagnostics.lines import split_lines
+from pipegen.diagnostics.lines import may_be_shown, split_lines
 from pipegen.diagnostics.snippet import Mark, Row, plain_row, rows
 from pipegen.terminal import one_line
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
 
 _WIDTH = 140
-_READ = 2**21
-"""Bytes of a file that are read at most; a spec is half of that at most."""
+_LARGEST = 2**20
+"""Bytes of a spec, at most: nothing is shown of a larger file."""
 _MOST = 200
 """Findings that are shown at most: nobody reads more, and a damaged file can yield thousands."""
 
@@ -205,6 +205,7 @@ def _read(file: str) -> str | None:
         if not os.path.isfile(file):
             return None
         with open(file, "rb") as stream:
-            return stream.read(_READ).decode("utf-8", errors="replace")
+            data = stream.read(_LARGEST + 1)
     except (OSError, ValueError):
         return None
+    return data.decode("utf-8", errors="replace") if len(data) <= _LARGEST and may_be_shown(data) else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipegen.arguments import got, is_path, values_by_name
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
@@ -19,8 +22,8 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    import os
+    from collections.abc import Callable
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -137,7 +140,7 @@ def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
 
 
 def load(
-    source: str | Path | Mapping[str, Any] | Spec,
+    source: str | os.PathLike[str] | Mapping[str, Any] | Spec,
     *,
     params: Mapping[str, object] | None = None,
     overrides: Mapping[str, object] | None = None,
@@ -154,17 +157,28 @@ def load(
 
     Raises:
         SpecError: With every finding, when there are errors.
+        TypeError: For an argument of another kind.
     """
+    _check_arguments(source, params, overrides, runtime)
     earlier = source if isinstance(source, Spec) else None
     if isinstance(source, Spec):
         if not params and not overrides and not runtime:
             return source
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
-    found = inspect(source, params=params, overrides=overrides, runtime=runtime)
+    found = inspect(source if isinstance(source, (Mapping, str)) else Path(source), params=params, overrides=overrides, runtime=runtime)
     if found.loaded.spec is None or found.diagnostics.has_errors:
         raise SpecError(found.diagnostics.sorted())
     model = with_given(found.loaded.spec, earlier.model) if earlier is not None else found.loaded.spec
     return Spec(model, found.loaded, found.plans, found.diagnostics)
+
+
+def _check_arguments(source: object, params: object, overrides: object, runtime: object) -> None:
+    if not isinstance(source, (Spec, Mapping)) and not is_path(source):
+        wanted = "a spec is a path, a map with its sections, or a `pipegen.Spec`"
+        raise TypeError(f'{wanted}, such as "flowers.pipegen.yaml", got {got(source)}')
+    values_by_name("params", params, '{"size": 192}')
+    values_by_name("overrides", overrides, '{"batch.size": 64}')
+    values_by_name("runtime", runtime, '{"cache": "memory"}')
 
 
 def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:

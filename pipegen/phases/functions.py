@@ -10,9 +10,11 @@ import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pipegen.arguments import got
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
@@ -20,7 +22,7 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.plan.recipe import step_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from types import ModuleType
 
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
@@ -48,11 +50,13 @@ class Allowed:
         """From what a caller gives.
 
         Raises:
-            TypeError: For one text in place of a list of them.
+            TypeError: For anything but a list, such as one text in its place.
             ValueError: For what is no module's name.
         """
         if isinstance(names, str):
             raise TypeError(f"`allow_code` is a list of modules, such as [{names!r}]")
+        if not isinstance(names, Iterable):
+            raise TypeError(f'`allow_code` is a list of modules, such as ["my_pkg"], got {got(names)}')
         modules = tuple(names)
         for name in modules:
             if not isinstance(name, str) or _MODULE.fullmatch(name) is None:

@@ -33,7 +33,7 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     size = ("rows of " if rows else "files of ") + format_bytes(stored) + (", which is a guess" if guess else "")
     parts = [(us, text) for us, text in _parts(plan, cost) if us >= _LEAST_US]
     shown = sorted(parts, key=lambda part: -part[0])[:dearest] if dearest is not None else parts
-    what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} dearest stages"
+    what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} most expensive stages"
     lines = [f"{what}, in µs of one core for an image ({size})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
     lines += _totals(plan, cost)

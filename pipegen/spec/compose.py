@@ -15,6 +15,7 @@ from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span
+from pipegen.diagnostics.lines import is_binary
 from pipegen.errors import InternalError
 from pipegen.spec.scalars import resolve
 from pipegen.spec.source_map import Tree
@@ -75,7 +76,7 @@ def decode(data: bytes, file: str) -> str | Diagnostic:
         return make("PG003", f"the file is larger than {MAX_BYTES // 2**20} MiB", _top(file), help=help_)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return make("PG001", "the file is UTF-16 text, and a spec is UTF-8", _top(file), help=("save it again as UTF-8",))
-    if b"\0" in data:
+    if is_binary(data):
         return make("PG001", "this is a binary file, not a spec", _top(file), help=("a spec is YAML text in UTF-8",))
     try:
         return data.decode("utf-8-sig")

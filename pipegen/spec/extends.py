@@ -6,13 +6,13 @@ Every value keeps the place it came from, in whichever file that is.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
+from pipegen.diagnostics.lines import may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
 from pipegen.regular import read_regular
 from pipegen.spec.compose import MAX_BYTES, compose, decode
@@ -37,8 +37,6 @@ CHOICES: frozenset[KeyPath] = frozenset(
     }
 )
 """Where a map is a word with its arguments, so that two words never stand side by side."""
-_SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
-"""A line by which a text that is no YAML is a spec all the same."""
 _ENDINGS = (".pipegen.yaml", ".pipegen.yml")
 """Names that only specs have."""
 _LONGEST_CHAIN = 128
@@ -91,7 +89,7 @@ def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagn
     """Reads the tree of a file that is a spec; of another, reports one finding that says nothing of what is in it."""
     found, own = Diagnostics(most=out.most), Files()
     tree = _read_bytes(data, file, folder, own, found)
-    if _SAYS_SO.search(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
+    if says_so(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
         files.texts |= own.texts
         files.folders |= own.folders
         out.extend(found.items)
@@ -109,8 +107,9 @@ def _is_spec(value: dict[str, Any]) -> bool:
 
 
 def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
-    """The tree of a text that findings call `file`."""
-    files.texts[file] = text.removeprefix("\ufeff")
+    """The tree of a text that findings call `file`; of a text too long, or not made of characters, they show no line."""
+    if len(text) <= MAX_BYTES and may_be_shown(text.encode("utf-8", "surrogatepass")):
+        files.texts[file] = text.removeprefix("\ufeff")
     files.folders[file] = folder
     return compose(text, file, out)
 
@@ -206,6 +205,8 @@ def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | 
         return make(code, f"the spec {file} cannot be read: {reason}", where, help=help_)
     near = closest(path.name, _neighbours(path))
     help_ = (f"did you mean `{near}`?",) if near else (f"{path} does not exist",)
+    if at is None and "\n" in file:
+        help_ = ("a path is due here; for the text of a spec, pass the map: `yaml.safe_load(text)`",)
     fix = None
     if near and at is not None and at.span is not None:
         there = os.path.join(os.path.dirname(file), near)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 """Values of the user that are longer are not repeated."""
-_EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+]*?)(?:\*([\d.]+))?")
+_EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+/]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
@@ -147,12 +147,13 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
         if pair and None not in pair:
             return pair
         meant = (k for k, v in given.items() if any(row.names[:1] == (ours,) and row.holds(str(k), v) for row in rows(str(k), "key")))
-        names = [n for n in (theirs, ours, *meant) if n and n != "value"]
+        alike = theirs.split("/")
+        names = [n for n in (*alike, ours, *meant) if n and n != "value"]
         found = [(n, named[plain(n)]) for n in names if plain(n) in named]
         if not found:
             return None
         value = found[0][1]
-        times = times if found[0][0] == theirs else 1
+        times = times if found[0][0] in alike else 1
     elif first or theirs in ("", "value"):
         value = given
     if isinstance(value, bool) or value is None:

@@ -6,11 +6,12 @@ The table (`diagnostics/foreign.py`) says what a word is; the models say which v
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
-from pipegen.diagnostics.foreign import NOTHING, Row, plain, rows
+from pipegen.diagnostics.foreign import NOTHING, Row, every_row, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type
@@ -38,9 +39,25 @@ def instead_of_step(name: str, given: Any) -> list[Advice]:
         given: Its arguments: a map, a single value, or nothing.
     """
     fitting = fitting_rows(name, given, "step") or _our_own(name)
+    if not fitting and (steps := _steps_with(name, given)):
+        return steps
     if fitting and fitting[0].is_about_values(name):
         return [_step(fitting[0], given)]
     return [_step(row, given) for row in fitting[:_MOST]] or [_whole(row, name, given) for row in fitting_rows(name, given, "spec")[:1]]
+
+
+def _steps_with(argument: str, given: Any) -> list[Advice]:
+    """Returns steps that take an argument which was written as a step, such as `degrees` or `height_factor`, those that draw first."""
+    said = f"`{argument}` is an argument, and stands in the braces of its step: write {{}}"
+    own = [op for op, cls in transforms().items() if argument in cls.model_fields and argument not in Transform.model_fields]
+    own.sort(key=lambda op: (not op.startswith("random_"), not transforms()[op].model_fields[argument].is_required()))
+    tried = ({op: {argument: value}} for op in own for value in readings(given, field_type(transforms()[op], argument)))
+    steps = [write(written(step), "step", said) for step in islice((step for step in tried if accepts(*next(iter(step.items())))), _MOST)]
+    if steps:
+        return steps
+    theirs = re.compile(rf"[~/+]{re.escape(argument)}\b")
+    known = [row for row in every_row() if row.place == "step" and theirs.search(row.lines)][:_MOST]
+    return [write(_step(row, {argument: given}).lines, "step", said + (f" ({row.remark})" if row.remark else "")) for row in known]
 
 
 def _our_own(name: str) -> list[Row]:
@@ -99,6 +116,10 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
             if isinstance(given[key], (dict, list)) and list(entries.values()) != [given[key]] and "~" in row.lines and len(row.names) == 1:
                 return None  # more was said than a line can say again
             return write(", ".join(f"{name}: {flow(value)}" for name, value in entries.items()), "entry", said=_said(row))
+    said = next((row.names for row in known if row.names and all(name in given for name in row.names)), None)
+    if said is not None and all(name in model.model_fields for name in said):
+        names = " and ".join(f"`{name}: {flow(given[name])}`" for name in said)
+        return write("", "nothing", f"leave `{key}` out: it means the same as {names}, which is there already")
     if alone and issubclass(model, Transform) and any(set(row.names) & set(model.model_fields) for row in known):
         return write(model.examples[0].yaml, "step", "for example {}")
     return None

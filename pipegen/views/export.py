@@ -290,11 +290,8 @@ def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
 
 def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
     """Find out before any work is done what stands in the way."""
-    asked = (wanted.examples or 1, wanted.draws, wanted.epoch + 1)
-    if wanted.examples == 0 or min(asked) < 1:
-        raise ValueError(f"{wanted.examples} examples and {wanted.draws} draws from epoch {wanted.epoch} leave nothing to export")
-    if wanted.form not in ("png", "jpeg") or not 1 <= wanted.quality <= 100:
-        raise ValueError(f"the format is `png` or `jpeg`, of a quality from 1 to 100, got {wanted.form!r} and {wanted.quality}")
+    if wanted.form not in ("png", "jpeg"):
+        raise ValueError(f"`form` is `png` or `jpeg`, got {wanted.form!r}")
     if os.path.basename(wanted.prefix) != wanted.prefix:
         raise ValueError(f"a prefix begins the names of files and holds no folder, got {wanted.prefix!r}")
     if not a.pictures(plain.out):

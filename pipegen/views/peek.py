@@ -21,10 +21,8 @@ def peek(executor: Executor, dataset: Callable[[int, int], PipelineDataset], epo
         dataset: Gives the rest of an epoch from a step on.
         epoch: The epoch to start in.
         step: The step to start at.
-        n: How many examples.
+        n: How many examples, at least 1.
     """
-    if n < 1:
-        raise ValueError(f"peek needs at least one example, got {n}")
     batches: list[Any] = []
     seen = 0
     while seen < n:

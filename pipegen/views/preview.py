@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
+_MOST_PIXELS = 2**28
 _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 
 
@@ -43,15 +44,15 @@ def contact_sheet(
         progress: Called with how many rows are done.
 
     Raises:
-        ValueError: For a sheet without rows, draws or pixels, and where the model receives no images.
+        ValueError: For a sheet too large to hold, and where the model receives no images.
         DataError: If a record cannot be read, and the spec does not skip it: then its row stays empty.
     """
-    if min(rows, draws, cell) < 1:
-        raise ValueError(f"a sheet needs at least one row, one draw and one pixel, got {rows}, {draws} and {cell}")
     executor = engine.executor(split)
     feature = _image_feature(executor)
     draws = draws if varies(split, executor.plan) else 1
     records = _spread(engine.manifest.num_examples(split), rows)
+    if len(records) * (draws + 1) * cell**2 > _MOST_PIXELS:
+        raise ValueError(f"a sheet of {len(records)} × {draws + 1} pictures of {cell} pixels is too large to hold: ask for less")
     captions = _captions(engine.manifest, split, records)
     drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):

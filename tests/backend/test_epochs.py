@@ -199,7 +199,7 @@ def test_peek_goes_on_into_the_next_epoch_but_ends_with_an_evaluation_split(pipe
     images, labels = pipe.peek("validation", 1000)
     assert len(images) == pipe.num_examples("validation")
     np.testing.assert_array_equal(labels, pipe.labels("validation"))
-    with pytest.raises(ValueError, match="at least one example"):
+    with pytest.raises(ValueError, match="at least 1"):
         pipe.peek("train", 0)
 
 

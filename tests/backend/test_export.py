@@ -224,7 +224,7 @@ def test_what_is_refused(pipe: Pipeline, photo_folder: Path, tmp_path: Path) -> 
     assert pipe.export(tmp_path / "full", examples=1, overwrite=True).files
     assert (tmp_path / "full" / "mine.txt").read_text() == "kept"
     for own in ({"examples": 0}, {"draws": 0}, {"epoch": -1}, {"form": "gif"}, {"quality": 0}, {"prefix": "a/b"}):
-        with pytest.raises(ValueError, match=r"export|format|prefix"):
+        with pytest.raises(ValueError, match=r"at least|from 1 to 100|form|prefix"):
             pipe.export(tmp_path / "none", **own)
     with pytest.raises(ValueError, match="become part of the data"):
         pipe.export(photo_folder / "augmented")

@@ -418,3 +418,40 @@ def test_a_table_of_neither_images_nor_numbers(cli: Cli, tmp_path: Path) -> None
     result = cli("init", "n.csv")
     assert result.exit_code == 2
     assert "no two hold numbers" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "order", "says"),
+    [
+        (True, ("photo", "outline", "kind"), "mask: {kind: mask, column: outline, root: data/masks, values: {0: 0, 255: 1}}"),
+        (True, ("mask", "kind", "file"), "mask: {kind: mask, column: mask, root: data/masks, values: {0: 0, 255: 1}}"),
+        (False, ("photo", "outline", "kind"), "mask: {kind: mask, column: 1, root: data/masks, values: {0: 0, 255: 1}}"),
+    ],
+)
+def test_a_table_of_images_and_masks(cli: Cli, tmp_path: Path, header: bool, order: tuple[str, ...], says: str) -> None:
+    write_photos(tmp_path / "data" / "images", 20)
+    (tmp_path / "data" / "masks").mkdir()
+    write_masks(tmp_path / "masks", (0, 255), 20)
+    for i, path in enumerate(sorted((tmp_path / "masks").iterdir())):
+        path.rename(tmp_path / "data" / "masks" / f"m{i:02d}.png")
+    cells = {"photo": "{:02d}.png", "file": "{:02d}.png", "outline": "m{:02d}.png", "mask": "m{:02d}.png", "kind": "a"}
+    rows = [",".join(cells[name].format(i) if name != "kind" else "ab"[i % 2] for name in order) for i in range(20)]
+    (tmp_path / "scenes.csv").write_text("\n".join([*([",".join(order)] if header else []), *rows]) + "\n")
+    result = cli("init", "scenes.csv")
+    assert result.exit_code == 0, result.stderr
+    text = (tmp_path / "scenes.pipegen.yaml").read_text()
+    assert says in text
+    assert "root: data/images}" in text
+    assert "# kind: {kind: label" in text or not header
+    assert "20 rows, each with a mask" in result.stdout
+    checked = cli("validate", "scenes.pipegen.yaml", "--data=all", "--strict")
+    assert checked.exit_code == 0, checked.output
+    shutil.rmtree(tmp_path / "data" / "masks")
+    assert cli("init", "scenes.csv", "-o", "alone.pipegen.yaml").exit_code == 0
+    assert "kind: mask" not in (tmp_path / "alone.pipegen.yaml").read_text()
+
+
+def test_without_anything_to_look_at(cli: Cli) -> None:
+    result = cli("init")
+    assert result.exit_code == 2
+    assert "a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`" in result.stderr

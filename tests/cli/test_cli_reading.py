@@ -115,7 +115,7 @@ def test_explain_is_short_unless_asked(cli: Cli, good: Path) -> None:
     titles = [line for line in result.stdout.splitlines() if line.startswith("split ")]
     assert titles == ["split train"], "one split"
     assert "because" not in result.stdout, "no passes"
-    cost = result.stdout.partition("expected cost of the 5 dearest stages")[2].partition("in all")[0].splitlines()[1:-1]
+    cost = result.stdout.partition("expected cost of the 5 most expensive stages")[2].partition("in all")[0].splitlines()[1:-1]
     shares = [float(line.split()[0].replace(",", "")) for line in cost]
     assert len(shares) == 5
     assert shares == sorted(shares, reverse=True)

@@ -163,6 +163,44 @@ def test_fix_reaches_a_base(cli: Cli, tmp_path: Path) -> None:
     assert "probability" in (tmp_path / "base.yaml").read_text()
 
 
+@pytest.mark.parametrize("broken", ["random_flip: {probability: 0.5", "{random_flip: [", "a: b: c", "'"])
+def test_fixes_that_leave_no_yaml_are_left_out(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    """Whichever fix is wrong, alone or beside the others: what is written can be read."""
+    from types import SimpleNamespace
+
+    from pipegen.cli import fixing
+    from pipegen.diagnostics.catalog import make
+    from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
+
+    path = tmp_path / "bad.pipegen.yaml"
+    path.write_text(BAD)
+    first, later = Diagnostics(), Diagnostics()
+    for line, start, end, text in ((6, 5, 35, broken), (7, 15, 16, "3"), (4, 12, 12, " {")):
+        span = Span(str(path), line, start, line, end)
+        finding = make("PG105", "wrong", Label(span), fix=Fix(f"write {text}", (Edit(span, text),), Applicability.SAFE))
+        for found in (first, later) if text != "3" else (first,):
+            found.add(finding)
+    rounds = iter([SimpleNamespace(diagnostics=first)])
+    monkeypatch.setattr(fixing, "examine", lambda *_: next(rounds, SimpleNamespace(diagnostics=later)))
+    assert fixing.fix_spec(str(path), []) == 1
+    assert path.read_text() == BAD.replace("{size: 2}", "{size: 3}")
+    assert "- random_flip: {probabilty: 0.5}" in path.read_text()
+    said = capsys.readouterr().err
+    assert said.count("fixed ") == 1
+    assert f"{path}:7:15: write 3" in said
+    assert f"left out {path}:6:5: write {broken}, after which the file would be no valid YAML" in said
+    assert f"left out {path}:4:12" in said
+
+
+def test_fixes_of_a_spec_that_cannot_be_read_go_one_by_one(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pipegen.yaml"
+    path.write_text(GOOD.replace("source: {", "name:flowers\nsource: {").replace("batch: {", "seed:1\nbatch: {"))
+    assert cli("validate", "--fix").exit_code == 0
+    assert path.read_text() == GOOD.replace("source: {", "name: flowers\nsource: {").replace("batch: {", "seed: 1\nbatch: {")
+
+
 def test_standard_input_cannot_be_fixed(cli: Cli) -> None:
     result = cli("validate", "--fix", "-", stdin=BAD)
     assert result.exit_code == 2

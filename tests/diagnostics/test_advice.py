@@ -336,6 +336,8 @@ RARE: list[dict[str, Any]] = [
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"posterization": {"bits": 4}}]},
+    {**BASE, "transforms": [{"resize": {"size": 64}}, {"height_factor": 0.2}]},
+    {**BASE, "transforms": [{"resize": {"size": 64}}, {"degrees": 15}]},
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"gaussian_blur": {"sigma": 2}}]},
     _after({"python": {"function": "my_pkg.filters:denoise", "dtype": "float32"}}, "equalization"),
     _after({"random_channel_shift": {"delta": 0.1}}),

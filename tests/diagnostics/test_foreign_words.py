@@ -228,3 +228,36 @@ def test_a_key_of_a_section_that_stands_beside_it_is_told_its_place() -> None:
     ]:
         (found,) = [d for d in inspect({**BASE, "batch": {"size": 4}, key: value}).diagnostics if d.code == "PG102"]
         assert found.help[0].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        ({"height_factor": 0.2}, ["random_translation: {y: 0.2}", "random_zoom: {factor: 0.2}"]),
+        ({"degrees": 15}, ["random_rotation: {degrees: 15}"]),
+        ({"sigma": 1.5}, ["random_gaussian_blur: {sigma: 1.5}"]),
+        ({"stddev": 0.2}, ["random_gaussian_noise: {std: 51}", "from 0 to 1"]),
+        ({"GaussianNoise": 0.1}, ["random_gaussian_noise: {std: 25.5}", "0.1 of images from 0 to 1 is 25.5"]),
+        ({"GaussianNoise": {"stddev": 0.05}}, ["random_gaussian_noise: {std: 12.75}"]),
+        ({"GaussianNoise": {"sigma": 0.05}}, ["random_gaussian_noise: {std: 12.75}"]),
+        ({"GaussNoise": {"var_limit": [10, 50]}}, ["random_gaussian_noise: {std: 25.5}"]),
+    ],
+    ids=str,
+)
+def test_an_argument_written_as_a_step_and_noise_in_our_units(step: dict[str, Any], says: list[str]) -> None:
+    spec = {**BASE, "transforms": [*BASE["transforms"], step]}
+    (found,) = (d for d in inspect(spec).diagnostics if d.code == "PG103")
+    for part in says:
+        assert part in "\n".join(found.help)
+    for advice in (a for a in found.help if isinstance(a, Advice)):
+        assert not inspect(followed(spec, found, advice)).diagnostics.has_errors, advice
+
+
+@pytest.mark.parametrize(("section", "key"), [({"batch": {"size": 32, "batch_size": 16}}, "batch_size")])
+def test_a_word_for_what_stands_beside_it_is_left_out(section: dict[str, Any], key: str) -> None:
+    spec = {**BASE, **section}
+    (found,) = (d for d in inspect(spec).diagnostics if d.severity is Severity.ERROR)
+    (advice,) = found.help
+    assert isinstance(advice, Advice)
+    assert f"leave `{key}` out: it means the same as `size: 32`" in advice
+    assert not inspect(followed(spec, found, advice)).diagnostics.has_errors

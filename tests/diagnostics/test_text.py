@@ -267,9 +267,9 @@ error[PG105]: m
 
 def test_reads_the_file_from_the_disk(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
-    file.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: \xff\r\n")
+    file.write_bytes(b"\xef\xbb\xbfpipegen: 1\r\nb: \xff\r\n")
     rendered = render_text([make("PG105", "m", at(2, 1, 2, "b", file=str(file)), at(1, 1, 2, "a", file=str(file)))])
-    assert "1 | a: 1\n  | - a\n2 | b: �\n  | ^ b\n" in rendered
+    assert "1 | pipegen: 1\n  | - a\n2 | b: �\n  | ^ b\n" in rendered
     assert "1 |" not in render_text([make("PG105", "m", at(1, 1, 2, file=str(tmp_path)))])
 
 

@@ -96,8 +96,8 @@ def test_a_list_of_excluded_files_is_a_regular_file(here: Path, kind: str) -> No
     assert [d.code for d in collect(loaded.spec).diagnostics if d.code != "PG511"] == ["PG413"]
 
 
-def everything_said(file: str) -> str:
-    found = inspect(file)
+def everything_said(file: str, text: bytes | None = None) -> str:
+    found = inspect(file, text=text)
     findings = found.diagnostics.sorted()
     return "".join(
         (
@@ -129,6 +129,31 @@ def test_nothing_of_a_file_that_is_no_spec_is_shown(here: Path, name: str, way: 
 def test_the_lines_of_a_base_that_is_a_spec_are_shown(here: Path, base: str, way: str) -> None:
     (here / "base.yaml").write_text(base)
     (here / "mine.yaml").symlink_to("base.yaml") if way == "link" else (here / "mine.yaml").write_text(f"extends: base.yaml\n{SPEC}")
+    assert "mistake" in everything_said("mine.yaml")
+
+
+NO_TEXT = {
+    "a program": b"\x7fELF\x02\x01\0hunter2",
+    "a photograph": b"\xff\xd8\xff\xe0\x10JFIF hunter2\n",
+    "a text in Latin 1": b"hunter2: caf\xe9\n",
+    "control characters": b"hunter2 \x01\x02\n",
+    "too large": b"# hunter2 " + b"a" * 2**20,
+}
+
+
+@pytest.mark.parametrize("stdin", [False, True], ids=["file", "stdin"])
+@pytest.mark.parametrize("name", NO_TEXT)
+def test_nothing_is_shown_of_a_spec_that_is_no_text(here: Path, name: str, stdin: bool) -> None:
+    (here / "photo.jpg").write_bytes(NO_TEXT[name])
+    said = everything_said("-" if stdin else "photo.jpg", NO_TEXT[name] if stdin else None)
+    assert ("PG003" if name == "too large" else "PG001") in said
+    assert "hunter2" not in said
+    assert ("this is a binary file" in said) == (name in ("a program", "a photograph"))
+
+
+@pytest.mark.parametrize("content", [b"pipegen: 1\nname: mistake \xe9\n", b"pipegen: 1\nname: mistake \x01\n"])
+def test_the_line_of_a_wrong_character_in_a_spec_is_shown(here: Path, content: bytes) -> None:
+    (here / "mine.yaml").write_bytes(content)
     assert "mistake" in everything_said("mine.yaml")
 
 

@@ -24,13 +24,14 @@ _LATER = {
 
 def init(
     folder: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
             "or a `.csv` or `.npz` file.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
     ] = None,
@@ -45,6 +46,8 @@ def init(
       pipegen init cifar10.npz
       pipegen init labels.csv
     """
+    if folder is None:
+        raise CannotRun("a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`")
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
     if os.path.lexists(target):

@@ -63,7 +63,7 @@ def _source(found: Pairs, spec_folder: str) -> list[str]:
         image, mask = (flow_scalar(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
         deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
         pixels = f", {pixels_of(found.sample)}" if deep else ""
-        return f"image: {{kind: image, path: {image}{pixels}}}, mask: {{kind: mask, path: {mask}{_classes(found)}}}"
+        return f"image: {{kind: image, path: {image}{pixels}}}, mask: {{kind: mask, path: {mask}{classes_of(found)}}}"
 
     if len(found.parts) == 1:
         (folders,) = found.parts.values()
@@ -86,7 +86,7 @@ def _are_indices(values: Sequence[int], found: Pairs) -> bool:
     return (found.palette and values[-1] < _LEFT_OUT) or (values[0] == 0 and values[-1] <= _SPREAD * len(values))
 
 
-def _classes(found: Pairs) -> str:
+def classes_of(found: Pairs) -> str:
     """Returns what the values of a mask mean, as arguments: they are class indices, or each stands for one."""
     ignored = _ignored(found)
     indices = [value for value in found.values if value != ignored]

@@ -175,6 +175,26 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | No
     return _Two(image, mask, pairs, sum(map(len, stems.values())) - 2 * len(shared), levels)
 
 
+def masks_of(files: Sequence[tuple[str, str]], *, told: bool, sample: Sample) -> Pairs | None:
+    """Returns what the second files of some pairs hold, or `None` where they are no masks of the first.
+
+    Args:
+        files: Pairs of paths, of which some are looked at.
+        told: Whether a name says that they are masks.
+        sample: What the headers of images say.
+    """
+    taken = [files[i * len(files) // min(_LOOKED_AT, len(files))] for i in range(min(_LOOKED_AT, len(files)))]
+    levels = _levels(taken, _MANY if told else _FEW)
+    if levels is None:
+        return None
+    return Pairs("", {}, {}, 0, len(levels.palettes), tuple(sorted(levels.values)), all(levels.palettes), sample)
+
+
+def is_called_mask(name: str) -> bool:
+    """Returns whether a name says that masks are there."""
+    return _says(name, _MASKS)
+
+
 def _says(name: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(re.split(r"[^a-z]+", name.lower()))
 

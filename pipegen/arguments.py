@@ -1,0 +1,108 @@
+"""Checks the arguments that Python code hands over: one of the wrong kind is told by its name, with what was expected and an example."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST = 60
+"""Characters of a value that a message repeats."""
+
+
+def got(value: object) -> str:
+    """Returns a value of the wrong kind in a few words: `3 (int)`, `None`, `a list`."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    shown = repr(value) if isinstance(value, (bool, int, float, str, bytes)) else ""
+    return f"{shown} ({kind})" if 0 < len(shown) <= _LONGEST else f"a value of type {kind}"
+
+
+def file_or_folder(name: str, value: Any, example: str) -> Path:
+    """Checks a path.
+
+    Raises:
+        TypeError: For anything but text or a path object.
+    """
+    if not is_path(value):
+        raise TypeError(f"`{name}` is a path, such as {example!r}, got {got(value)}")
+    return Path(value)
+
+
+def is_path(value: object) -> bool:
+    """Returns whether a value is text or a path object; bytes are neither."""
+    return isinstance(value, str) or (isinstance(value, os.PathLike) and isinstance(os.fspath(value), str))
+
+
+def values_by_name(name: str, value: Any, example: str) -> None:
+    """Checks a map from names to values; `None` stands for an empty one.
+
+    Raises:
+        TypeError: For anything else, and for a name that is no text.
+    """
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
+        raise TypeError(f"`{name}` is a map, such as {example}, got {got(value)}")
+    odd = next((key for key in value if not isinstance(key, str)), None)
+    if odd is not None or None in value:
+        raise TypeError(f"the keys of `{name}` are text, as in {example}, and one is {got(odd)}")
+
+
+def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """Checks a whole number.
+
+    Raises:
+        TypeError: For anything else.
+        ValueError: For one that is too small or too large.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"`{name}` is a whole number, got {got(value)}")
+    if (least is not None and number < least) or (most is not None and number > most):
+        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"`{name}` is {bounds}, got {number}")
+    return number
+
+
+def share(value: Any) -> tuple[int, int] | None:
+    """Checks which share of each batch is meant.
+
+    Raises:
+        TypeError: For anything but a pair of whole numbers.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"`shard` is (index, count), such as (0, 2), got {got(value)}")
+    return whole("shard[0]", value[0]), whole("shard[1]", value[1])
+
+
+def text(name: str, value: Any, example: str) -> str:
+    """Checks a text.
+
+    Raises:
+        TypeError: For anything else.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` is text, such as {example!r}, got {got(value)}")
+    return value
+
+
+def called_with_count(name: str, value: Callable[[int], None] | None) -> None:
+    """Checks a function that is told how far the work is.
+
+    Raises:
+        TypeError: For what cannot be called.
+    """
+    if value is not None and not callable(value):
+        raise TypeError(f"`{name}` is a function of one number, such as `print`, got {got(value)}")
