@@ -45,10 +45,10 @@ class MadeUp(Source):
         rows = np.full(self.files, self.each, np.int64) + np.arange(self.files) % 3 - 1
         keys = tuple(f"{'validation' if i % 5 == 4 else 'train'}/{i:05}.rec" for i in range(self.files))
 
-        def labels() -> Any:
-            return np.concatenate([label_of(np.full(n, i), np.arange(n)) for i, n in enumerate(rows)]).astype(np.int32)
+        def labels(numbers: Any) -> Any:
+            return np.concatenate([label_of(np.full(rows[i], i), np.arange(rows[i])) for i in numbers]).astype(np.int32)
 
-        shards = Shards(rows, tuple(f"{n}" for n in rows), self._read, labels, self.by_block)
+        shards = Shards(rows, np.arange(self.files), tuple(f"{n}" for n in rows), self._read, labels, self.by_block)
         classes = tuple(f"class {i}" for i in range(CLASSES))
         return Listing("/made/up", keys, None, classes, tuple((rows * 100).tolist()), shards=shards)
 

@@ -88,7 +88,7 @@ class Engine:
         place = damage.place_of_decode(plan, self.where)
         advice = damage.advice(split, skips=quarantine is not None)
         records = records_from(self.manifest, split, plan.read, self.spec.runtime)
-        rows = self.manifest.members[split]
+        rows = partial(self.manifest.numbers, split)
         return Job(plan, self.spec, records, shard, quarantine, place, advice, partial(self.store, plan), rows)
 
     def store(self, plan: Plan) -> Store:
@@ -121,9 +121,11 @@ class Engine:
             return None
         files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
         columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
-        # Which of several it is, nobody has looked.
-        names = columns[0] if len(columns) == 1 else tuple(" or ".join(files) for files in zip(*columns, strict=True))
-        return Quarantine(names, skip.max_fraction, skip.report)
+
+        def path(record: int) -> str:
+            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
+
+        return Quarantine(path, len(files), skip.max_fraction, skip.report)
 
     def _check_last_batch(self, split: str, shard: tuple[int, int]) -> None:
         """Every host must get something of the last batch, or it would take fewer steps than the others."""

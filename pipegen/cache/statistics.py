@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
-from pipegen.data.fingerprint import encode
 from pipegen.kept import keep, kept_folder, open_kept
 from pipegen.ops.arguments.learned import Statistics
+from pipegen.ops.sources.strings import encode
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
@@ -40,10 +41,8 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
         manifest: The data.
     """
     keys = hashlib.sha256()
-    columns = [manifest.files("train"), *manifest.beside("train").values()] if manifest.listing.rows is None else []
-    for key, *files in sorted(zip(manifest.keys("train"), *columns, strict=True)):
-        # Names and sizes alone would take another data set of the same names for this one.
-        keys.update(encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n")
+    for part in _trained_on(manifest):
+        keys.update(part)
     covered = {
         "pipegen": pipegen.__version__,
         "tensorflow": tensorflow_version(),
@@ -55,6 +54,19 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     }
     text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _trained_on(manifest: Manifest) -> Iterator[bytes]:
+    """Yields the keys of the records and when their files were changed: names and sizes alone would take another data set for this one."""
+    held, listing = manifest.in_shards("train"), manifest.listing
+    if held is not None:
+        texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
+        yield b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes()
+    else:
+        texts = [manifest.keys("train"), *([manifest.files("train"), *manifest.beside("train").values()] if listing.rows is None else [])]
+    order = texts[0].order()
+    for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):
+        yield encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n"
 
 
 def statistics_folder(runtime: Runtime) -> Path | None:

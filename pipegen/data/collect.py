@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.base import Cells, Listing
+    from pipegen.ops.sources.base import Listing
     from pipegen.spec.locate import Locator
     from pipegen.spec.models import PipelineSpec
 
@@ -76,13 +75,16 @@ def collect(
     diagnostics.extend(_notes(spec, listing, where))
     excluded, findings = excluded_keys(spec, listing, base, where)
     diagnostics.extend(findings)
-    listing = _without(listing, excluded)
+    if excluded:
+        import numpy as np
+
+        listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     try:
         manifest = _dealt(spec, listing, excluded)
     except OpError as error:
-        path = ("splits", *(error.field or "").split("."))
+        path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, where(path), help=error.help or ()))
         return Collected(None, diagnostics)
     diagnostics.extend(judge(spec, manifest, where))
@@ -152,26 +154,3 @@ def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnos
         )
         for note in listing.notes
     ]
-
-
-def _without(listing: Listing, excluded: frozenset[str]) -> Listing:
-    """The listing less some keys."""
-    if not excluded:
-        return listing
-    kept = [i for i, key in enumerate(listing.keys) if key not in excluded]
-    return replace(
-        listing,
-        keys=tuple(listing.keys[i] for i in kept),
-        sizes=tuple(listing.sizes[i] for i in kept),
-        labels=None if listing.labels is None else tuple(listing.labels[i] for i in kept),
-        parts=None if listing.parts is None else tuple(listing.parts[i] for i in kept),
-        paths=None if listing.paths is None else tuple(listing.paths[i] for i in kept),
-        columns={name: values[kept] for name, values in listing.columns.items()},
-        beside={name: files.of(kept) for name, files in listing.beside.items()},
-        cells=None if listing.cells is None else partial(_cells_of, listing.cells, kept),
-    )
-
-
-def _cells_of(cells: Cells, kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
-    values = cells(column, field)
-    return tuple(values[i] for i in kept)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import PipelineSpec
 
 
@@ -65,7 +66,9 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     labels = manifest.labels(split)
     if labels is None:
         return []
-    have, anywhere = set(labels), set(manifest.listing.labels or ())
+    import numpy as np
+
+    have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.listing.labels))
     missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere and i not in have]
     if not missing:
         return []
@@ -88,7 +91,7 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagn
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     total = manifest.total
-    unused = total - sum(len(records) for records in manifest.members.values())
+    unused = total - sum(map(len, manifest.members.values()))
     if not unused:
         return []
     message = f"the parts leave {unused} of {count(total, 'example')} unused"
@@ -103,13 +106,11 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     """Files of 0 bytes, which would stop the first epoch that reads them; training may be told to skip them."""
     if manifest.listing.shards is not None:
         return []
-    strict = (records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None)
     listing, further = manifest.listing, manifest.listing.beside.values()
-    empty = []
-    for i in sorted(i for records in strict for i in records):
-        own = listing.sizes[i] - sum(files.sizes[i] for files in further)
-        empty += [listing.keys[i]] * (own == 0) + [files.keys[i] for files in further if files.sizes[i] == 0]
-    empty.sort()
+    own: Ints = sum((-files.sizes.astype("int64") for files in further), start=listing.sizes)
+    columns = [(listing.keys, own), *((files.keys, files.sizes) for files in further)]
+    strict = [records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None]
+    empty = sorted(key for keys, sizes in columns for records in strict for key in keys.take(records[sizes[records] == 0]))
     if not empty:
         return []
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"

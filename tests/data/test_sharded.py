@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.data.fingerprint import example_id
+from pipegen.data.fingerprint import example_ids
 from pipegen.data.shards import ids as record_ids
 from pipegen.data.shards import splits as shard_splits
 from pipegen.data.shards.ids import mix64, shard_bases
@@ -32,7 +32,7 @@ def listing_of(
 ) -> Listing:
     """Files `FOLDER/NNNNN.rec` of so many records, in turn in each of the folders."""
     keys = tuple(f"{folders[i % len(folders)]}/{i:05}.rec" for i in range(len(rows)))
-    shards = Shards(np.array(rows, np.int64), tuple(f"d{i}" for i in range(len(rows))), _unread, **own)
+    shards = Shards(np.array(rows, np.int64), np.arange(len(rows)), tuple(f"d{i}" for i in range(len(rows))), _unread, **own)
     return Listing("/data", keys, None, tuple(classes), tuple(10 * n for n in rows), shards=shards)
 
 
@@ -89,7 +89,8 @@ def test_the_graph_mixes_the_same_bits(jit: bool) -> None:
 
 def test_an_id_is_made_of_the_file_and_the_row() -> None:
     manifest = manifest_of(listing_of([3, 0, 2]))
-    origin = [example_id("records", f"{folder}/0000{i}.rec") >> 24 << 24 | row for i, folder, n in _FILES for row in range(n)]
+    hashes = example_ids("records", [f"{folder}/0000{i}.rec" for i, folder, _ in _FILES]).tolist()
+    origin = [hashes[i] >> 24 << 24 | row for i, _, n in _FILES for row in range(n)]
     assert manifest.ids("train").tolist() == mix64(np.array(origin, np.uint64)).tolist()
     assert list(manifest.files("train")) == [f"/data/{folder}/0000{i}.rec#{row}" for i, folder, n in _FILES for row in range(n)]
     assert manifest.mean_bytes() == manifest.mean_bytes("train") == 10
@@ -106,7 +107,7 @@ def test_a_file_of_too_many_records_is_told() -> None:
 
 
 def test_two_files_whose_hashes_meet_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_ids, "example_id", lambda _, key: int(key[-5] in "13") << 40)
+    monkeypatch.setattr(record_ids, "example_ids", lambda _, keys: np.array([int(key[-5] in "13") << 40 for key in keys], np.uint64))
     with pytest.raises(InternalError, match=r"rename one of them: 'train/00000.rec' and 'train/00002.rec'"):
         shard_bases("records", listing_of([5, 5, 5]), np.array([5, 5, 5]))
 
@@ -158,7 +159,7 @@ def test_sizes_of_random_parts_are_exact() -> None:
 
 def test_labels_are_there_where_the_source_listed_them() -> None:
     labels = np.arange(12, dtype=np.int32) % 5
-    listed = manifest_of(listing_of([5, 0, 7], labels=lambda: labels), parts={"train": 0.7, "validation": 0.3}, method="hash")
+    listed = manifest_of(listing_of([5, 0, 7], labels=lambda _: labels), parts={"train": 0.7, "validation": 0.3}, method="hash")
     for split in listed.splits:
         shard, row = listed.members[split].locate(np.arange(listed.num_examples(split)))
         np.testing.assert_array_equal(listed.labels(split), labels[np.array([0, 5, 5])[shard] + row])
@@ -169,7 +170,7 @@ def test_labels_are_there_where_the_source_listed_them() -> None:
 def test_strata_are_exact(n: list[int]) -> None:
     labels = np.arange(sum(n)) % 3
     manifest = manifest_of(
-        listing_of(n, labels=lambda: labels, classes=("a", "b", "c")), parts={"train": 0.5, "validation": 0.5}, stratify="label"
+        listing_of(n, labels=lambda _: labels, classes=("a", "b", "c")), parts={"train": 0.5, "validation": 0.5}, stratify="label"
     )
     for label in range(3):
         counts = [int((manifest.labels(split) == label).sum()) for split in manifest.splits]

@@ -41,8 +41,8 @@ def measure(
     """
     skip = spec.errors.skip
     records = records_from(manifest, "train", plan.read, spec.runtime)
-    names = tuple(next(iter(records.files(plan.read)), records.paths))  # of the one feature that is measured
-    quarantine = Quarantine(names, skip.max_fraction, skip.report) if skip is not None else None
+    names = next(iter(records.files(plan.read)), records.paths)  # of the one feature that is measured
+    quarantine = Quarantine(names.__getitem__, len(names), skip.max_fraction, skip.report) if skip is not None else None
     advice = damage.advice("train", skips=quarantine is not None)
     place = damage.place_of_decode(plan, where)
     executor = Executor(Job(plan, spec, records, quarantine=quarantine, place=place, advice=advice))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.index.order import Blocks
 from pipegen.backend.index.shards import ShardTensors
 from pipegen.backend.process.budget import ram_budget
+from pipegen.backend.reading.paths import Paths
 from pipegen.backend.reading.rows import readers
 from pipegen.errors import InternalError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pipegen.backend.reading.rows import Reader
     from pipegen.data.manifest import Manifest
     from pipegen.data.shards.selected import InShards
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
 
@@ -45,12 +46,12 @@ class Records:
     """
 
     paths: Sequence[str]
-    ids: Sequence[int]
-    labels: Sequence[int] | None
+    ids: Ints | Sequence[int]
+    labels: Ints | Sequence[int] | None
     mean_bytes: float = 0.0
     contents: Sequence[bytes] | None = None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: Sequence[int] | None = None
+    rows: Ints | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     in_shards: InShards | None = None
@@ -78,20 +79,19 @@ class Records:
 
     def tensors(self) -> RecordTensors | ShardedTensors:
         """The records as constants, made once and captured by every function that reads them."""
+        ids = np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)
         with tf.device("CPU:0"):
             if self.in_shards is not None:
                 return ShardedTensors(self.in_shards)
-            words = tf.constant([(i >> 32, i & 0xFFFFFFFF) for i in self.ids] or [(0, 0)], tf.uint32)
             return RecordTensors(
-                stored=tf.constant(list(self.contents if self.contents is not None else self.paths), tf.string),
-                in_memory=self.contents is not None,
-                id_high=words[:, 0],
-                id_low=words[:, 1],
-                labels=None if self.labels is None else tf.constant(list(self.labels), tf.int64),
+                paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
+                contents=None if self.contents is None else tf.constant(list(self.contents), tf.string),
+                id_high=tf.constant(ids[:, 1]),
+                id_low=tf.constant(ids[:, 0]),
+                labels=None if self.labels is None else tf.constant(np.asarray(self.labels, np.int32)),
                 arrays=self.arrays,
-                rows=None if self.rows is None else tf.constant(list(self.rows), tf.int64),
+                rows=None if self.rows is None else tf.constant(self.rows, tf.int64),
                 columns={name: tf.constant(values) for name, values in self.columns.items()},
-                beside={name: tf.constant(list(paths), tf.string) for name, paths in self.beside.items()},
             )
 
 
@@ -102,17 +102,24 @@ def files_of(read: ElementType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordTensors:
-    """The same, as tensors of one row a record."""
+    """The same, as tensors of one row a record.
 
-    stored: tf.Tensor
-    in_memory: bool
+    Attributes:
+        paths: The files of every record by feature; those of features without files of their own under the empty name.
+    """
+
+    paths: Mapping[str, Paths]
+    contents: tf.Tensor | None
     id_high: tf.Tensor
     id_low: tf.Tensor
     labels: tf.Tensor | None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
     rows: tf.Tensor | None = None
     columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
-    beside: Mapping[str, tf.Tensor] = field(default_factory=dict)
+
+    def path(self, record: tf.Tensor, features: Iterable[str] = ("",)) -> tf.Tensor:
+        """Returns the file of one record, a string scalar; of several features, one or the other."""
+        return tf.strings.join([self._paths(name).one(record) for name in features], " or ")
 
     def id_words(self, record: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """The low and the high words of the ids of records `(n,)`: uint32 `(n,)` each; there is nothing here for XLA to compile."""
@@ -120,10 +127,11 @@ class RecordTensors:
 
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
-        values = self.columns.get(feature, self.labels)
-        if values is None:
+        if feature in self.columns:
+            return tf.gather(self.columns[feature], record)
+        if self.labels is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
-        return tf.gather(values, record)
+        return tf.cast(tf.gather(self.labels, record), tf.int64)
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
@@ -131,22 +139,16 @@ class RecordTensors:
 
     def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """The stored bytes of one record's feature: a string scalar."""
-        stored, is_path = self._stored(feature)
-        found = tf.gather(stored, record)
-        return tf.io.read_file(found) if is_path else found
+        return self.read_each(feature, record[None], 1)[0]
 
     def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
         """The same of `count` records, a scalar each."""
-        stored, is_path = self._stored(feature)
-        if not is_path:  # bytes, which taking apart would copy once more
-            return [tf.gather(stored, record) for record in tf.unstack(records, num=count)]
-        return [tf.io.read_file(path) for path in tf.unstack(tf.gather(stored, records), num=count)]
+        if self.contents is not None and feature not in self.paths:  # bytes, which taking apart would copy once more
+            return [tf.gather(self.contents, record) for record in tf.unstack(records, num=count)]
+        return [tf.io.read_file(path) for path in self._paths(feature).each(records, count)]
 
-    def _stored(self, feature: str) -> tuple[tf.Tensor, bool]:
-        """Returns what is stored of a feature of every record, and whether that is where its file is."""
-        if feature in self.beside:
-            return self.beside[feature], True
-        return self.stored, not self.in_memory
+    def _paths(self, feature: str) -> Paths:
+        return self.paths.get(feature) or self.paths[""]
 
 
 class ShardedTensors:
@@ -154,7 +156,14 @@ class ShardedTensors:
 
     def __init__(self, held: InShards) -> None:
         self._places = ShardTensors(held.selected, held.bases)
-        self._read = held.shards.read
+        self._numbers = tf.constant(held.shards.numbers)
+        self._shards = held.shards
+        self._files = Paths(held.files)
+
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        """Returns the file of one record and its row there, a string scalar."""
+        shard, row = self._places.locate(record[None])
+        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
 
     def id_words(self, record: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """The low and the high words of the ids of records `(n,)`: uint32 `(n,)` each."""
@@ -162,15 +171,21 @@ class ShardedTensors:
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Reads a feature: of one record, or stacked for records `(n,)`."""
-        shard, row = self._places.locate(tf.reshape(record, [-1]))
-        return self._read(feature, tf.reshape(shard, tf.shape(record)), tf.reshape(row, tf.shape(record)))
+        file, row = self._located(tf.reshape(record, [-1]))
+        return self._shards.read(feature, tf.reshape(file, tf.shape(record)), tf.reshape(row, tf.shape(record)))
 
     indexed = read = take
 
     def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
         """The same of `count` records, a scalar each."""
+        file, row = self._located(records)
+        places = zip(tf.unstack(file, num=count), tf.unstack(row, num=count), strict=True)
+        return [self._shards.read(feature, *place) for place in places]
+
+    def _located(self, records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The numbers of the files of records `(n,)` and their rows there."""
         shard, row = self._places.locate(records)
-        return [self._read(feature, *place) for place in zip(tf.unstack(shard, num=count), tf.unstack(row, num=count), strict=True)]
+        return tf.gather(self._numbers, shard), row
 
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:

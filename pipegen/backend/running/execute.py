@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import PipelineSpec
 
 _HANDED_OVER = 2
@@ -48,7 +49,7 @@ class Job:
         place: Added to the message of a damaged record in a derived dataset: the step that decodes, in brackets.
         advice: What a user can do about a damaged record.
         store: Opens the cache on disk of a plan that has one.
-        rows: The row of each record in it.
+        rows: Looks up the row of each record in it.
     """
 
     plan: Plan
@@ -59,7 +60,7 @@ class Job:
     place: str = ""
     advice: str = "leave it out"
     store: Callable[[], Store] | None = None
-    rows: Sequence[int] = ()
+    rows: Callable[[], Ints] | None = None
 
 
 class Executor:
@@ -100,10 +101,10 @@ class Executor:
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
             return MemoryCache(node.out, len(self.job.records))
-        if self.job.store is None:
+        if self.job.store is None or self.job.rows is None:
             raise InternalError("a plan has a cache on disk, and its job opens none")
         records = self.job.records
-        return DiskCache(self.job.store(), self.job.rows, records.paths, records.files(self.plan.read))
+        return DiskCache(self.job.store(), self.job.rows(), records.paths, records.files(self.plan.read))
 
     @property
     def steps(self) -> int:

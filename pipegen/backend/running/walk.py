@@ -15,6 +15,7 @@ from pipegen.backend.process import xla
 from pipegen.backend.process.budget import threads
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
+from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
 
@@ -209,8 +210,8 @@ class Run:
         x, out = self.x, nodes[-1].out
         compute = x.compute(nodes)
         if self.job.quarantine is None:
-            paths = tf.constant(list(self.job.records.paths))
-            return guard.name_damaged(compute, features, out, tf.gather(paths, features["@record"]), f"{self.job.place}; {self.job.advice}")
+            path = x.tensors.path(features["@record"])
+            return guard.name_damaged(compute, features, out, path, f"{self.job.place}; {self.job.advice}")
 
         def draw(record: tf.Tensor, cycle: tf.Tensor) -> tf.Tensor:
             return x.draws(x.tensors, record[None], cycle[None], occurrence=1, calendar=features["@epoch"][None])[0]
@@ -218,7 +219,10 @@ class Run:
         def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return x.order.alternates(epoch, slot, guard.MAX_TRIES)
 
-        return guard.replace_damaged(compute, features, out, alternates, draw, self.job.quarantine)
+        files = files_of(x.plan.read) or ("",)
+        return guard.replace_damaged(
+            compute, features, out, alternates, draw, self.job.quarantine, lambda record: x.tensors.path(record, files)
+        )
 
     def fill_cache(self, ds: tf.data.Dataset, node: Cache) -> tf.data.Dataset:
         """Compute what is missing. The values themselves are gathered once a batch, unless single examples are worked on first."""

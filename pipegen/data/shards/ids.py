@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.data.fingerprint import example_id
+from pipegen.data.fingerprint import example_ids
 from pipegen.errors import InternalError, OpError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
     if len(rows) and rows[largest] > 1 << ROW_BITS:
         message = f"{listing.keys[largest]!r} holds {int(rows[largest]):,} records, and a file may hold {1 << ROW_BITS:,}"
         raise OpError("PG414", message, help="write the data as several files")
-    bases = np.array([example_id(source_name, key) >> ROW_BITS << ROW_BITS for key in listing.keys], np.uint64)
+    bases = example_ids(source_name, listing.keys) >> np.uint64(ROW_BITS) << np.uint64(ROW_BITS)
     order = np.argsort(bases, kind="stable")
     same = np.flatnonzero(bases[order[1:]] == bases[order[:-1]])
     if len(same):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ShardedManifest(Manifest):
     """A listing of shards and its splits.
 
@@ -32,6 +32,9 @@ class ShardedManifest(Manifest):
     """
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """Leaves the members as they are."""
 
     @property
     def total(self) -> int:
@@ -43,6 +46,11 @@ class ShardedManifest(Manifest):
         """What the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
         return shard_bases(self.source_name, self.listing, shards_of(self.listing).rows)
 
+    def numbers(self, split: str) -> Array:
+        """The numbers of a split's records among all, rising: int64 `(n,)`."""
+        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
+        return self.members[split].first[shard] + row
+
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """What identifies each record of a split wherever the data is mounted, in source order, made as it is asked for."""
         return Names(self.members[split], self.listing.keys.__getitem__)
@@ -53,22 +61,21 @@ class ShardedManifest(Manifest):
 
     def in_shards(self, split: str) -> InShards:
         """Where the records of a split are, and what reads them."""
-        return InShards(self.members[split], self.bases, shards_of(self.listing))
+        return InShards(self.members[split], self.bases, shards_of(self.listing), self.listing.files())
 
     def columns(self, split: str) -> dict[str, Array]:
         """None: what a record holds is read with it."""
         return {}
 
-    def labels(self, split: str) -> Array | None:  # type: ignore[override]
-        """The class index of each example of a split, int32, listed when first asked for; `None` without labels."""
-        return None if self._labels is None else self.members[split].gather(self._labels)
+    def labels(self, split: str) -> Array | None:
+        """The class index of each example of a split, int64, listed when first asked for; `None` without labels."""
+        return None if self._labels is None else self.members[split].gather(self._labels).astype(np.int64)
 
     @cached_property
     def _labels(self) -> Array | None:
-        labels = shards_of(self.listing).labels
-        return None if labels is None else labels()
+        return shards_of(self.listing).listed_labels()
 
-    def ids(self, split: str) -> Array:  # type: ignore[override]
+    def ids(self, split: str) -> Array:
         """The 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
         return mix64(self.bases[shard] + row.astype(np.uint64))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.shards.bitmap import Bitmap
     from pipegen.ops.sources.shards import Shards
+    from pipegen.ops.sources.strings import Strings
 
 Array = np.ndarray[Any, Any]
 
@@ -70,11 +71,13 @@ class InShards:
         selected: Those of the split.
         bases: What the ids in each shard are made from, uint64 `(shards,)`.
         shards: What reads them.
+        files: The absolute paths of all files.
     """
 
     selected: Selected
     bases: Array
     shards: Shards
+    files: Strings
 
 
 class Names(Sequence[str]):

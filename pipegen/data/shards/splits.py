@@ -15,7 +15,9 @@ from pipegen.data.shards.selected import Selected
 from pipegen.data.splits import assign, shares
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.ops.sources.base import Parts
 from pipegen.ops.sources.shards import shards_of
+from pipegen.ops.sources.strings import Strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,12 +52,11 @@ def assign_shards(
     """
     rows = shards_of(listing).rows
     if splits.method == "folder" and listing.parts is None:
-        listing = replace(listing, parts=tuple(_part(splits, key) for key in listing.keys))
+        listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
     dealt = bool(splits.parts) or splits.folds is not None
     if listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None):
         members = assign(splits, listing, names)
-        whole = {name: np.array(members[name], np.int64) for name in names}
-        return {name: Selected(rows, files[rows[files] > 0]) for name, files in whole.items()}
+        return {name: Selected(rows, files[rows[files] > 0].astype(np.int64)) for name, files in members.items()}
     if splits.method == "hash":
         bases = shard_bases(source_name, listing, rows)
         size = int(rows.sum())
@@ -79,13 +80,13 @@ def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str
     shards = shards_of(listing)
     if shards.total > RANKED:
         raise _too_many(splits, shards.total)
-    keys = tuple(f"{key}#{row}" for key, n in zip(listing.keys, shards.rows.tolist(), strict=True) for row in range(n))
-    labels = shards.labels() if shards.labels is not None and splits.stratify is not None else None
-    records = replace(listing, keys=keys, sizes=(0,) * len(keys), labels=labels, shards=None)  # type: ignore[arg-type]
+    labels = shards.listed_labels() if splits.stratify is not None else None
+    keys = Strings.hold(f"{key}#{row}" for key, n in zip(listing.keys, shards.rows.tolist(), strict=True) for row in range(n))
+    records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
     found = {}
     for name, members in assign(splits, records, names).items():
         mask: Array = np.zeros(len(keys), bool)
-        mask[np.asarray(members, np.int64)] = True
+        mask[members] = True
         found[name] = bitmap_of(mask)
     return found
 
