@@ -18,7 +18,8 @@ CLASSES = 10
 
 
 class MadeUp(Source):
-    """`files` files of about `each` records, every fifth in the folder `validation/`; with `encoded`, pictures are PNG files."""
+    """`files` files of about `each` records, every fifth in the folder `validation/`; with `encoded`, pictures are PNG files, and the first
+    row of file number `damaged` is none."""
 
     op: ClassVar[str] = "made_up"
 
@@ -26,6 +27,7 @@ class MadeUp(Source):
     each: int = 50
     encoded: bool = False
     by_block: bool = False
+    damaged: int = -1
 
     def infer(self) -> ElementType:
         kind = FeatureType("image", "uint8", (2, 2, 3), BYTE_RANGE, uniform=True)
@@ -60,7 +62,9 @@ class MadeUp(Source):
         numbers = (shard[..., None], row[..., None] // 256, row[..., None] % 256)
         pixel = tf.cast(tf.stack([tf.squeeze(n, -1) % 256 for n in numbers], -1), tf.uint8)
         image = tf.zeros([2, 2, 1], tf.uint8) + pixel[..., None, None, :]
-        return tf.io.encode_png(image) if self.encoded else image
+        if not self.encoded:
+            return image
+        return tf.where((shard == self.damaged) & (row == 0), "junk", tf.io.encode_png(image))
 
 
 def label_of(shard: Any, row: Any) -> Any:

@@ -9,10 +9,11 @@ import pytest
 from sharded_source import CLASSES, registered
 
 import pipegen
-from pipegen.errors import SpecError
+from pipegen.errors import DataError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.tf
 
@@ -46,12 +47,10 @@ PLAIN = {"transforms": [], "output": {"dtype": "uint8"}}
 @pytest.mark.parametrize(
     ("source", "own"),
     [
-        ({}, {}),
-        ({"by_block": True}, {}),
-        ({"encoded": True}, {"shuffle": {"window": "5KiB"}, "transforms": [{"resize": {"size": 2}}]}),
         ({}, {"splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "hash"}}),
+        ({"encoded": True, "by_block": True}, {"transforms": [{"resize": {"size": 2}}]}),
     ],
-    ids=["global", "by block", "encoded, window", "by hash"],
+    ids=["by hash", "encoded, by block"],
 )
 def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: dict[str, Any], own: dict[str, Any]) -> None:
     pipe = build({"files": 12, "each": 21} | source, **(PLAIN | own))
@@ -74,6 +73,36 @@ def test_draws_are_those_of_the_record() -> None:
     one, other = (build({"files": 5, "each": 20}, **own) for own in ({}, {"batch": {"size": 3, "remainder": "keep"}, "shuffle": "none"}))
     first, second = ({tuple(p) for x, _ in pipe.dataset("train") for p in x.numpy()[:, 0, 0].tolist()} for pipe in (one, other))
     assert first == second
+
+
+def test_a_damaged_record_is_named_by_its_file_and_row() -> None:
+    own = PLAIN | {"transforms": [{"resize": {"size": 2}}], "shuffle": "none"}
+    pipe = build({"files": 5, "each": 5, "encoded": True, "damaged": 1}, **own)
+    with pytest.raises(DataError, match=r"cannot decode /made/up/train/00001\.rec#0 \("):
+        records(pipe.dataset("train"))
+    skipping = build({"files": 5, "each": 5, "encoded": True, "damaged": 1}, **own, errors={"decode": {"skip": {"max_fraction": 0.2}}})
+    assert [(shard, row) for shard, _, row, _ in records(skipping.dataset("train"))].count((1, 1)) == 2, "the next one took its place"
+
+
+def test_files_can_be_left_out_and_others_keep_their_records(tmp_path: Path) -> None:
+    (tmp_path / "exclude.txt").write_text("train/00001.rec\n")
+    source = {"files": 5, "each": 6}
+    own: dict[str, Any] = PLAIN | {"shuffle": "none"}
+    fewer, whole = build(source, **own, errors={"exclude": str(tmp_path / "exclude.txt")}), build(source, **own)
+    assert records(fewer.dataset("train")) == [record for record in records(whole.dataset("train")) if record[0] != 1]
+    assert fewer.labels("train").tolist() == [label for *_, label in records(fewer.dataset("train"))]
+    assert fewer.files("train")[5:7] == ["/made/up/train/00002.rec#0", "/made/up/train/00002.rec#1"]
+
+
+def test_a_cache_on_disk_holds_records_of_shards(tmp_path: Path) -> None:
+    section = {"splits": {"parts": {"train": 0.5, "validation": 0.5}, "method": "hash"}, "runtime": {"cache": {"disk": str(tmp_path)}}}
+    own: dict[str, Any] = PLAIN | section | {"transforms": [{"resize": {"size": 2}}]}
+    pipe = build({"files": 5, "each": 5, "encoded": True}, **own)
+    first = records(pipe.dataset("train"))
+    assert records(pipe.dataset("train")) == first
+    again = build({"files": 5, "each": 5, "encoded": True}, **own)
+    assert records(again.dataset("train")) == first
+    assert len(first + records(again["validation"])) == 25 - 1
 
 
 def test_a_billion_records_are_built_on_in_no_time() -> None:
