@@ -79,7 +79,7 @@ def test_orders_resumes_and_shares_by_position(shuffle: str) -> None:
             assert len(np.unique(shard)) <= 2, "10,000 records in a row, of 99,000 and more in a file"
         else:
             assert len(np.unique(shard)) > 200
-        low, high = (t.numpy().astype(np.uint64) for t in places.id_words(whole))
+        low, high = (t.numpy().astype(np.uint64) for t in places.words(whole))
         np.testing.assert_array_equal(high << np.uint64(32) | low, mix64(data.bases[shard] + row.astype(np.uint64)))
     assert (records(order(), 0, 0).numpy() != records(order(), 1, 0).numpy()).any()
 

@@ -66,7 +66,7 @@ class Draws:
             step,
             number,
             epoch,
-            *records.id_words(record, jit=jit),
+            *records.words(record),
             tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32)),
         )
         drawn.set_shape([None, self.num_draws])

@@ -80,18 +80,18 @@ class ShardTensors:
             return shard, member - tf.gather(self._starts, at)
         return shard, self._bitmap.select(member) - tf.gather(self._first, shard)
 
-    def id_words(self, member: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """The low and the high words of the ids of members, int64 `(n,)`: uint32 `(n,)` each."""
+    def words(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of members `(n,)`, uint32."""
         shard, row = self.locate(member)
-        return _mixed(jit)(tf.gather(self._bases, shard), row)
+        return _mixed()(tf.gather(self._bases, shard), row)
 
 
 @cache
-def _mixed(jit: bool) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    return compiled(_id_words, tf.uint64, tf.int64, jit=jit)
+def _mixed() -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    return compiled(_halves, tf.uint64, tf.int64, jit=False)
 
 
-def _id_words(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     mixed = mix64(base + tf.cast(row, tf.uint64))
     return tf.cast(mixed, tf.uint32), tf.cast(tf.bitwise.right_shift(mixed, tf.constant(32, tf.uint64)), tf.uint32)
 

@@ -121,8 +121,8 @@ class RecordTensors:
         """Returns the file of one record, a string scalar; of several features, one or the other."""
         return tf.strings.join([self._paths(name).one(record) for name in features], " or ")
 
-    def id_words(self, record: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """The low and the high words of the ids of records `(n,)`: uint32 `(n,)` each; there is nothing here for XLA to compile."""
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
         return tf.gather(self.id_low, record), tf.gather(self.id_high, record)
 
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
@@ -165,9 +165,9 @@ class ShardedTensors:
         shard, row = self._places.locate(record[None])
         return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
 
-    def id_words(self, record: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """The low and the high words of the ids of records `(n,)`: uint32 `(n,)` each."""
-        return self._places.id_words(record, jit=jit)
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
+        return self._places.words(record)
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Reads a feature: of one record, or stacked for records `(n,)`."""
