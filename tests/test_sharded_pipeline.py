@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sharded_source import CLASSES, registered
 
 import pipegen
+from benchmarks.made_up import CLASSES, registered
 from pipegen.errors import DataError, SpecError
 
 if TYPE_CHECKING:
