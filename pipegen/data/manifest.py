@@ -63,7 +63,7 @@ class Manifest:
         return len(self.listing.keys)
 
     def numbers(self, split: str) -> Ints:
-        """The numbers of a split's records among all, rising: whole numbers `(n,)`."""
+        """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""
         return self.members[split]
 
     def num_examples(self, split: str) -> int:
@@ -88,7 +88,7 @@ class Manifest:
         return arrays, np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
 
     def in_shards(self, split: str) -> InShards | None:
-        """For records that lie many in a file: where those of a split are; else `None`."""
+        """Returns where the records of a split are, if they lie many in a file; else `None`."""
         return None
 
     @property

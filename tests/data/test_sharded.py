@@ -210,7 +210,7 @@ def test_what_was_counted_is_found_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert dealt() == first
     assert len(counted) == 1
     (file,) = (tmp_path / "splits").iterdir()
-    assert file.stat().st_size == 2 * (8 * 3 + 1024)
+    assert file.stat().st_size == 2 * (64 + 1024)
     file.write_bytes(file.read_bytes()[:-1])
     assert dealt() == first, "half a file is none"
     assert len(counted) == 2

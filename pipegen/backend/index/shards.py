@@ -22,7 +22,7 @@ _WORD = 64
 
 
 def mix64(value: tf.Tensor) -> tf.Tensor:
-    """The mix of `pipegen.data.shards.ids`, bit by bit: uint64 of any shape."""
+    """Computes the mix of `pipegen.data.shards.ids`, bit by bit: uint64 of any shape."""
     for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
         value = _folded(value, shift) * tf.constant(factor, tf.uint64)
     return _folded(value, MIX_SHIFTS[-1])
@@ -40,7 +40,7 @@ class BitmapTensors:
         self._before = tf.constant(bitmap.before)
 
     def select(self, member: tf.Tensor) -> tf.Tensor:
-        """The records that are the given members, counted from 0: int64 `(n,)` each."""
+        """Finds the records that are the given members, counted from 0: int64 `(n,)` each."""
         block = _at(self._before, member)
         words = tf.gather(self._words, block)
         ones = tf.cast(tf.raw_ops.PopulationCount(x=words), tf.int64)
@@ -51,7 +51,7 @@ class BitmapTensors:
 
 
 def _place(counts: tf.Tensor, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """In which of the `counts` of each row, int64 `(n, m)`, its member is, and which of those it is there."""
+    """Finds which of the `counts` of each row, int64 `(n, m)`, its member is in, and its number there."""
     last = tf.cumsum(counts, axis=1)
     place = tf.reduce_sum(tf.cast(last <= member[:, None], tf.int64), axis=1)
     return place, member - tf.gather(last - counts, place, batch_dims=1)
@@ -73,7 +73,7 @@ class ShardTensors:
         self._bitmap = None if selected.bitmap is None else BitmapTensors(selected.bitmap)
 
     def locate(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The shard and the row in it of members of the split: int64 `(n,)` each."""
+        """Finds the shard and the row in it of members of the split: int64 `(n,)` each."""
         at = _at(self._starts, member)
         shard = tf.gather(self._shards, at)
         if self._bitmap is None:
@@ -97,5 +97,5 @@ def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Which of the stretches that begin at `starts`, rising, each value is in: int64 `(n,)`; empty ones hold none."""
+    """Finds the stretch, of those that begin at `starts`, rising, that each value is in: int64 `(n,)`; empty ones hold none."""
     return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1

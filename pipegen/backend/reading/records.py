@@ -70,7 +70,7 @@ class Records:
         return len(self.paths)
 
     def blocks(self) -> Blocks | None:
-        """How they lie in files that hold many, which their order heeds."""
+        """Returns how they lie in files that hold many, for their order."""
         held = self.in_shards
         if held is None:
             return None

@@ -30,14 +30,14 @@ class Bitmap:
         return int(self.before[-1])
 
     def select(self, member: Array) -> Array:
-        """The records that are the given members, counted from 0: int64 `(n,)` each."""
+        """Finds the records that are the given members, counted from 0: int64 `(n,)` each."""
         block = np.searchsorted(self.before, member, side="right") - 1
         counted = np.cumsum(self._unpacked(block), axis=1, dtype=np.int16)
         found: Array = block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
         return found
 
     def rank(self, record: Array) -> Array:
-        """How many members come before each record: int64 `(n,)` each; a record may be one past the last."""
+        """Counts the members before each record: int64 `(n,)` each; a record may be one past the last."""
         block = np.minimum(record // BLOCK, len(self.bits) - 1)
         earlier = np.arange(BLOCK) < (record - block * BLOCK)[:, None]
         found: Array = self.before[block] + (self._unpacked(block) & earlier).sum(1, dtype=np.int64)
@@ -66,12 +66,12 @@ class BitmapWriter:
         self._block += count
 
     def done(self) -> Bitmap:
-        """The bitmap, all counted."""
+        """Returns the bitmap, all counted."""
         return Bitmap(self._bits, np.cumsum(self._before))
 
 
 def bitmap_of(mask: Array) -> Bitmap:
-    """The bitmap of a whole mask: bool `(n,)`."""
+    """Makes the bitmap of a whole mask: bool `(n,)`."""
     writer = BitmapWriter(len(mask))
     writer.add(mask)
     return writer.done()

@@ -26,14 +26,14 @@ MIX_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def mix64(value: Array) -> Array:
-    """A bijection of 64 bits in which every bit of the result depends on every bit given: uint64 of any shape."""
+    """Mixes 64 bits, a bijection in which every bit of the result depends on every bit given: uint64 of any shape."""
     for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
         value = (value ^ (value >> np.uint64(shift))) * np.uint64(factor)
     return value ^ (value >> np.uint64(MIX_SHIFTS[-1]))
 
 
 def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
-    """What the rows of each shard are numbered from before they are mixed: 40 bits of its key's hash in front of 24 zeros, uint64 `(n,)`.
+    """Computes what the rows of each shard are numbered from: 40 bits of its key's hash in front of 24 zeros, uint64 `(n,)`.
 
     Raises:
         OpError: `PG414` for a shard with more than 2^24 records.
@@ -53,11 +53,11 @@ def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
 
 
 def split_salt(seed: int) -> np.uint64:
-    """What is mixed into ids where they decide on splits, so that those depend on the split seed and are apart from all draws."""
+    """Computes what is mixed into ids that decide on splits, which so depend on the split seed and are independent of all draws."""
     digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=b"pipegen.split")
     return np.uint64(int.from_bytes(digest.digest(), "big"))
 
 
 def split_hashes_of(ids: Array, seed: int) -> Array:
-    """64-bit hashes of records in shards under a split seed: uint64, like `ids`."""
+    """Computes 64-bit hashes of records in shards under a split seed: uint64, like `ids`."""
     return mix64(ids ^ split_salt(seed))

@@ -16,7 +16,7 @@ from pipegen.kept import keep, open_kept
 from pipegen.log import log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.ops.sources.base import Listing
     from pipegen.spec.models import Splits
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 FORMAT = 1
+_ALIGNED = 64
 LEAST = 10**7
 """Records of which it is worth while: fewer are counted in a second."""
 
 
 def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
-    """32 hexadecimal digits that name the bitmaps: they cover the data, the ids and the section."""
+    """Makes 32 hexadecimal digits that name the bitmaps: they cover the data, the ids and the section."""
     covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
     return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
-    """The bitmaps of `size` records that a file holds, else those that `count` gives, which are then kept.
+    """Reads the bitmaps of `size` records from a file, or else counts and keeps them.
 
     Args:
         folder: Where files are kept.
@@ -50,10 +51,17 @@ def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, cou
     except (OSError, ValueError):
         found = count()
     try:
-        keep(folder, name, (part for split in names for part in (found[split].before.data.cast("B"), found[split].bits.data.cast("B"))))
+        keep(folder, name, (part for split in names for part in _parts(found[split])))
     except OSError as error:
         log.warning("which record is in which split cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
     return found
+
+
+def _parts(bitmap: Bitmap) -> Iterator[bytes | memoryview]:
+    """Yields the directory, filled up so that the bits lie where memory is aligned, and the bits."""
+    yield bitmap.before.data.cast("B")
+    yield bytes(-bitmap.before.nbytes % _ALIGNED)
+    yield bitmap.bits.data.cast("B")
 
 
 def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
@@ -64,7 +72,7 @@ def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[st
         ValueError: When it is not whole.
     """
     blocks = max(1, -(-size // BLOCK))
-    directory, bits = 8 * (blocks + 1), blocks * BLOCK // 8
+    directory, bits = -(-8 * (blocks + 1) // _ALIGNED) * _ALIGNED, blocks * BLOCK // 8
     found = {}
     with open_kept(folder, name) as stream:
         if os.fstat(stream.fileno()).st_size != len(names) * (directory + bits):

@@ -43,32 +43,32 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def bases(self) -> Array:
-        """What the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
+        """Computes what the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
         return shard_bases(self.source_name, self.listing, shards_of(self.listing).rows)
 
     def numbers(self, split: str) -> Array:
-        """The numbers of a split's records among all, rising: int64 `(n,)`."""
+        """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
         return self.members[split].first[shard] + row
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
-        """What identifies each record of a split wherever the data is mounted, in source order, made as it is asked for."""
+        """Names the records of a split wherever the data is mounted, in source order: `FILE#ROW`, made when asked for."""
         return Names(self.members[split], self.listing.keys.__getitem__)
 
     def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
-        """Where each record of a split is, in source order, made as it is asked for."""
+        """Names the files of a split's records and their rows there, in source order, made when asked for."""
         return Names(self.members[split], self.listing.path)
 
     def in_shards(self, split: str) -> InShards:
-        """Where the records of a split are, and what reads them."""
+        """Returns where the records of a split are, and what reads them."""
         return InShards(self.members[split], self.bases, shards_of(self.listing), self.listing.files())
 
     def columns(self, split: str) -> dict[str, Array]:
-        """None: what a record holds is read with it."""
+        """Returns none: what a record holds is read with it."""
         return {}
 
     def labels(self, split: str) -> Array | None:
-        """The class index of each example of a split, int64, listed when first asked for; `None` without labels."""
+        """Returns the class index of each example of a split, int64, listed when first asked for; `None` without labels."""
         return None if self._labels is None else self.members[split].gather(self._labels).astype(np.int64)
 
     @cached_property
@@ -76,19 +76,19 @@ class ShardedManifest(Manifest):
         return shards_of(self.listing).listed_labels()
 
     def ids(self, split: str) -> Array:
-        """The 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""
+        """Computes the 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
         return mix64(self.bases[shard] + row.astype(np.uint64))
 
     def mean_bytes(self, split: str | None = None) -> float:
-        """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
+        """Returns the mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
         rows = shards_of(self.listing).rows
         files = slice(None) if split is None else self.members[split].shards
         return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
 
 
 def sharded_manifest(spec: PipelineSpec, listing: Listing, excluded: tuple[str, ...]) -> ShardedManifest:
-    """The records of shards with their splits.
+    """Assigns the records of shards to splits.
 
     Raises:
         OpError: As `assign_shards`; `PG414` for a shard of too many records.

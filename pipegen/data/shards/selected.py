@@ -49,7 +49,7 @@ class Selected:
         return np.append(self.bitmap.rank(self.first[self.shards]), len(self.bitmap))
 
     def locate(self, member: Array) -> tuple[Array, Array]:
-        """The shard and the row in it of members: int64 `(n,)` each."""
+        """Finds the shard and the row in it of members: int64 `(n,)` each."""
         at = np.searchsorted(self.starts, member, side="right") - 1
         shard = self.shards[at]
         if self.bitmap is None:
@@ -57,7 +57,7 @@ class Selected:
         return shard, self.bitmap.select(member) - self.first[shard]
 
     def gather(self, column: Array) -> Array:
-        """What a column with an entry for each record of the source holds of the split."""
+        """Takes the split's part of a column with an entry for each record of the source."""
         if self.bitmap is not None:
             return column[np.unpackbits(self.bitmap.bits.reshape(-1), count=len(column), bitorder="little").view(bool)]
         return np.concatenate([column[self.first[s] : self.first[s + 1]] for s in self.shards] or [column[:0]])
@@ -81,7 +81,7 @@ class InShards:
 
 
 class Names(Sequence[str]):
-    """What the records of a split are called, made when they are asked for: `FILE#ROW`."""
+    """Names the records of a split when they are asked for: `FILE#ROW`."""
 
     def __init__(self, selected: Selected, name: Callable[[int], str]) -> None:
         self._selected = selected

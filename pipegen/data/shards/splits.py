@@ -38,7 +38,7 @@ RANKED = 10**7
 def assign_shards(
     splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
 ) -> dict[str, Selected]:
-    """Deal the records of shards out to splits; what the parts do not ask for is in none.
+    """Assigns the records of shards to splits; what the parts do not ask for is in none.
 
     Args:
         splits: The section of the spec, which `check_splits` has found to be sound.
@@ -76,7 +76,7 @@ def _part(splits: Splits, key: str) -> str:
 
 
 def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:
-    """The records of each part where every record has to be looked at beside all others, as a listing of single files is dealt out."""
+    """Ranks every record beside all others, as those of a listing of single files: the records of each part."""
     shards = shards_of(listing)
     if shards.total > RANKED:
         raise _too_many(splits, shards.total)
@@ -105,7 +105,7 @@ def _too_many(splits: Splits, total: int) -> OpError:
 
 
 def by_hash(splits: Splits, rows: Array, bases: Array) -> dict[str, Bitmap]:
-    """The records of each part, by intervals of their hashes, so that no record ever moves.
+    """Counts the records of each part, by intervals of their hashes, so that no record ever moves.
 
     Args:
         splits: The section, whose method is `hash`.

@@ -47,7 +47,7 @@ class Shards:
         return int(self.rows.sum())
 
     def take(self, files: Ints) -> Shards:
-        """Those of some files."""
+        """Returns those of some files."""
         return replace(self, rows=self.rows[files], digests=self.digests.take(files), numbers=self.numbers[files])
 
     def listed_labels(self) -> Ints | None:
@@ -56,7 +56,7 @@ class Shards:
 
 
 def shards_of(listing: Listing) -> Shards:
-    """What the files of a listing hold, which are known to hold many records each."""
+    """Returns what the files of a listing hold, which are known to hold many records each."""
     if listing.shards is None:
         raise InternalError("records were looked for in shards, and each is a file of its own")
     return listing.shards
