@@ -109,6 +109,14 @@ def test_a_global_order_of_what_is_read_by_block_has_windows_of_its_own() -> Non
     assert list(one_pass(replace(by_block, kind="stored"))) == list(range(19))
 
 
+def test_xla_orders_alike() -> None:
+    import tensorflow as tf
+
+    o = order([5, 1, 0, 9, 4, 6], window=4, seed=2**40)
+    cycle, position = (tf.constant(numbers) for numbers in np.divmod(np.arange(75), 25))
+    np.testing.assert_array_equal(o.records(cycle, position, jit=True), o.records(cycle, position))
+
+
 def test_every_block_comes_first_about_equally_often() -> None:
     import tensorflow as tf
 
