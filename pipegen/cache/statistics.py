@@ -7,12 +7,12 @@ import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TypeVar
 
-import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
 from pipegen.kept import keep, kept_folder, open_kept
 from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.sources.strings import encode
+from pipegen.release import __version__
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     for part in _trained_on(manifest):
         keys.update(part)
     covered = {
-        "pipegen": pipegen.__version__,
+        "pipegen": __version__,
         "tensorflow": tensorflow_version(),
         "source": canonical(spec)["source"],
         "data": manifest.fingerprint,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.process.variables import untouched, variable
+from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.disk_cache import DiskCache
     from pipegen.types import ElementType
 
@@ -29,7 +30,7 @@ class MemoryCache:
     """
 
     def __init__(self, entry: ElementType, num_examples: int) -> None:
-        self.features = tuple(name for name, t in entry.items() if not t.indexed)
+        self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self.ready = variable([False] * num_examples, tf.bool, "pipegen_cache_filled")

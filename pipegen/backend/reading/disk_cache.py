@@ -20,7 +20,7 @@ from pipegen.log import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.cache.store import Store
     from pipegen.ops.sources.strings import Ints
 

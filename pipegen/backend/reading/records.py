@@ -15,6 +15,7 @@ from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.paths import Paths
 from pipegen.backend.reading.rows import readers
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.ragged import Ragged
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.rows import Reader
@@ -91,13 +92,13 @@ class Records:
                 labels=None if self.labels is None else tf.constant(np.asarray(self.labels, np.int32)),
                 arrays=self.arrays,
                 rows=None if self.rows is None else tf.constant(self.rows, tf.int64),
-                columns={name: tf.constant(values) for name, values in self.columns.items()},
+                columns={name: _held(values) for name, values in self.columns.items()},
             )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
     """The features of a record that are files of their own."""
-    return tuple(name for name, t in read.items() if t.kind == "encoded")
+    return tuple(name for name, t in read.items() if t.encoded)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,14 @@ class RecordTensors:
         if self.labels is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
         return tf.cast(tf.gather(self.labels, record), tf.int64)
+
+    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
+        items = self.columns[feature]
+        values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
+        place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
+        there = place < ends[..., 1:]
+        return tf.gather(values, tf.where(there, place, tf.shape(values, tf.int64)[0] - 1)), there
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
@@ -176,6 +185,10 @@ class ShardedTensors:
 
     indexed = read = take
 
+    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Refuses: how many items each record has is known of columns alone."""
+        raise InternalError(f"`{feature}` is ragged, and a source of shards lists no columns")
+
     def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
         """The same of `count` records, a scalar each."""
         file, row = self._located(records)
@@ -188,6 +201,15 @@ class ShardedTensors:
         return tf.gather(self._numbers, shard), row
 
 
+def _held(values: Any) -> tf.Tensor | tf.RaggedTensor:
+    """A column as a tensor; behind the items of a ragged one stands an item of zeros."""
+    if not isinstance(values, Ragged):
+        return tf.constant(values)
+    items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
+    splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
+    return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
+
+
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
     held = manifest.in_shards(split)
@@ -195,6 +217,9 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
         return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
     common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
     columns = manifest.columns(split)
+    for name, values in columns.items():
+        if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
+            raise InternalError(f"an example has more of `{name}` than its type has room for")
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))
