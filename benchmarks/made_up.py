@@ -32,7 +32,7 @@ class MadeUp(Source):
     def infer(self) -> ElementType:
         kind = FeatureType("image", "uint8", (2, 2, 3), BYTE_RANGE, uniform=True)
         if self.encoded:
-            kind = FeatureType("encoded", "string", ())
+            kind = FeatureType("image", "string", ())
         return ElementType((("image", kind), ("label", FeatureType("label", "int64", (), classes=CLASSES))))
 
     def has_labels(self) -> bool:

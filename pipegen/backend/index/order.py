@@ -113,37 +113,61 @@ class Order(Extent):
         cycle, position, _ = self.at(epoch, step * self.batch + rows)
         return cycle, self.records(cycle, position)
 
-    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
-        """The record at each position of a cycle: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
+        """The record at each position of a cycle: int64 `(n,)` each, and so is the result.
+
+        Args:
+            cycle: The cycles.
+            position: The positions.
+            jit: Whether XLA compiles the cipher.
+            laid: What `laid` gives for the epoch that these are of, where it was asked; it is worked out again otherwise.
+        """
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key = partial(_key_function(jit), _words(self.seed))
-        size = self.window
-        if self.kind == "global":
-            if self.blocks is None or self.blocks.window is None:
-                return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
-            size = self.blocks.window
+        key, size = partial(_key_function(jit), _words(self.seed)), self._window
+        if size is None:
+            return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
         window = position // size
         first = window * size
         last = tf.minimum(first + size, self.num_examples) - 1
         place = first + _permute(position - first, key(cycle, window), last - first)
-        return place if self.blocks is None else self._in_blocks(self.blocks.starts, cycle, place, key)
-
-    def _in_blocks(self, blocks: tf.Tensor, cycle: tf.Tensor, place: tf.Tensor, key: Callable[..., tf.Tensor]) -> tf.Tensor:
-        """The example at each place of a pass in which the blocks are permuted whole: int64 `(n,)` each, and so is the result.
-
-        Where they begin is summed up once for each pass that is asked about; what a place then takes is the logarithm of their number.
-        """
-        count = tf.size(blocks, tf.int64) - 1
-        passes, which = tf.unique(cycle, tf.int64)
-        number = tf.range(tf.size(passes, tf.int64) * count)
-        keys = tf.repeat(key(passes, tf.zeros_like(passes) + _WHOLE), count, axis=0)
-        order = _permute(number % count, keys, count - 1)
-        first = tf.gather(blocks, order)
-        begins = tf.cumsum(tf.gather(blocks, order + 1) - first, exclusive=True)  # one pass after another
-        place += which * self.num_examples
+        if self.blocks is None:
+            return place
+        if not laid:
+            cycles, which = tf.unique(cycle, tf.int64)
+            laid, place = self._lay(self.blocks.starts, cycles, jit), place + which * self.num_examples
+        starts, begins = laid
         at = tf.searchsorted(begins, place, side="right") - 1  # of empty blocks, none
-        return tf.gather(first, at) + place - tf.gather(begins, at)
+        return tf.gather(starts, at) + place - tf.gather(begins, at)
+
+    def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The blocks of an epoch in their order, for `records` of its steps, each of which then takes the logarithm of their number.
+
+        Args:
+            epoch: int64 scalar.
+
+        Returns:
+            The first example of each block and the place where it begins, int64 `(blocks,)`. Nothing where there are no blocks, or where an
+            epoch is not one cycle.
+        """
+        if self.blocks is None or self._window is None or self.kind == "stored" or self.epoch_steps is not None:
+            return ()
+        return self._lay(self.blocks.starts, epoch[None], False)
+
+    def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        """The first example of each block and where it begins, one cycle behind the other: int64 `(cycles * blocks,)`."""
+        count = tf.size(blocks, tf.int64) - 1
+        key = _key_function(jit)(_words(self.seed), cycles, tf.zeros_like(cycles) + _WHOLE)
+        order = _permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
+        starts = tf.gather(blocks, order)
+        return starts, tf.cumsum(tf.gather(blocks, order + 1) - starts, exclusive=True)
+
+    @property
+    def _window(self) -> int | None:
+        """Returns how many examples a window holds, or `None` where the whole split is permuted as one."""
+        if self.kind != "global":
+            return self.window
+        return None if self.blocks is None else self.blocks.window
 
 
 def window_size(window_bytes: int | None, mean_bytes: float) -> int:

@@ -48,9 +48,7 @@ class Run:
         """Extend the dataset by one operation."""
         match operation:
             case p.Steps():
-                end = tf.constant(self.x.steps, tf.int64)
-                rest = plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, end), lambda s: (epoch, s)))
-                return ds.flat_map(rest, name=name)
+                return ds.flat_map(plain(self._steps), name=name)
             case p.Map():
                 return plain_map(ds, self._called(operation.functions), operation.threads, name=name)
             case p.Unbatch():
@@ -65,6 +63,11 @@ class Run:
             case p.Prefetch():
                 return ds.prefetch(operation.batches, name=name)
         return ds
+
+    def _steps(self, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
+        """The steps of an epoch, each with what the order knows of the epoch as a whole."""
+        laid = self.x.order.laid(epoch)
+        return plain_map(tf.data.Dataset.range(first, tf.constant(self.x.steps, tf.int64)), lambda step: (epoch, step, *laid))
 
     def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
         """The functions one after another, each in its scope. They are made here: what is made while a map is traced belongs to it."""
@@ -114,27 +117,27 @@ class Run:
             case p.Deliver():
                 return self._deliver(function)
 
-    def _index(self, index: p.Index) -> Callable[[tf.Tensor, tf.Tensor], Features]:
+    def _index(self, index: p.Index) -> Callable[..., Features]:
         """From an epoch and a step to the examples of that step, or from there on: their slots, records and draws."""
         x, rows = self.x, index.rows
         window = window_size(index.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.order, window=window)
         jit = index.compiled and xla.available()
 
-        def named(epoch: tf.Tensor, slot: tf.Tensor) -> Features:
+        def named(epoch: tf.Tensor, slot: tf.Tensor, laid: tuple[tf.Tensor, ...] = ()) -> Features:
             cycle, position, weight = order.at(epoch, slot)
-            record = order.records(cycle, position, jit=jit)
+            record = order.records(cycle, position, jit=jit, laid=laid)
             full = tf.zeros_like(slot) + epoch
             draws = x.draws(x.tensors, record, cycle, calendar=full, jit=jit)
             features = {"@epoch": full, "@slot": slot, "@record": record, "@draws": draws, "@weight": weight}
             return features | {"@member": slot < order.grouped} if index.grouped else features
 
-        def step(epoch: tf.Tensor, number: tf.Tensor) -> Features:
+        def step(epoch: tf.Tensor, number: tf.Tensor, *laid: tf.Tensor) -> Features:
             if rows is not None:
                 slot, own = mixing.widened(order, number, rows)
-                return named(epoch, slot) | {"@own": own}
+                return named(epoch, slot, laid) | {"@own": own}
             low, high = order.block(number)
-            return named(epoch, number * order.batch + tf.range(low, high, dtype=tf.int64))
+            return named(epoch, number * order.batch + tf.range(low, high, dtype=tf.int64), laid)
 
         def whole(epoch: tf.Tensor, first: tf.Tensor) -> Features:
             if rows is not None:
