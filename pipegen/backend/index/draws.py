@@ -66,8 +66,7 @@ class Draws:
             step,
             number,
             epoch,
-            tf.gather(records.id_low, record),
-            tf.gather(records.id_high, record),
+            *records.words(record),
             tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32)),
         )
         drawn.set_shape([None, self.num_draws])

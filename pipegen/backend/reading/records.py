@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.budget import ram_budget
-from pipegen.backend.reading.paths import Paths
+from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
 from pipegen.errors import InternalError
+from pipegen.ops.sources.strings import aligned
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.rows import Reader
@@ -62,19 +63,18 @@ class Records:
         return len(self.paths)
 
     def tensors(self) -> RecordTensors:
-        """The records as constants, made once and captured by every function that reads them."""
-        ids = np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)
+        """The records as functions read them, made once for all."""
         with tf.device("CPU:0"):
-            return RecordTensors(
-                paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
-                contents=None if self.contents is None else tf.constant(list(self.contents), tf.string),
-                id_high=tf.constant(ids[:, 1]),
-                id_low=tf.constant(ids[:, 0]),
-                labels=None if self.labels is None else tf.constant(np.asarray(self.labels, np.int32)),
-                arrays=self.arrays,
-                rows=None if self.rows is None else tf.constant(self.rows, tf.int64),
-                columns={name: tf.constant(values) for name, values in self.columns.items()},
-            )
+            contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
+        return RecordTensors(
+            paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
+            contents=contents,
+            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)),
+            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32)),
+            arrays=self.arrays,
+            rows=None if self.rows is None else Column(self.rows),
+            columns={name: Column(values) for name, values in self.columns.items()},
+        )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
@@ -84,20 +84,27 @@ def files_of(read: ElementType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordTensors:
-    """The same, as tensors of one row a record.
+    """The same, as functions read them.
 
     Attributes:
         paths: The files of every record by feature; those of features without files of their own under the empty name.
+        contents: Encoded images held in memory, in place of files.
+        ids: The lower and the upper half of each id, uint32 `(n, 2)`.
+        labels: Class indices, int32.
     """
 
     paths: Mapping[str, Paths]
     contents: tf.Tensor | None
-    id_high: tf.Tensor
-    id_low: tf.Tensor
-    labels: tf.Tensor | None
+    ids: Column
+    labels: Column | None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: tf.Tensor | None = None
-    columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    rows: Column | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
+        low, high = tf.unstack(self.ids(record), axis=-1)
+        return low, high
 
     def path(self, record: tf.Tensor, features: Iterable[str] = ("",)) -> tf.Tensor:
         """Returns the file of one record, a string scalar; of several features, one or the other."""
@@ -106,14 +113,14 @@ class RecordTensors:
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
         if feature in self.columns:
-            return tf.gather(self.columns[feature], record)
+            return self.columns[feature](record)
         if self.labels is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
-        return tf.cast(tf.gather(self.labels, record), tf.int64)
+        return tf.cast(self.labels(record), tf.int64)
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
-        return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
+        return self.arrays[feature](record if self.rows is None else self.rows(record))
 
     def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """The stored bytes of one record's feature: a string scalar."""
@@ -131,10 +138,13 @@ class RecordTensors:
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
-    common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
-    columns = manifest.columns(split)
+    labels, members = manifest.listing.labels, manifest.members[split]
+    # Tensors share the memory of what is aligned, so that nothing is held twice.
+    ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
+    common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
+    columns = {name: aligned([values]) for name, values in manifest.columns(split).items()}
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))
     rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns)
+    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=aligned([numbers]), columns=columns)

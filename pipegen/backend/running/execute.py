@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from pipegen.backend.kernels.lower import Features, Found, apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.budget import threads
 from pipegen.backend.reading.cache import MemoryCache
+from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
@@ -121,7 +123,9 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
-        return self._walked(Run(self, name_damaged), epochs)
+        # What is derived from a dataset names its damaged records, and may run elsewhere.
+        with columns_captured() if name_damaged else nullcontext():
+            return self._walked(Run(self, name_damaged), epochs)
 
     def single_batches(self, steps: tf.data.Dataset) -> tf.data.Dataset:
         """The batches of some steps, wherever they are.
