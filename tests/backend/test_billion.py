@@ -53,7 +53,7 @@ def test_orders_resumes_and_shares_by_position(shuffle: str) -> None:
     import tensorflow as tf
 
     from pipegen.backend.index.order import Blocks, Order
-    from pipegen.backend.index.shards import ShardTensors
+    from pipegen.backend.reading.shards import ShardTensors
 
     data = manifest()
     assert sum(data.num_examples(s) for s in data.splits) == data.total == 10**9
@@ -98,7 +98,7 @@ def test_names_and_fingerprints_cost_nothing_for_a_record() -> None:
 def test_a_split_by_hash_takes_a_bit_a_record() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.shards import ShardTensors
+    from pipegen.backend.reading.shards import ShardTensors
 
     data = manifest(files=100, each=10_000, parts={"train": 0.9, "validation": 0.1}, method="hash")
     assert sum(data.num_examples(s) for s in data.splits) == 10**6

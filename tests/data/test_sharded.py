@@ -81,7 +81,7 @@ def test_the_mix_is_that_of_splitmix64() -> None:
 def test_the_graph_mixes_the_same_bits(jit: bool) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.shards import mix64 as in_graph
+    from pipegen.backend.reading.shards import mix64 as in_graph
 
     value = np.random.default_rng(1).integers(0, 2**64, 4000, np.uint64)
     np.testing.assert_array_equal(tf.function(in_graph, jit_compile=jit)(tf.constant(value)).numpy(), mix64(value))

@@ -14,7 +14,8 @@ from pipegen.spec.steps import step_hash
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.reading.records import RecordTensors, ShardedTensors
+    from pipegen.backend.reading.records import RecordTensors
+    from pipegen.backend.reading.shards import ShardedTensors
     from pipegen.plan.stages import StepRef
 
 

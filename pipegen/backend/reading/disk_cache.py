@@ -42,7 +42,7 @@ class DiskCache:
         self.store = store
         self.features = tuple(c.name for c in store.about.columns)
         self._rows, self._paths, self._files = np.asarray(rows, np.int64), paths, files
-        self.ready = variable([False] * len(self._rows), tf.bool, "pipegen_cache_checked")
+        self.ready = variable(np.zeros(len(self._rows), bool), tf.bool, "pipegen_cache_checked")
         """Which records are known to be there and whole."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:

@@ -10,12 +10,13 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.index.order import Blocks
-from pipegen.backend.index.shards import ShardTensors
 from pipegen.backend.process.budget import ram_budget
-from pipegen.backend.reading.paths import Paths
+from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
+from pipegen.backend.reading.shards import ShardedTensors
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.sources.strings import aligned
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.rows import Reader
@@ -79,21 +80,22 @@ class Records:
         return Blocks(tf.constant(held.selected.starts), window)
 
     def tensors(self) -> RecordTensors | ShardedTensors:
-        """The records as constants, made once and captured by every function that reads them."""
-        ids = np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)
+        """The records as functions read them, made once for all."""
         with tf.device("CPU:0"):
             if self.in_shards is not None:
                 return ShardedTensors(self.in_shards)
-            return RecordTensors(
-                paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
-                contents=None if self.contents is None else tf.constant(list(self.contents), tf.string),
-                id_high=tf.constant(ids[:, 1]),
-                id_low=tf.constant(ids[:, 0]),
-                labels=None if self.labels is None else tf.constant(np.asarray(self.labels, np.int32)),
-                arrays=self.arrays,
-                rows=None if self.rows is None else tf.constant(self.rows, tf.int64),
-                columns={name: _held(values) for name, values in self.columns.items()},
-            )
+            contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
+            ragged = {name: _held(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
+        return RecordTensors(
+            paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
+            contents=contents,
+            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)),
+            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32)),
+            arrays=self.arrays,
+            rows=None if self.rows is None else Column(self.rows),
+            columns={name: Column(values) for name, values in self.columns.items() if name not in ragged},
+            ragged=ragged,
+        )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
@@ -103,40 +105,44 @@ def files_of(read: ElementType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordTensors:
-    """The same, as tensors of one row a record.
+    """The same, as functions read them.
 
     Attributes:
         paths: The files of every record by feature; those of features without files of their own under the empty name.
+        contents: Encoded images held in memory, in place of files.
+        ids: The lower and the upper half of each id, uint32 `(n, 2)`.
+        labels: Class indices, int32.
     """
 
     paths: Mapping[str, Paths]
     contents: tf.Tensor | None
-    id_high: tf.Tensor
-    id_low: tf.Tensor
-    labels: tf.Tensor | None
+    ids: Column
+    labels: Column | None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: tf.Tensor | None = None
-    columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    rows: Column | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    ragged: Mapping[str, tf.RaggedTensor] = field(default_factory=dict)
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
+        low, high = tf.unstack(self.ids(record), axis=-1)
+        return low, high
 
     def path(self, record: tf.Tensor, features: Iterable[str] = ("",)) -> tf.Tensor:
         """Returns the file of one record, a string scalar; of several features, one or the other."""
         return tf.strings.join([self._paths(name).one(record) for name in features], " or ")
 
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
-        return tf.gather(self.id_low, record), tf.gather(self.id_high, record)
-
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
         if feature in self.columns:
-            return tf.gather(self.columns[feature], record)
+            return self.columns[feature](record)
         if self.labels is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
-        return tf.cast(tf.gather(self.labels, record), tf.int64)
+        return tf.cast(self.labels(record), tf.int64)
 
     def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
-        items = self.columns[feature]
+        items = self.ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
         place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
         there = place < ends[..., 1:]
@@ -144,7 +150,7 @@ class RecordTensors:
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
-        return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
+        return self.arrays[feature](record if self.rows is None else self.rows(record))
 
     def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """The stored bytes of one record's feature: a string scalar."""
@@ -160,51 +166,8 @@ class RecordTensors:
         return self.paths.get(feature) or self.paths[""]
 
 
-class ShardedTensors:
-    """The same of records that lie many in a file: what is looked up elsewhere is worked out here, of a batch at a time."""
-
-    def __init__(self, held: InShards) -> None:
-        self._places = ShardTensors(held.selected, held.bases)
-        self._numbers = tf.constant(held.shards.numbers)
-        self._shards = held.shards
-        self._files = Paths(held.files)
-
-    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
-        """Returns the file of one record and its row there, a string scalar."""
-        shard, row = self._places.locate(record[None])
-        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
-
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
-        return self._places.words(record)
-
-    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """Reads a feature: of one record, or stacked for records `(n,)`."""
-        file, row = self._located(tf.reshape(record, [-1]))
-        return self._shards.read(feature, tf.reshape(file, tf.shape(record)), tf.reshape(row, tf.shape(record)))
-
-    indexed = read = take
-
-    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Refuses: how many items each record has is known of columns alone."""
-        raise InternalError(f"`{feature}` is ragged, and a source of shards lists no columns")
-
-    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
-        """The same of `count` records, a scalar each."""
-        file, row = self._located(records)
-        places = zip(tf.unstack(file, num=count), tf.unstack(row, num=count), strict=True)
-        return [self._shards.read(feature, *place) for place in places]
-
-    def _located(self, records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The numbers of the files of records `(n,)` and their rows there."""
-        shard, row = self._places.locate(records)
-        return tf.gather(self._numbers, shard), row
-
-
-def _held(values: Any) -> tf.Tensor | tf.RaggedTensor:
-    """A column as a tensor; behind the items of a ragged one stands an item of zeros."""
-    if not isinstance(values, Ragged):
-        return tf.constant(values)
+def _held(values: Ragged) -> tf.RaggedTensor:
+    """A ragged column as a tensor; behind its items stands an item of zeros."""
     items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
     splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
@@ -215,8 +178,11 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     held = manifest.in_shards(split)
     if held is not None:
         return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
-    common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
-    columns = manifest.columns(split)
+    labels, members = manifest.listing.labels, manifest.members[split]
+    # Tensors share the memory of what is aligned, so that nothing is held twice.
+    ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
+    common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
+    columns = {name: v if isinstance(v, Ragged) else aligned([v]) for name, v in manifest.columns(split).items()}
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
@@ -224,4 +190,4 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))
     rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns)
+    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=aligned([numbers]), columns=columns)

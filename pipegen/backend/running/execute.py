@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
+from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.rows import Mapped
 from pipegen.backend.running.walk import Run
@@ -133,7 +135,9 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
-        return Run(self, self.physical(form)).dataset(entering)
+        # What is derived from a dataset may run elsewhere.
+        with columns_captured() if form.derived else nullcontext():
+            return Run(self, self.physical(form)).dataset(entering)
 
     def delivered(self, batches: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
         """Returns what is handed over of the batches that a form has made.

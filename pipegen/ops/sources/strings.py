@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 14
 """Texts worked on at a time."""
+ALIGNED = 64
+"""Bytes of which the address of an array that tensors share is a multiple."""
+_PIECE = 1 << 26
+"""Bytes collected in one piece: what is as large is given back to the system, and leaves no holes."""
 _WORD = 8
 """Bytes compared at a time; as many are left over behind the last text."""
 
@@ -53,16 +57,17 @@ class Strings(Sequence[str]):
         bounds: Where each begins and the last one ends: uint32 where that is enough, else int64, `(n + 1,)`.
         prefixes: What stands before the texts, and is held once.
         of: The number of each text's prefix, `(n,)`, where there are several.
+        rows: Which of these texts it is, in which order; `None` for all.
     """
 
-    __slots__ = ("_rows", "blob", "bounds", "of", "prefixes")
+    __slots__ = ("blob", "bounds", "of", "prefixes", "rows")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self, blob: Ints, bounds: Ints, prefixes: tuple[bytes, ...] = (b"",), of: Ints | None = None, rows: Ints | None = None
     ) -> None:
-        """Takes the arrays as they are; with `rows`, it is those texts, in their order."""
-        self.blob, self.bounds, self.prefixes, self.of, self._rows = blob, bounds, prefixes, of, rows
+        """Takes the arrays as they are."""
+        self.blob, self.bounds, self.prefixes, self.of, self.rows = blob, bounds, prefixes, of, rows
 
     @classmethod
     def hold(cls, texts: Iterable[str]) -> Strings:
@@ -87,28 +92,27 @@ class Strings(Sequence[str]):
             own = [np.array([number[prefix] for prefix in part.prefixes], np.int16) for part in parts]
             kinds = np.concatenate([o[p.of] if p.of is not None else np.repeat(o[:1], len(p)) for o, p in zip(own, parts, strict=True)])
         lengths = [np.diff(part.bounds) for part in parts]
-        blob = np.concatenate([*(part.blob[: int(part.bounds[-1])] for part in parts), np.zeros(_WORD, np.uint8)])
+        blob = aligned([*(part.blob[: int(part.bounds[-1])] for part in parts), np.zeros(_WORD, np.uint8)])
         return cls(blob, _bounds(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)), prefixes, kinds)
 
     def below(self, prefix: str) -> Strings:
         """The same texts with something before each, which share the block of bytes."""
-        return Strings(self.blob, self.bounds, tuple(encode(prefix) + own for own in self.prefixes), self.of, self._rows)
+        return Strings(self.blob, self.bounds, tuple(encode(prefix) + own for own in self.prefixes), self.of, self.rows)
 
     def take(self, places: Ints) -> Strings:
         """The texts at these places, which share the block of bytes."""
-        rows = as_places(places if self._rows is None else self._rows[places], len(self.bounds))
+        rows = as_places(places if self.rows is None else self.rows[places], len(self.bounds))
         return Strings(self.blob, self.bounds, self.prefixes, self.of, rows)
 
     def packed(self) -> Strings:
         """The same texts in a block of bytes that has no others; prefixes stay apart."""
         import numpy as np
 
-        if self._rows is None:
+        if self.rows is None:
             return self
-        pieces = [self._bytes(at, stop) for at, stop in self._spans()]
-        blob = np.concatenate([*(block for block, _ in pieces), np.zeros(_WORD, np.uint8)])
-        lengths = np.concatenate([lengths for _, lengths in pieces]) if pieces else np.zeros(0, np.int64)
-        return Strings(blob, _bounds(lengths), self.prefixes, None if self.of is None else self.of[self._rows])
+        blob = aligned([*(self._bytes(at, stop)[0] for at, stop in self._spans()), np.zeros(_WORD, np.uint8)])
+        lengths = np.diff(self.bounds)[self.rows]
+        return Strings(blob, _bounds(lengths), self.prefixes, None if self.of is None else self.of[self.rows])
 
     def blocks(self) -> Iterator[list[bytes]]:
         """Yields the texts as `encode` writes them, some thousands at a time."""
@@ -117,7 +121,7 @@ class Strings(Sequence[str]):
             data, ends = block.tobytes(), [0, *lengths.cumsum().tolist()]
             pieces = [data[a:b] for a, b in pairwise(ends)]
             if self.of is not None:
-                kinds = (self.of[at:stop] if self._rows is None else self.of[self._rows[at:stop]]).tolist()
+                kinds = (self.of[at:stop] if self.rows is None else self.of[self.rows[at:stop]]).tolist()
                 yield [self.prefixes[kind] + piece for kind, piece in zip(kinds, pieces, strict=True)]
             else:
                 prefix = self.prefixes[0]
@@ -156,10 +160,10 @@ class Strings(Sequence[str]):
         """The bytes of some texts, without prefixes, and the length of each."""
         import numpy as np
 
-        if self._rows is None:
+        if self.rows is None:
             bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
             return self.blob[bounds[0] : bounds[-1]], np.diff(bounds)
-        rows = self._rows[at:stop]
+        rows = self.rows[at:stop]
         starts: Ints = self.bounds[rows].astype(np.int64)
         lengths = self.bounds[rows + 1] - starts
         ends = lengths.cumsum()
@@ -196,7 +200,7 @@ class Strings(Sequence[str]):
         return True
 
     def __len__(self) -> int:
-        return len(self.bounds) - 1 if self._rows is None else len(self._rows)
+        return len(self.bounds) - 1 if self.rows is None else len(self.rows)
 
     def __iter__(self) -> Iterator[str]:
         return (decode(text) for block in self.blocks() for text in block)
@@ -213,7 +217,7 @@ class Strings(Sequence[str]):
         n, at = len(self), int(place)
         if not -n <= at < n:
             raise IndexError(f"there are {n} texts and no number {at}")
-        row = at % n if self._rows is None else int(self._rows[at])
+        row = at % n if self.rows is None else int(self.rows[at])
         prefix = self.prefixes[0 if self.of is None else self.of[row]]
         return decode(prefix + self.blob[int(self.bounds[row]) : int(self.bounds[row + 1])].tobytes())
 
@@ -231,7 +235,7 @@ class Collector:
     """Takes texts as they come, and keeps their bytes alone."""
 
     def __init__(self) -> None:
-        self._data = bytearray()
+        self._data = [bytearray()]
         self._lengths: list[Ints] = []
 
     def add(self, texts: Sequence[str]) -> None:
@@ -249,22 +253,34 @@ class Collector:
     def _take(self, data: bytes, texts: Sequence[str] | Sequence[bytes]) -> None:
         import numpy as np
 
-        self._data += data
+        if len(self._data[-1]) > _PIECE:
+            self._data.append(bytearray())
+        self._data[-1] += data
         self._lengths.append(np.fromiter(map(len, texts), np.uint32, len(texts)))
 
     def strings(self) -> Strings:
         """Returns what was taken; nothing more can be."""
         import numpy as np
 
-        self._data += bytes(_WORD)
-        lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.uint32)
-        return Strings(np.frombuffer(self._data, np.uint8), _bounds(lengths))
+        lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
+        data = [np.frombuffer(piece, np.uint8) for piece in (*self._data, bytes(_WORD))]
+        return Strings(aligned(data), _bounds(lengths))
 
 
 def _bounds(lengths: Ints) -> Ints:
     """Where texts of these lengths begin and the last one ends."""
     import numpy as np
 
-    bounds: Ints = np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)
+    bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])
     np.cumsum(lengths, out=bounds[1:], dtype=bounds.dtype)
     return bounds
+
+
+def aligned(parts: Sequence[Ints]) -> Ints:
+    """Arrays of one dtype joined to one that begins at an address from which every library takes it as it is."""
+    import numpy as np
+
+    size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
+    memory: Ints = np.empty(size + ALIGNED, np.uint8)
+    start = -memory.ctypes.data % ALIGNED
+    return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(-1, *parts[0].shape[1:]))
