@@ -11,7 +11,6 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.datasets.callback", "pipegen.api.pipeline"),
     ("pipegen.backend.datasets.derived", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
-    ("pipegen.backend.reading.cache", "pipegen.backend.reading.disk_cache"),
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.inputs", "pipegen.ops.base"),

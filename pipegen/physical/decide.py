@@ -10,7 +10,6 @@ from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical.extent import Extent
 from pipegen.physical.verify import verify
-from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def assumed_examples(plan: Plan) -> int:
 
 def last_mixing(nodes: Sequence[Node]) -> Kernel | None:
     """The last kernel that mixes examples."""
-    return next((n for n in reversed(nodes) if isinstance(n, Kernel) and any(isinstance(st, s.Mix) for st in n.stages)), None)
+    return next((n for n in reversed(nodes) if isinstance(n, Kernel) and any(st.mixes for st in n.stages)), None)
 
 
 def widened(plan: Plan, extent: Extent) -> int | None:

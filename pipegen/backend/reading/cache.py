@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.variables import untouched, variable
+from pipegen.backend.process.variables import untouched, variable, write_row
 from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
@@ -77,8 +77,3 @@ def fill_all(cache: MemoryCache | DiskCache, features: Features, compute: Callab
 
     record = single["@record"]
     return features | {"@record": tf.cond(tf.reduce_all(cache.ready.sparse_read(record)), lambda: record, fill)}
-
-
-def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
-    """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
-    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])

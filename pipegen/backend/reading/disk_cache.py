@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.variables import variable
-from pipegen.backend.reading.cache import write_row
+from pipegen.backend.process.variables import variable, write_row
 from pipegen.cache.store import file_stamp
 from pipegen.log import log
 
