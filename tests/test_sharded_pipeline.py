@@ -80,6 +80,8 @@ def test_a_damaged_record_is_named_by_its_file_and_row() -> None:
     pipe = build({"files": 5, "each": 5, "encoded": True, "damaged": 1}, **own)
     with pytest.raises(DataError, match=r"cannot decode /made/up/train/00001\.rec#0 \("):
         records(pipe.dataset("train"))
+    with pytest.raises(DataError, match=r"cannot decode /made/up/train/00001\.rec#0 \("):
+        list(pipe.dataset("train").map(lambda x, _: x))
     skipping = build({"files": 5, "each": 5, "encoded": True, "damaged": 1}, **own, errors={"decode": {"skip": {"max_fraction": 0.2}}})
     assert [(shard, row) for shard, _, row, _ in records(skipping.dataset("train"))].count((1, 1)) == 2, "the next one took its place"
 
