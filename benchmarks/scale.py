@@ -142,11 +142,11 @@ def show(found: dict[str, Any]) -> str:
             f"  {name:12} {phase['seconds']:7.1f} s {phase['cpu_s']:7.1f} s CPU"
             f"  resident {phase['resident'] / 2**20:6,.0f} MiB  peak {phase['peak'] / 2**20:6,.0f} MiB"
         )
-    good = "within" if found["seconds"] <= TARGET_S and found["peak"] <= TARGET_BYTES else "beyond"
+    within = "within" if found["seconds"] <= TARGET_S and found["peak"] <= TARGET_BYTES else "beyond"
     lines += [
-        f"  {'together':12} {found['seconds']:7.1f} s {sum(p['cpu_s'] for p in found['phases'].values()):7.1f} s CPU"
-        f"  peak {found['peak'] / 2**30:.2f} GiB with TensorFlow: {good} {TARGET_S} s and {TARGET_BYTES >> 30} GiB",
-        f"  {found['bytes'] - found['path_bytes']:.0f} bytes a record beside its path, which takes {found['path_bytes']:.0f}",
+        f"  {'together':12} {found['seconds']:7.1f} s {sum(phase['cpu_s'] for phase in found['phases'].values()):7.1f} s CPU"
+        f"  peak {found['peak'] / 2**30:.2f} GiB with TensorFlow, {within} {TARGET_S} s and {TARGET_BYTES >> 30} GiB",
+        f"  {'a record':12} {found['bytes'] - found['path_bytes']:.0f} bytes beside its path, which takes {found['path_bytes']:.0f}",
     ]
     return "\n".join(lines)
 

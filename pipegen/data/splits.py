@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pipegen.data.deal import Ranked, deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import apportion
 from pipegen.errors import Attempts, InternalError, OpError
 from pipegen.ops.sources.reports import quoted
-from pipegen.ops.sources.strings import as_places
+from pipegen.ops.sources.strings import as_places, decode
 from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.base import Cells, Listing
     from pipegen.ops.sources.strings import Ints
-    from pipegen.patterns import Found
     from pipegen.spec.models import Folds, Splits
 
     Members: TypeAlias = dict[str, Ints]
     """For each split, the indices of its records, rising: int32, or int64 for 2³¹ records and more."""
 
+
+T = TypeVar("T")
 
 _REST = ""
 SLACK = Fraction(1, 10**6)
@@ -116,15 +118,6 @@ class _Groups:
 
     names: tuple[str, ...]
     of: Ints
-
-    @classmethod
-    def hold(cls, names: Iterable[str], count: int) -> _Groups:
-        """Holds the name of each record's group."""
-        import numpy as np
-
-        place: dict[str, int] = {}
-        of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)
-        return cls(tuple(place), of)
 
 
 class _Dealer:
@@ -254,26 +247,24 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
         return None
     n = len(listing.keys)
     if not isinstance(splits.group, PathGroup):
-        return _Groups.hold(_cells(listing, splits.group, "group"), n)
-    search = compile_pattern(splits.group.path).search
-    found = _Groups.hold((_group_name(search(key)) for key in listing.keys), n)
-    if _NO_GROUP in found.names:
-        without = (found.of == found.names.index(_NO_GROUP)).nonzero()[0]
+        return _Groups(*_numbered(_cells(listing, splits.group, "group"), n))
+    names, of = _numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
+    if None in names:
+        without = (of == names.index(None)).nonzero()[0]
         first = listing.keys[int(without[0])]
         message = f"the pattern of `group` matches {n - len(without)} of {n} paths, and a record without a group is {first!r}"
         help_ = "write a regular expression that is found in every relative path; with `|$` at its end, all others are one group"
         raise OpError("PG105", message, field="group.path", help=help_)
-    return found
+    return _Groups(tuple(decode(name) for name in names if name is not None), of)
 
 
-_NO_GROUP = "\0"
-"""Stands for no match: no path has this character."""
+def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
+    """The names that there are, and the place of each record's among them."""
+    import numpy as np
 
-
-def _group_name(match: Found | None) -> str:
-    if match is None:
-        return _NO_GROUP
-    return match.whole if match.first is None else match.first
+    place: dict[T, int] = {}
+    of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)
+    return tuple(place), of
 
 
 def _refuse_leaks(bins: Mapping[str, Ints], groups: _Groups | None, listing: Listing) -> None:
