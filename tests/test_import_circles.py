@@ -15,6 +15,7 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
     ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
+    ("pipegen.ops.sources.shards", "pipegen.ops.sources.base"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression
