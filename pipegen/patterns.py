@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 MOST = 2000
 """Characters of a pattern; none that a person wrote is near it."""
@@ -64,13 +64,36 @@ class Pattern:
         """Finds a match at the start of the text."""
         return self._found(self._compiled.match, text)
 
-    def _found(self, by: Callable[[str], Any], text: str) -> Found | None:
-        match = by(text.translate(_SURROGATES) if not text.isascii() else text)
+    def first_groups(self, texts: Iterable[bytes]) -> Iterator[bytes | None]:
+        """Yields the first group of the leftmost match in each text, else the whole match; `None` where there is no match.
+
+        Args:
+            texts: In UTF-8, where half a surrogate pair stands as it is.
+        """
+        search, group = self._compiled.search, min(self.groups, 1)
+        for text in texts:
+            if not text.isascii():
+                found = self.search(text.decode("utf-8", "surrogatepass"))
+                name = None if found is None else found.whole if found.first is None else found.first
+                yield None if name is None else name.encode("utf-8", "surrogatepass")
+                continue
+            match = search(text)
+            if match is None:
+                yield None
+                continue
+            start, end = match.span(group)
+            if start < 0:
+                start, end = match.span()
+            yield text[start:end]
+
+    def _found(self, by: Callable[[str | bytes], Any], text: str) -> Found | None:
+        # In ASCII the places of bytes are those of characters; RE2 would count them again, which takes thrice the time of matching.
+        match = by(text.encode() if text.isascii() else text.translate(_SURROGATES))
         if match is None:
             return None
-        parts = [match.span(i) for i in range(min(self.groups, 1) + 1)]
-        whole, *groups = (text[start:end] if start >= 0 else None for start, end in parts)
-        return Found(whole or "", groups[0] if groups else None)
+        start, end = match.span()
+        first, last = match.span(1) if self.groups else (-1, -1)
+        return Found(text[start:end], text[first:last] if first >= 0 else None)
 
 
 def compile_pattern(pattern: str) -> Pattern:

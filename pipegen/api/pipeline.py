@@ -14,7 +14,7 @@ from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import keras
     import numpy as np
@@ -230,18 +230,16 @@ class Pipeline:
 
     # What is known about the data
 
-    def files(self, split: str) -> tuple[str, ...]:
+    def files(self, split: str) -> Sequence[str]:
         """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
         self._require(split)
-        return self._manifest.files(split)
+        files = self._manifest.files(split)
+        return files if self._manifest.listing.shards is not None else tuple(files)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
         """Returns the class index of each example of a split, int64, or `None` without labels."""
-        import numpy as np
-
         self._require(split)
-        labels = self._manifest.labels(split)
-        return None if labels is None else np.asarray(labels, np.int64)
+        return self._manifest.labels(split)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.records import Records
 from pipegen.backend.reading.rows import readers
 from pipegen.backend.running.execute import Executor
-from pipegen.data.fingerprint import example_id
+from pipegen.data.fingerprint import example_ids
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.kinds.registry import kind_of
@@ -122,9 +122,7 @@ def rows_like(record: ElementType, wanted: Any) -> Rows:
 
 def _rows(rows: Rows, spec: PipelineSpec) -> Records:
     names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
-    return Records(
-        names, [example_id("predict", n) for n in names], None, arrays=readers(rows, tuple(rows.arrays), ram_budget(spec.runtime))
-    )
+    return Records(names, example_ids("predict", names), None, arrays=readers(rows, tuple(rows.arrays), ram_budget(spec.runtime)))
 
 
 def _folder(path: Path) -> Records:
@@ -132,8 +130,7 @@ def _folder(path: Path) -> Records:
         listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
     except OpError as error:
         raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
-    paths = [listing.path(i) for i in range(len(listing.keys))]
-    return Records(paths, [example_id("predict", key) for key in listing.keys], None)
+    return Records(listing.files(), example_ids("predict", listing.keys), None)
 
 
 def _files(paths: list[str]) -> Records:
@@ -141,7 +138,7 @@ def _files(paths: list[str]) -> Records:
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise SpecError([make("PG401", f"{len(missing)} of {len(paths)} files do not exist: {shown}")])
-    return Records(paths, [example_id("predict", p) for p in paths], None)
+    return Records(paths, example_ids("predict", paths), None)
 
 
 def _decoded(plan: Plan) -> FeatureType:
@@ -154,7 +151,7 @@ def _decoded(plan: Plan) -> FeatureType:
 def _arrays(items: list[Any], like: FeatureType) -> Records:
     contents = [_encode(np.asarray(item), i, like) for i, item in enumerate(items)]
     names = [str(i) for i in range(len(items))]
-    return Records(names, [example_id("predict", n) for n in names], None, contents=contents)
+    return Records(names, example_ids("predict", names), None, contents=contents)
 
 
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +20,10 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.base import Cells, Listing
+    from pipegen.ops.sources.base import Listing
     from pipegen.spec.locate import Locate, Locator
     from pipegen.spec.models import PipelineSpec
 
@@ -75,18 +74,33 @@ def collect(
     diagnostics.extend(_notes(spec, listing, where))
     excluded, findings = excluded_keys(spec, listing, base, where)
     diagnostics.extend(findings)
-    listing = _without(listing, excluded)
+    if excluded:
+        import numpy as np
+
+        listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     try:
-        members = assign(spec.splits, listing, spec.split_names())
+        manifest = _dealt(spec, listing, excluded)
     except OpError as error:
-        path = ("splits", *(error.field or "").split("."))
+        path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, where(path), help=error.help or ()))
         return Collected(None, diagnostics)
-    manifest = Manifest(listing, members, spec.source.op, tuple(sorted(excluded)))
     diagnostics.extend(judge(spec, manifest, where))
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
+
+
+def _dealt(spec: PipelineSpec, listing: Listing, excluded: Iterable[str]) -> Manifest:
+    """The records with their splits.
+
+    Raises:
+        OpError: As `assign`.
+    """
+    if listing.shards is not None:
+        from pipegen.data.shards.manifest import sharded_manifest
+
+        return sharded_manifest(spec, listing, tuple(sorted(excluded)))
+    return Manifest(listing, assign(spec.splits, listing, spec.split_names()), spec.source.op, tuple(sorted(excluded)))
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
@@ -139,26 +153,3 @@ def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnos
         )
         for note in listing.notes
     ]
-
-
-def _without(listing: Listing, excluded: frozenset[str]) -> Listing:
-    """The listing less some keys."""
-    if not excluded:
-        return listing
-    kept = [i for i, key in enumerate(listing.keys) if key not in excluded]
-    return replace(
-        listing,
-        keys=tuple(listing.keys[i] for i in kept),
-        sizes=tuple(listing.sizes[i] for i in kept),
-        labels=None if listing.labels is None else tuple(listing.labels[i] for i in kept),
-        parts=None if listing.parts is None else tuple(listing.parts[i] for i in kept),
-        paths=None if listing.paths is None else tuple(listing.paths[i] for i in kept),
-        columns={name: values[kept] for name, values in listing.columns.items()},
-        beside={name: files.of(kept) for name, files in listing.beside.items()},
-        cells=None if listing.cells is None else partial(_cells_of, listing.cells, kept),
-    )
-
-
-def _cells_of(cells: Cells, kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
-    values = cells(column, field)
-    return tuple(values[i] for i in kept)

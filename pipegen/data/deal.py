@@ -5,7 +5,7 @@ Everywhere a record's rank is that of a hash of its path, so the outcome depends
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from pipegen.data.rounding import round_table
@@ -13,36 +13,62 @@ from pipegen.data.rounding import round_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Bins = list[list[int]]
-"""For each bin, the records in it."""
+    from pipegen.ops.sources.strings import Ints
 
 
-def deal_plain(ranked: Sequence[int], sizes: Sequence[int]) -> Bins:
+class Ranked:
+    """Records in stretches, those of one class or group after those of another, each by rank.
+
+    Attributes:
+        records: The records.
+        sizes: The records of each stretch.
+    """
+
+    def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
+        """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""
+        import numpy as np
+
+        place: Ints = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        own = place[of[records]]
+        self.records = records[np.argsort(own, kind="stable")]
+        self.sizes: list[int] = np.bincount(own, minlength=len(order)).tolist()
+        self._ends = [0, *accumulate(self.sizes)]
+
+    def __getitem__(self, stretch: int) -> Ints:
+        """The records of one stretch."""
+        return self.records[self._ends[stretch] : self._ends[stretch + 1]]
+
+    def picked(self, stretches: Sequence[int]) -> Ints:
+        """The records of some stretches, which rise."""
+        import numpy as np
+
+        chosen: Ints = np.zeros(len(self.sizes), bool)
+        chosen[stretches] = True
+        return self.records[chosen.repeat(self.sizes)]
+
+
+def deal_plain(ranked: Ints, sizes: Sequence[int]) -> list[Ints]:
     """Consecutive stretches of the ranked records, of exactly these sizes."""
     ends = list(accumulate(sizes))
-    return [list(ranked[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    return [ranked[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
-def deal_by_class(ranked: Sequence[int], sizes: Sequence[int], labels: Sequence[int], order: Sequence[int]) -> Bins:
+def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
     """Exactly these sizes, and of each class in each bin its share to less than one record.
 
     Args:
-        ranked: The records by rank.
+        classes: The records of each class, in the order in which ties are settled.
         sizes: Records for each bin; they sum to all.
-        labels: The class of every record of the source.
-        order: The classes, in the order in which ties are settled.
     """
-    of_class: dict[int, list[int]] = {label: [] for label in order}
-    for record in ranked:
-        of_class[labels[record]].append(record)
-    bins: Bins = [[] for _ in sizes]
-    for records, row in zip(of_class.values(), round_table([len(r) for r in of_class.values()], sizes), strict=True):
-        for part, dealt in zip(bins, deal_plain(records, row), strict=True):
-            part.extend(dealt)
-    return bins
+    import numpy as np
+
+    table = round_table(classes.sizes, sizes)
+    dealt = [deal_plain(classes[i], row) for i, row in enumerate(table)]
+    return [np.concatenate([classes.records[:0], *(parts[b] for parts in dealt)]) for b in range(len(sizes))]
 
 
-def deal_groups(groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> Bins:
+def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
     """Whole groups, with sizes close to these.
 
     Each bin but the last walks the groups in their order and takes what still fits, then one more if that brings it
@@ -52,27 +78,27 @@ def deal_groups(groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> Bins:
         groups: The records of each group, the groups by rank.
         sizes: Records wanted for each bin; they sum to all.
     """
-    left = list(range(len(groups)))
-    bins: Bins = []
+    left = list(range(len(groups.sizes)))
+    bins: list[Ints] = []
     for size in sizes[:-1]:
         room = size
-        taken: set[int] = set()
-        for g in left:
-            if len(groups[g]) <= room:
-                taken.add(g)
-                room -= len(groups[g])
-        rest = [g for g in left if g not in taken]
+        taken = bytearray(len(left))
+        for i, g in enumerate(left):
+            if groups.sizes[g] <= room:
+                taken[i] = 1
+                room -= groups.sizes[g]
+        rest = [i for i, t in enumerate(taken) if not t]
         if room > 0 and rest:
-            smallest = min(rest, key=lambda g: len(groups[g]))
-            if len(groups[smallest]) - room <= room:
-                taken.add(smallest)
-        bins.append([record for g in left if g in taken for record in groups[g]])
-        left = [g for g in left if g not in taken]
-    bins.append([record for g in left for record in groups[g]])
+            smallest = min(rest, key=lambda i: groups.sizes[left[i]])
+            if groups.sizes[left[smallest]] - room <= room:
+                taken[smallest] = 1
+        bins.append(groups.picked(list(compress(left, taken))))
+        left = [g for g, t in zip(left, taken, strict=True) if not t]
+    bins.append(groups.picked(left))
     return bins
 
 
-def deal_groups_evenly(groups: Sequence[Sequence[int]], sizes: Sequence[int], labels: Sequence[int] | None) -> Bins:
+def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None) -> list[Ints]:
     """Whole groups, so that each bin has about its size and about its share of each class.
 
     The largest groups go first, each to the bin where the sum of squared deviations, relative to what the bin should
@@ -83,15 +109,15 @@ def deal_groups_evenly(groups: Sequence[Sequence[int]], sizes: Sequence[int], la
         sizes: Records wanted for each bin; they sum to all.
         labels: The class of every record of the source; without it sizes alone count.
     """
-    if not groups:
-        return [[] for _ in sizes]
+    if not len(groups.records):
+        return [groups.records] * len(sizes)
     total = sum(sizes)
     live = [b for b, size in enumerate(sizes) if size > 0]
-    in_all = _tally([record for group in groups for record in group], labels)
+    in_all = _tally(groups.records, labels)
     wanted = {label: [n * size / total for size in sizes] for label, n in in_all.items()}
     have = {label: [0] * len(sizes) for label in in_all}
     dealt: list[list[int]] = [[] for _ in sizes]
-    for g in sorted(range(len(groups)), key=lambda g: (-len(groups[g]), g)):
+    for g in sorted(range(len(groups.sizes)), key=lambda g: (-groups.sizes[g], g)):
         tally = _tally(groups[g], labels)
         costs = [0.0] * len(sizes)
         for label, n in tally.items():
@@ -102,14 +128,14 @@ def deal_groups_evenly(groups: Sequence[Sequence[int]], sizes: Sequence[int], la
         for label, n in tally.items():
             have[label][best] += n
         dealt[best].append(g)
-    return [[record for g in sorted(part) for record in groups[g]] for part in dealt]
+    return [groups.picked(sorted(part)) for part in dealt]
 
 
-def _tally(records: Sequence[int], labels: Sequence[int] | None) -> dict[int, int]:
-    """Counts the records of each class, or all together."""
+def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
+    """Counts the records of each class, or all together; the classes in the order that the records name them."""
     if labels is None:
         return {0: len(records)}
     counts: dict[int, int] = {}
-    for record in records:
-        counts[labels[record]] = counts.get(labels[record], 0) + 1
+    for label in labels[records].tolist():
+        counts[label] = counts.get(label, 0) + 1
     return counts

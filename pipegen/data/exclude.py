@@ -35,7 +35,8 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
         lines = _lines(path)
     except (OSError, ValueError) as error:
         return frozenset(), [_unreadable(path, error, locate)]
-    known = set(listing.keys)
+    asked = {text for line in lines for text in (line, line.strip())}
+    known = {key for key in listing.keys if key in asked}
     stripped = (line if line in known else line.strip() for line in lines if not line.startswith("#"))
     entries = dict.fromkeys(line for line in stripped if line)
     unknown = [entry for entry in entries if entry not in known]

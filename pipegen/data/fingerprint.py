@@ -1,52 +1,99 @@
-"""Hashes that identify data wherever it is mounted: of one example, of a split's order, of a whole listing."""
+"""Hashes that identify data wherever it is mounted: of examples, of a split's order, of a whole listing."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING
 
+from pipegen.ops.sources.strings import Strings, encode
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.strings import Ints
+
+_BLOCK = 1 << 14
+"""Numbers that are written as text at a time."""
 
 
-def encode(key: str) -> bytes:
-    """The bytes of a key: UTF-8, and different for different keys even where a file's name is not valid UTF-8."""
-    return key.encode("utf-8", "surrogatepass")
-
-
-def example_id(source_name: str, key: str) -> int:
-    """The 64-bit id of an example, which keys all its random draws.
+def example_ids(source_name: str, keys: Iterable[str]) -> Ints:
+    """The 64-bit ids of examples, which key all their random draws: uint64 `(n,)`.
 
     Args:
         source_name: The source's op.
-        key: The record's relative path.
+        keys: The records' relative paths.
     """
-    digest = hashlib.blake2b(encode(source_name) + b"\x00" + encode(key), digest_size=8, person=b"pipegen.example")
-    return int.from_bytes(digest.digest(), "big")
+    return _hashes(keys, encode(source_name) + b"\x00", person=b"pipegen.example")
 
 
-def split_hashes(keys: Iterable[str], seed: int) -> list[int]:
-    """64-bit hashes of keys under a split seed."""
-    salt = seed.to_bytes(8, "big")
-    blake2b = hashlib.blake2b
-    return [int.from_bytes(blake2b(encode(key), digest_size=8, salt=salt, person=b"pipegen.split").digest(), "big") for key in keys]
+def split_hashes(keys: Iterable[str], seed: int) -> Ints:
+    """64-bit hashes of keys under a split seed: uint64 `(n,)`."""
+    return _hashes(keys, b"", salt=seed.to_bytes(8, "big"), person=b"pipegen.split")
+
+
+def _hashes(keys: Iterable[str], before: bytes, *, person: bytes, salt: bytes = b"") -> Ints:
+    import numpy as np
+
+    start = hashlib.blake2b(before, digest_size=8, person=person, salt=salt)
+    digests = bytearray()
+    for block in Strings.hold(keys).blocks():
+        for key in block:
+            state = start.copy()
+            state.update(key)
+            digests += state.digest()
+    return np.frombuffer(digests, ">u8").astype(np.uint64)
 
 
 def fingerprint(listing: Listing) -> str:
     """SHA-256, in hexadecimal, over the sorted relative paths and sizes of the records; also over what rows and tables hold."""
     digest = hashlib.sha256()
-    if listing.rows is not None:
-        digest.update("\n".join(f"{split} {rows.digest()}" for split, rows in listing.rows.items()).encode())
-        digest.update(f"\n{listing.class_names}\n{listing.labels}\n".encode())
-    if listing.in_table:  # here the order of the records is what the table says, and not that of their names
-        digest.update(encode(f"{listing.class_names}\n{listing.labels}\n" + "\n".join(listing.keys) + "\n"))
-    for name, values in sorted(listing.columns.items()):
-        digest.update(encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n") + values.tobytes())
-    for name, files in sorted(listing.beside.items()):
-        pairs = zip(listing.keys, files.keys, files.sizes, strict=True)
-        digest.update(encode(f"{name}\n" + "".join(f"{key}\0{other}\0{size}\n" for key, other, size in sorted(pairs))))
-    for key, size in sorted(zip(listing.keys, listing.sizes, strict=True)):
-        digest.update(encode(key) + b"\x00%d\n" % size)
+    for block in _covered(listing):
+        digest.update(block)
     return digest.hexdigest()
+
+
+def _covered(listing: Listing) -> Iterator[bytes]:
+    if listing.rows is not None:
+        yield "\n".join(f"{split} {rows.digest()}" for split, rows in listing.rows.items()).encode() + b"\n"
+        yield from _classes(listing)
+    if listing.in_table:  # here the order of the records is what the table says, and not that of their names
+        yield from _classes(listing)
+        yield from (b"\n".join(block) + b"\n" for block in listing.keys.blocks())
+        yield b"" if len(listing.keys) else b"\n"
+    for name, values in sorted(listing.columns.items()):
+        yield encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n")
+        yield values.tobytes()
+    order = listing.keys.order()
+    for name, files in sorted(listing.beside.items()):
+        yield encode(f"{name}\n")
+        yield from _lines(order, files.sizes, listing.keys, files.keys)
+    if listing.shards is not None:
+        yield from _lines(order, listing.shards.rows, listing.keys, listing.shards.digests)
+    yield from _lines(order, listing.sizes, listing.keys)
+
+
+def _classes(listing: Listing) -> Iterator[bytes]:
+    yield encode(f"{listing.class_names}\n")
+    yield from [b"None"] if listing.labels is None else tuple_text(listing.labels)
+    yield b"\n"
+
+
+def tuple_text(values: Ints) -> Iterator[bytes]:
+    """Yields whole numbers as Python writes a tuple of them, a block at a time."""
+    yield b"("
+    for at in range(0, len(values), _BLOCK):
+        yield (", " * (at > 0) + ", ".join(map(str, values[at : at + _BLOCK].tolist()))).encode()
+    yield b",)" if len(values) == 1 else b")"
+
+
+def _lines(order: Ints | None, sizes: Ints, *columns: Strings) -> Iterator[bytes]:
+    """Yields a line for each record, a block at a time: what the columns hold, and the size."""
+    if order is not None:
+        columns, sizes = tuple(column.take(order) for column in columns), sizes[order]
+    at = 0
+    for blocks in zip(*(column.blocks() for column in columns), strict=True):
+        names = blocks[0] if len(blocks) == 1 else map(b"\0".join, zip(*blocks, strict=True))
+        some = sizes[at : at + len(blocks[0])].tolist()
+        yield b"".join([b"%b\0%d\n" % line for line in zip(names, some, strict=True)])
+        at += len(some)

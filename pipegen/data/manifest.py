@@ -5,38 +5,47 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pipegen.data.fingerprint import example_id, fingerprint
+from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
+from pipegen.ops.sources.strings import as_places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     import numpy as np
 
+    from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
     from pipegen.ops.sources.rows import Rows
+    from pipegen.ops.sources.strings import Ints, Strings
     from pipegen.types import ElementType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Manifest:
     """A listing and its splits.
 
     Attributes:
         listing: The records in source order, less what `errors.exclude` lists.
-        members: For each split, in the spec's order, the indices of its records, rising.
+        members: For each split, in the spec's order, the indices of its records, rising: whole numbers `(n,)`.
         source_name: The source's op; it enters the example ids.
         excluded: The keys that `errors.exclude` left out.
         by_place: Whether an example's id is that of its place in the listing, rather than of its key.
     """
 
     listing: Listing
-    members: Mapping[str, tuple[int, ...]]
+    members: Mapping[str, Ints]
     source_name: str
     excluded: tuple[str, ...] = ()
     by_place: bool = False
+
+    def __post_init__(self) -> None:
+        """Makes arrays of the members."""
+        n = len(self.listing.keys)
+        object.__setattr__(self, "members", {split: as_places(records, n) for split, records in self.members.items()})
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -48,24 +57,39 @@ class Manifest:
         """The classes in label order; empty without labels."""
         return self.listing.class_names
 
+    @property
+    def total(self) -> int:
+        """Counts the records of the data, in whichever split."""
+        return len(self.listing.keys)
+
+    def numbers(self, split: str) -> Ints:
+        """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""
+        return self.members[split]
+
     def num_examples(self, split: str) -> int:
         """Counts the examples of a split."""
         return len(self.members[split])
 
-    def keys(self, split: str) -> tuple[str, ...]:
+    def keys(self, split: str) -> Strings:
         """The relative paths of a split, in source order."""
-        return tuple(self.listing.keys[i] for i in self.members[split])
+        return self.listing.keys.take(self.members[split])
 
-    def files(self, split: str) -> tuple[str, ...]:
+    def files(self, split: str) -> Strings:
         """The absolute paths of a split, in source order; of rows, their numbers as text."""
-        return tuple(self.listing.path(i) for i in self.members[split])
+        return self.listing.files().take(self.members[split])
 
-    def rows(self, split: str) -> tuple[Rows, tuple[int, ...]] | None:
-        """For records that are rows of arrays: those arrays, and the row of each record of a split in source order."""
+    def rows(self, split: str) -> tuple[Rows, Ints] | None:
+        """For records that are rows of arrays: those arrays, and the row of each record of a split in source order, int64."""
+        import numpy as np
+
         if self.listing.rows is None:
             return None
         arrays = self.listing.rows.get(split) or self.listing.rows[""]
-        return arrays, tuple(int(key.rpartition("/")[2]) for key in self.keys(split))
+        return arrays, np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
+
+    def in_shards(self, split: str) -> InShards | None:
+        """Returns where the records of a split are, if they lie many in a file; else `None`."""
+        return None
 
     @property
     def type(self) -> ElementType | None:
@@ -74,49 +98,51 @@ class Manifest:
 
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
         """Features of which each record holds a few numbers: `(n, ...)` each, of a split in source order."""
-        members = list(self.members[split])
-        return {name: values[members] for name, values in self.listing.columns.items()}
+        return {name: values[self.members[split]] for name, values in self.listing.columns.items()}
 
-    def beside(self, split: str) -> dict[str, tuple[str, ...]]:
+    def beside(self, split: str) -> dict[str, Strings]:
         """Returns the other files of a split's records, where they have several: by feature, the absolute paths, in source order."""
-        return {name: files.of(self.members[split]).paths for name, files in self.listing.beside.items()}
+        return {name: files.paths.take(self.members[split]) for name, files in self.listing.beside.items()}
 
-    def labels(self, split: str) -> tuple[int, ...] | None:
-        """The class index of each example of a split, or `None` without labels."""
+    def labels(self, split: str) -> Ints | None:
+        """The class index of each example of a split, int64, or `None` without labels."""
         labels = self.listing.labels
-        return None if labels is None else tuple(labels[i] for i in self.members[split])
+        return None if labels is None else labels[self.members[split]].astype("int64")
 
     def class_weights(self, split: str) -> dict[int, float] | None:
         """Balanced weights of the classes of a split: examples / (classes × examples of the class); `None` without labels."""
+        import numpy as np
+
         labels = self.labels(split)
         if labels is None:
             return None
-        counts = {c: 0 for c in range(len(self.class_names))}
-        for label in labels:
-            counts[label] += 1
-        present = sum(1 for n in counts.values() if n)
-        return {c: len(labels) / (present * n) if n else 0.0 for c, n in counts.items()}
+        counts: list[int] = np.bincount(labels, minlength=len(self.class_names)).tolist()
+        present = sum(1 for n in counts if n)
+        return {c: len(labels) / (present * n) if n else 0.0 for c, n in enumerate(counts)}
 
-    def ids(self, split: str) -> tuple[int, ...]:
-        """The 64-bit example ids of a split, in source order."""
-        return tuple(self.all_ids[i] for i in self.members[split])
+    def ids(self, split: str) -> Ints:
+        """The 64-bit example ids of a split, in source order: uint64 `(n,)`."""
+        return self.all_ids[self.members[split]]
 
     @cached_property
-    def all_ids(self) -> tuple[int, ...]:
-        """The 64-bit id of every record.
+    def all_ids(self) -> Ints:
+        """The 64-bit id of every record: uint64 `(n,)`.
 
         Raises:
             InternalError: If two records share an id, which only chance could bring about.
         """
+        keys = self.listing.keys
         if self.by_place:
-            return tuple(example_id("place", str(i)) for i in range(len(self.listing.keys)))
-        ids = tuple(example_id(self.source_name, key) for key in self.listing.keys)
-        if len(set(ids)) < len(ids):
-            first: dict[int, str] = {}
-            for value, key in zip(ids, self.listing.keys, strict=True):
-                if first.setdefault(value, key) != key:
-                    raise InternalError(f"two records share one 64-bit id by chance; rename one of them: {first[value]!r} and {key!r}")
-            raise InternalError("a source listed one file twice")
+            return example_ids("place", map(str, range(len(keys))))
+        ids = example_ids(self.source_name, keys)
+        rising = ids.copy()
+        rising.sort()
+        twice = rising[1:][rising[1:] == rising[:-1]]
+        if len(twice):
+            a, b = (keys[i] for i in (ids == twice[0]).nonzero()[0][:2].tolist())
+            if a == b:
+                raise InternalError("a source listed one file twice")
+            raise InternalError(f"two records share one 64-bit id by chance; rename one of them: {a!r} and {b!r}")
         return ids
 
     @cached_property
@@ -129,9 +155,15 @@ class Manifest:
         """Identifies the data and, where a table's cells can say which split a row is in, the splits as well."""
         if not self.listing.in_table:
             return self.fingerprint
-        return hashlib.sha256(f"{self.fingerprint}\n{dict(self.members)}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{self.fingerprint}\n{{".encode())
+        for i, (split, records) in enumerate(self.members.items()):
+            digest.update(f"{', ' * (i > 0)}{split!r}: ".encode())
+            for block in tuple_text(records):
+                digest.update(block)
+        digest.update(b"}")
+        return digest.hexdigest()
 
     def mean_bytes(self, split: str | None = None) -> float:
         """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
-        sizes = self.listing.sizes if split is None else [self.listing.sizes[i] for i in self.members[split]]
-        return sum(sizes) / len(sizes) if sizes else 0.0
+        sizes = self.listing.sizes if split is None else self.listing.sizes[self.members[split]]
+        return int(sizes.sum(dtype="int64")) / len(sizes) if len(sizes) else 0.0

@@ -6,27 +6,32 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pipegen.data.deal import deal_by_class, deal_groups, deal_groups_evenly, deal_plain
+from pipegen.data.deal import Ranked, deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import apportion
 from pipegen.errors import Attempts, InternalError, OpError
 from pipegen.ops.sources.reports import quoted
+from pipegen.ops.sources.strings import as_places, decode
 from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.data.deal import Bins
     from pipegen.ops.sources.base import Cells, Listing
-    from pipegen.patterns import Found
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Folds, Splits
 
-Members = dict[str, tuple[int, ...]]
-"""For each split, the indices of its records, rising."""
+    Members: TypeAlias = dict[str, Ints]
+    """For each split, the indices of its records, rising: int32, or int64 for 2³¹ records and more."""
+
+
+T = TypeVar("T")
 
 _REST = ""
 SLACK = Fraction(1, 10**6)
@@ -46,9 +51,13 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
             every path, `PG302` when splits given by the data tear a group apart, `PG404` when no row has the value of a part, `PG421` when
             a table has no such column. `field` is relative to `splits`.
     """
+    import numpy as np
+
     groups = _groups(splits, listing)
+    n = len(listing.keys)
+    bins: Mapping[str, Ints]
     if listing.parts is not None:
-        bins = _given(listing.parts)
+        bins = {name: listing.parts.records(name) for name in listing.parts.names}
         _refuse_leaks(bins, groups, listing)
     elif splits.folds is not None:
         bins = _cut_folds(splits, splits.folds, listing, groups)
@@ -56,14 +65,14 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
         bins = _named(splits, splits.method.column, listing)
         _refuse_leaks(bins, groups, listing)
     elif not splits.parts:
-        bins = {names[0]: range(len(listing.keys))}
+        bins = {names[0]: np.arange(n)}
     elif splits.method == "keras":
         bins = _keras(splits, listing)
     elif splits.method == "hash":
-        bins = _by_threshold(splits, groups if groups is not None else listing.keys)
+        bins = _by_threshold(splits, groups, listing)
     else:
         bins = _Dealer(splits, listing, groups).parts()
-    return {name: tuple(sorted(bins.get(name, ()))) for name in names}
+    return {name: np.sort(as_places(bins.get(name, np.arange(0)), n)) for name in names}
 
 
 def exact(value: float) -> Fraction:
@@ -98,103 +107,122 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
     return {name: int(size) for name, size in wanted.items()}
 
 
+@dataclass(frozen=True)
+class _Groups:
+    """Holds what is kept together.
+
+    Attributes:
+        names: The groups.
+        of: The place of each record's group among them.
+    """
+
+    names: tuple[str, ...]
+    of: Ints
+
+
 class _Dealer:
     """The method `random`: exact sizes by the rank of hashes."""
 
-    def __init__(self, splits: Splits, listing: Listing, groups: Sequence[str] | None) -> None:
+    def __init__(self, splits: Splits, listing: Listing, groups: _Groups | None) -> None:
         self._splits = splits
         self._labels = listing.labels if splits.stratify is not None else None
+        self._classes = listing.class_names
         self._groups = groups
-        hashes = split_hashes(listing.keys, splits.seed)
-        self.ranked = sorted(range(len(hashes)), key=hashes.__getitem__)
-        names = split_hashes(listing.class_names, splits.seed)
-        self._class_order = sorted(range(len(names)), key=names.__getitem__)
+        self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
 
-    def parts(self) -> dict[str, Sequence[int]]:
+    def parts(self) -> dict[str, Ints]:
         """The records of each part, and what is left over under the empty name."""
         sizes = _sizes(self._splits, len(self.ranked))
         return dict(zip(sizes, self.deal(self.ranked, list(sizes.values())), strict=True))
 
-    def deal(self, ranked: Sequence[int], sizes: Sequence[int], *, folds: bool = False) -> Bins:
+    def deal(self, ranked: Ints, sizes: Sequence[int], *, folds: bool = False) -> list[Ints]:
         """Deal ranked records out to bins of about these sizes, as `stratify` and `group` ask."""
+        seed = self._splits.seed
         if self._groups is not None:
-            groups = self._ranked_groups(ranked, self._groups)
+            # Groups of one hash stand in the order of their names.
+            named = sorted(range(len(self._groups.names)), key=self._groups.names.__getitem__)
+            hashes = split_hashes([self._groups.names[g] for g in named], seed)
+            groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[_by_rank(hashes)])
             if folds or self._labels is not None:
                 return deal_groups_evenly(groups, sizes, self._labels)
             return deal_groups(groups, sizes)
         if self._labels is not None:
-            return deal_by_class(ranked, sizes, self._labels, self._class_order)
+            return deal_by_class(Ranked(ranked, self._labels, _by_rank(split_hashes(self._classes, seed))), sizes)
         return deal_plain(ranked, sizes)
 
-    def _ranked_groups(self, ranked: Sequence[int], groups: Sequence[str]) -> list[list[int]]:
-        members: dict[str, list[int]] = {}
-        for record in ranked:
-            members.setdefault(groups[record], []).append(record)
-        names = sorted(members)
-        hashes = dict(zip(names, split_hashes(names, self._splits.seed), strict=True))
-        return [members[name] for name in sorted(names, key=hashes.__getitem__)]
+
+def _by_rank(hashes: Ints) -> Ints:
+    """The places of hashes in their order; equal ones stay in theirs."""
+    return hashes.argsort(kind="stable")
 
 
-def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: Sequence[str] | None) -> dict[str, Sequence[int]]:
+def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups | None) -> dict[str, Ints]:
     """Cross-validation: what `parts` names is taken first, the same for every fold; the rest is cut into folds."""
+    import numpy as np
+
     dealer = _Dealer(splits, listing, groups)
     first = dealer.parts() if splits.parts else {_REST: dealer.ranked}
-    pool = set(first.pop(_REST, ()))
-    ranked = [record for record in dealer.ranked if record in pool]
+    pool: Ints = np.zeros(len(listing.keys), bool)
+    pool[first.pop(_REST, dealer.ranked[:0])] = True
+    ranked = dealer.ranked[pool[dealer.ranked]]
     sizes = [len(ranked) // folds.count + (i < len(ranked) % folds.count) for i in range(folds.count)]
     bins = dealer.deal(ranked, sizes, folds=True)
     validation = bins.pop(folds.fold)
-    return {**first, "train": [record for fold in bins for record in fold], "validation": validation}
+    return {**first, "train": np.concatenate(bins), "validation": validation}
 
 
-def _by_threshold(splits: Splits, names: Sequence[str]) -> dict[str, Sequence[int]]:
+def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> dict[str, Ints]:
     """The method `hash`: each part is an interval of hashes, so that no record ever moves."""
-    distinct = dict.fromkeys(names)
-    hashes = dict(zip(distinct, split_hashes(distinct, splits.seed), strict=True))
+    import numpy as np
+
+    share = shares(splits.parts)
     ends, total = [], Fraction(0)
-    for part, share in shares(splits.parts).items():
-        total += share
-        ends.append((int(total * 2**64), part))
-    bins: dict[str, list[int]] = {part: [] for _, part in ends}
-    part_of = {name: next(part for end, part in ends if value < end) for name, value in hashes.items()}
-    for record, name in enumerate(names):
-        bins[part_of[name]].append(record)
-    return dict(bins)
+    for part in share.values():
+        total += part
+        ends.append(int(total * 2**64))
+    hashes = split_hashes(groups.names if groups is not None else listing.keys, splits.seed)
+    # The last part ends at 2⁶⁴, which no hash reaches and no uint64 holds.
+    part_of: Ints = np.searchsorted(np.array([end for end in ends if end < 2**64], np.uint64), hashes, side="right").astype(np.int16)
+    own = part_of if groups is None else part_of[groups.of]
+    return {part: np.flatnonzero(own == i) for i, part in enumerate(share)}
 
 
-def _keras(splits: Splits, listing: Listing) -> dict[str, Sequence[int]]:
+def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
     """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
+    import numpy as np
+
     other = next(name for name in splits.parts if name != "train")
     fraction = float(splits.parts[other])
-    of_class: dict[int, list[int]] = {}
     folders = listing.rows is None and not listing.in_table
-    labels = listing.labels if folders else None
-    for record in range(len(listing.keys)):
-        of_class.setdefault(labels[record] if labels is not None else 0, []).append(record)
-    bins: dict[str, list[int]] = {"train": [], other: []}
-    for records in of_class.values():
+    everything = np.arange(len(listing.keys))
+    of = listing.labels if folders and listing.labels is not None else np.zeros(len(everything), np.int32)
+    classes = Ranked(everything, of, np.arange(int(of.max(initial=0)) + 1))
+    bins: dict[str, list[Ints]] = {"train": [everything[:0]], other: [everything[:0]]}
+    for i in range(len(classes.sizes)):
+        records = classes[i]
         if folders:
-            records.sort(key=lambda i: listing.keys[i].rpartition("/")[::2])
+            names = [key.rpartition("/")[::2] for key in listing.keys.take(records)]
+            records = records[sorted(range(len(names)), key=names.__getitem__)]
         cut = int(fraction * len(records))  # in binary floating point, as Keras computes it
-        bins[other] += records[:cut]
-        bins["train"] += records[cut:]
-    return dict(bins)
+        bins[other].append(records[:cut])
+        bins["train"].append(records[cut:])
+    return {name: np.concatenate(parts) for name, parts in bins.items()}
 
 
-def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Sequence[int]]:
+def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
     """The method `{column: NAME}`: each part is the rows with its value there; rows with another value are in none."""
+    import numpy as np
+
     values = _cells(listing, column, "method.column")
-    of = {str(value): name for name, value in splits.parts.items()}
-    bins: dict[str, list[int]] = {name: [] for name in splits.parts}
-    for record, value in enumerate(values):
-        if value in of:
-            bins[of[value]].append(record)
+    of = {str(value): i for i, value in enumerate(splits.parts.values())}
+    own = np.fromiter((of.get(value, -1) for value in values), np.int16, len(values))
+    bins = {name: np.flatnonzero(own == i) for i, name in enumerate(splits.parts)}
     for name, records in bins.items():
-        if not records:
+        if not len(records):
             there = sorted(set(values))
             message = f"no row has {splits.parts[name]!r} in the column {column!r}, so `{name}` would be empty"
             raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(there)}")
-    return dict(bins)
+    return bins
 
 
 def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
@@ -213,43 +241,47 @@ def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
     return listing.cells(column, field)
 
 
-def _given(parts: Sequence[str]) -> dict[str, Sequence[int]]:
-    bins: dict[str, list[int]] = {}
-    for record, part in enumerate(parts):
-        bins.setdefault(part, []).append(record)
-    return dict(bins)
-
-
-def _groups(splits: Splits, listing: Listing) -> tuple[str, ...] | None:
+def _groups(splits: Splits, listing: Listing) -> _Groups | None:
     """The group of each record, or `None` without `group`."""
     if splits.group is None:
         return None
+    n = len(listing.keys)
     if not isinstance(splits.group, PathGroup):
-        return _cells(listing, splits.group, "group")
-    search = compile_pattern(splits.group.path).search
-    matches = [search(key) for key in listing.keys]
-    missing = [key for key, match in zip(listing.keys, matches, strict=True) if match is None]
-    if missing:
-        matched = len(matches) - len(missing)
-        message = f"the pattern of `group` matches {matched} of {len(matches)} paths, and a record without a group is {missing[0]!r}"
+        return _Groups(*_numbered(_cells(listing, splits.group, "group"), n))
+    names, of = _numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
+    if None in names:
+        without = (of == names.index(None)).nonzero()[0]
+        first = listing.keys[int(without[0])]
+        message = f"the pattern of `group` matches {n - len(without)} of {n} paths, and a record without a group is {first!r}"
         help_ = "write a regular expression that is found in every relative path; with `|$` at its end, all others are one group"
         raise OpError("PG105", message, field="group.path", help=help_)
-    return tuple(_group_name(match) for match in matches if match is not None)
+    return _Groups(tuple(decode(name) for name in names if name is not None), of)
 
 
-def _group_name(match: Found) -> str:
-    return match.whole if match.first is None else match.first
+def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
+    """The names that there are, and the place of each record's among them."""
+    import numpy as np
+
+    place: dict[T, int] = {}
+    of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)
+    return tuple(place), of
 
 
-def _refuse_leaks(bins: Mapping[str, Sequence[int]], groups: Sequence[str] | None, listing: Listing) -> None:
+def _refuse_leaks(bins: Mapping[str, Ints], groups: _Groups | None, listing: Listing) -> None:
+    import numpy as np
+
     if groups is None:
         return
-    home: dict[str, tuple[str, int]] = {}
-    for part, records in bins.items():
-        for record in records:
-            other, first = home.setdefault(groups[record], (part, record))
-            if other != part:
-                files = f"{listing.keys[first]!r} and {listing.keys[record]!r}"
-                message = f"the group {groups[record]!r} is in `{other}` and in `{part}`: {files}"
-                help_ = "here the data says which split a record is in; move the records, or drop `group`"
-                raise OpError("PG302", message, field="group", help=help_)
+    home: Ints = np.full(len(groups.names), -1, np.int16)
+    first: Ints = np.zeros(len(groups.names), np.int64)
+    names = tuple(bins)
+    for part, records in enumerate(bins.values()):
+        of = groups.of[records]
+        torn = np.flatnonzero((home[of] >= 0) & (home[of] != part))
+        if len(torn):
+            group, record = int(of[torn[0]]), int(records[torn[0]])
+            files = f"{listing.keys[int(first[group])]!r} and {listing.keys[record]!r}"
+            message = f"the group {groups.names[group]!r} is in `{names[home[group]]}` and in `{names[part]}`: {files}"
+            help_ = "here the data says which split a record is in; move the records, or drop `group`"
+            raise OpError("PG302", message, field="group", help=help_)
+        home[of], first[of[::-1]] = part, records[::-1]

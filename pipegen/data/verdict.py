@@ -11,6 +11,7 @@ from pipegen.spec.models import ColumnMethod, Epoch
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
@@ -40,7 +41,7 @@ def _place(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
 
 
 def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> Diagnostic:
-    n = len(manifest.listing.keys)
+    n = manifest.total
     size = spec.splits.parts.get(split)
     asked = f"there are {count(n, 'example')} in all"
     if isinstance(size, float) and size * n < 1:
@@ -60,10 +61,14 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
 
 
 def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
+    if manifest.listing.shards is not None:  # nothing here depends on labels that are read with their records
+        return []
     labels = manifest.labels(split)
     if labels is None:
         return []
-    have, anywhere = set(labels), set(manifest.listing.labels or ())
+    import numpy as np
+
+    have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.listing.labels))
     missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere and i not in have]
     if not missing:
         return []
@@ -85,8 +90,8 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagn
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    total = len(manifest.listing.keys)
-    unused = total - sum(len(records) for records in manifest.members.values())
+    total = manifest.total
+    unused = total - sum(map(len, manifest.members.values()))
     if not unused:
         return []
     message = f"the parts leave {unused} of {count(total, 'example')} unused"
@@ -99,13 +104,13 @@ def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diag
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     """Files of 0 bytes, which would stop the first epoch that reads them; training may be told to skip them."""
-    strict = (records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None)
+    if manifest.listing.shards is not None:
+        return []
     listing, further = manifest.listing, manifest.listing.beside.values()
-    empty = []
-    for i in sorted(i for records in strict for i in records):
-        own = listing.sizes[i] - sum(files.sizes[i] for files in further)
-        empty += [listing.keys[i]] * (own == 0) + [files.keys[i] for files in further if files.sizes[i] == 0]
-    empty.sort()
+    own: Ints = sum((-files.sizes.astype("int64") for files in further), start=listing.sizes)
+    columns = [(listing.keys, own), *((files.keys, files.sizes) for files in further)]
+    strict = [records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None]
+    empty = sorted(key for keys, sizes in columns for records in strict for key in keys.take(records[sizes[records] == 0]))
     if not empty:
         return []
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"

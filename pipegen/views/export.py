@@ -267,7 +267,7 @@ class _Source:
         return found
 
     @cached_property
-    def _held(self) -> tuple[dict[str, Array], tuple[int, ...] | None]:
+    def _held(self) -> tuple[dict[str, Array], Array | None]:
         return self.engine.manifest.columns(self.split), self.engine.manifest.labels(self.split)
 
     def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:

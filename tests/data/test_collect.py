@@ -57,7 +57,9 @@ def test_membership_is_the_same_wherever_the_data_is_mounted(files: Files, make_
     second = collect(make_spec(tmp_path / "moved", splits={"parts": TWO})).manifest
     assert first is not None
     assert second is not None
-    assert (first.members, first.fingerprint, first.all_ids) == (second.members, second.fingerprint, second.all_ids)
+    assert first.fingerprint == second.fingerprint
+    for a, b in ((first.all_ids, second.all_ids), *((first.members[split], second.members[split]) for split in first.splits)):
+        assert a.tolist() == b.tolist()
 
 
 def test_unlabelled_data_is_all_predict(files: Files, make_spec: MakeSpec) -> None:
@@ -168,7 +170,7 @@ def test_excluded_records_are_in_no_split(files: Files, make_spec: MakeSpec, tmp
     left = {key for split in manifest.splits for key in manifest.keys(split)}
     assert len(left) == 78
     assert not left & set(manifest.excluded)
-    assert len(manifest.labels("train") or ()) == manifest.num_examples("train")
+    assert len(manifest.labels("train")) == manifest.num_examples("train")
 
 
 def test_an_exclude_file_that_is_missing_or_names_no_record(files: Files, make_spec: MakeSpec, tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ def test_folders_name_the_splits(files: Files, make_spec: MakeSpec) -> None:
     collected = collect(make_spec(root, splits=splits))
     manifest = collected.manifest
     assert manifest is not None
-    assert (manifest.class_names, manifest.labels("validation")) == (("cat", "dog"), (1,) * 10)
+    assert (manifest.class_names, manifest.labels("validation").tolist()) == (("cat", "dog"), [1] * 10)
     assert manifest.keys("validation")[0] == "val/dog/0.jpg"
     assert one(collected, "PG405").labels[0].path == "splits.parts.validation"
 

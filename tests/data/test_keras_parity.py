@@ -28,5 +28,5 @@ def test_the_same_files_in_the_same_subsets(files: Callable[..., Path], make_spe
     for split, subset in (("train", "training"), ("validation", "validation")):
         theirs = generator.flow_from_directory(str(root), subset=subset, shuffle=False)
         assert sorted(theirs.filenames) == sorted(manifest.keys(split))
-        labels = dict(zip(manifest.keys(split), manifest.labels(split) or (), strict=True))
+        labels = dict(zip(manifest.keys(split), manifest.labels(split), strict=True))
         assert [labels[name] for name in theirs.filenames] == list(theirs.classes)

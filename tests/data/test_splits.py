@@ -16,9 +16,9 @@ from pipegen.ops.sources.base import Listing
 from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pipegen.data.splits import Members
+    Members = dict[str, tuple[int, ...]]
 
 
 def listing_of(counts: Sequence[int], *, group_size: int = 1) -> Listing:
@@ -36,7 +36,11 @@ def split(listing: Listing, **section: Any) -> Members:
     names = list(splits.parts)
     if splits.folds is not None:
         names = ["train", "validation", *names]
-    return assign(splits, listing, names or ["train"])
+    return plain(assign(splits, listing, names or ["train"]))
+
+
+def plain(members: Mapping[str, Any]) -> Members:
+    return {name: tuple(records.tolist()) for name, records in members.items()}
 
 
 def keys(listing: Listing, members: Members, name: str) -> set[str]:
@@ -242,7 +246,7 @@ def test_a_group_without_a_match_in_its_bracket_is_the_whole_match() -> None:
 
 def test_splits_given_by_the_data_are_taken_and_checked_for_leaks() -> None:
     listing = Listing("/d", ("t/p1_a.jpg", "t/p2_a.jpg", "v/p2_b.jpg"), None, (), (1, 1, 1), parts=("train", "train", "validation"))
-    assert assign(Splits(), listing, ["train", "validation"]) == {"train": (0, 1), "validation": (2,)}
+    assert plain(assign(Splits(), listing, ["train", "validation"])) == {"train": (0, 1), "validation": (2,)}
     with pytest.raises(OpError, match="group 'p2' is in `train` and in `validation`") as caught:
         assign(Splits(group={"path": r"(p\d)_"}), listing, ["train", "validation"])  # type: ignore[arg-type]
     assert caught.value.code == "PG302"

@@ -101,7 +101,9 @@ def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
     assert set(fitted.numbers) == {"image"}
     quarantine = pipe._engine.executor("train").quarantine
     assert quarantine is not None
-    assert all("other" not in path and " or " in path for path in quarantine.paths), "it may be the image or the mask"
+    assert all("other" not in path and " or " in path for path in map(quarantine.path, range(quarantine.count))), (
+        "it may be the image or the mask"
+    )
     assert "the model does not receive `other` and `depth`" in pipe.explain("train", passes=True)
     assert pipe.preview(rows=1, draws=1, cell=24).size[0] > 48
     done = pipe.export(tmp_path / "out", examples=1)

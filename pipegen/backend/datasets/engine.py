@@ -90,7 +90,7 @@ class Engine:
             where=self.where,
             advice=damage.advice(plan.split, skips=quarantine is not None),
             store=partial(self.store, plan),
-            rows=self.manifest.members[plan.split],
+            rows=partial(self.manifest.numbers, plan.split),
         )
 
     def store(self, plan: Plan) -> Store:
@@ -115,8 +115,11 @@ class Engine:
             return None
         files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
         columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
-        names = tuple(" or ".join(files) for files in zip(*columns, strict=True))  # which of them it is, nobody has looked
-        return Quarantine(names, skip.max_fraction, skip.report)
+
+        def path(record: int) -> str:
+            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
+
+        return Quarantine(path, len(files), skip.max_fraction, skip.report)
 
     def train_progress(self) -> Progress:
         """Returns where the training split stands."""

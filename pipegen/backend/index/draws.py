@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.reading.records import RecordTensors
+    from pipegen.backend.reading.shards import ShardedTensors
     from pipegen.plan.stages import StepRef
 
 
@@ -35,7 +36,7 @@ class Draws:
 
     def __call__(
         self,
-        records: RecordTensors,
+        records: RecordTensors | ShardedTensors,
         record: tf.Tensor,
         epoch: tf.Tensor,
         occurrence: int = 0,
@@ -66,8 +67,7 @@ class Draws:
             step,
             number,
             epoch,
-            tf.gather(records.id_low, record),
-            tf.gather(records.id_high, record),
+            *records.words(record),
             tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32)),
         )
         drawn.set_shape([None, self.num_draws])

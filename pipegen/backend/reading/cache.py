@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.variables import untouched, variable, write_row
@@ -33,7 +34,7 @@ class MemoryCache:
         self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
-        self.ready = variable([False] * num_examples, tf.bool, "pipegen_cache_filled")
+        self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")
         """Which records are filled."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.cache.store import Store
+    from pipegen.ops.sources.strings import Ints
 
 _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
 """What to do with a record: compute and write it; nothing; leave it to the batch, since nothing more can be written."""
@@ -36,11 +37,11 @@ class DiskCache:
         files: The files of each, one column after another: their times of change tell versions apart.
     """
 
-    def __init__(self, store: Store, rows: Sequence[int], paths: Sequence[str], files: Sequence[Sequence[str]]) -> None:
+    def __init__(self, store: Store, rows: Ints | Sequence[int], paths: Sequence[str], files: Sequence[Sequence[str]]) -> None:
         self.store = store
         self.features = tuple(c.name for c in store.about.columns)
-        self._rows, self._paths, self._files = tuple(rows), paths, files
-        self.ready = variable([False] * len(self._rows), tf.bool, "pipegen_cache_checked")
+        self._rows, self._paths, self._files = np.asarray(rows, np.int64), paths, files
+        self.ready = variable(np.zeros(len(self._rows), bool), tf.bool, "pipegen_cache_checked")
         """Which records are known to be there and whole."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
@@ -97,12 +98,12 @@ class DiskCache:
         values = [np.empty((len(record), *c.shape), tf.as_dtype(c.dtype).as_numpy_dtype) for c in columns]
         flat = [value.view(np.uint8).reshape(len(record), -1) for value in values]
         for i, number in enumerate(record.tolist()):
-            self.store.read(self._rows[number], [rows[i].data for rows in flat])
+            self.store.read(int(self._rows[number]), [rows[i].data for rows in flat])
         return values
 
     def _look(self, record: np.int64) -> tuple[np.int64, np.int64]:
         """Returns what to do with a record, and the stamp of its file, taken before the file is read."""
-        row, path = self._rows[int(record)], self._paths[int(record)]
+        row, path = int(self._rows[record]), self._paths[int(record)]
         stamp = np.int64(sum(file_stamp(column[int(record)]) for column in self._files) % (1 << 63))
         state = self.store.state(row, int(stamp))
         if state == "whole":
@@ -114,7 +115,7 @@ class DiskCache:
     def _write(self, record: np.int64, stamp: np.int64, *values: np.ndarray[Any, Any]) -> np.bool_:
         """Write a record, and say whether that worked."""
         rows = [np.ascontiguousarray(value).reshape(-1).view(np.uint8).data for value in values]
-        written = self.store.write(self._rows[int(record)], rows, int(stamp))
+        written = self.store.write(int(self._rows[record]), rows, int(stamp))
         if not written:
             reason, there = self.store.refused, sum(1 for _ in self.store.filled())
             self._tell(

@@ -35,12 +35,14 @@ class Quarantine:
     """The damaged records of one split, as they are met.
 
     Attributes:
-        paths: Where each record is.
+        path: Says where a record is.
+        count: The records of the split.
         max_fraction: The share of the split that may be damaged.
         report: A file that collects them.
     """
 
-    paths: tuple[str, ...]
+    path: Callable[[int], str]
+    count: int
     max_fraction: float
     report: str | None = None
     damaged: dict[int, str] = field(default_factory=dict)
@@ -58,16 +60,16 @@ class Quarantine:
                 raise self.failure
             if record in self.damaged:
                 return
-            path = self.paths[record]
+            path = self.path(record)
             self.damaged[record] = path
             if self.report is not None:
                 with Path(self.report).open("a", encoding="utf-8") as out:
                     out.write(json.dumps({"file": path, "record": record}) + "\n")
-            limit = self.max_fraction * len(self.paths)
+            limit = self.max_fraction * self.count
             if len(self.damaged) > limit:
                 shown = ", ".join(sorted(self.damaged.values())[:5])
                 self.failure = DataError(
-                    f"{len(self.damaged)} of {len(self.paths)} records are damaged, and `errors: {{decode: {{skip: {{max_fraction: "
+                    f"{len(self.damaged)} of {self.count} records are damaged, and `errors: {{decode: {{skip: {{max_fraction: "
                     f"{self.max_fraction:g}}}}}}}` allows {int(limit)}: {shown}"
                 )
                 raise self.failure
@@ -99,6 +101,7 @@ def replace_damaged(
     alternates: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
     draw: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     quarantine: Quarantine,
+    path: Callable[[tf.Tensor], tf.Tensor],
 ) -> Features:
     """The features of a record, or those of the next good one that may take its place.
 
@@ -109,6 +112,7 @@ def replace_damaged(
         alternates: From epoch and slot to the cycles and records to try.
         draw: From a record and a cycle to the draws of a second occurrence.
         quarantine: Where damaged records are noted.
+        path: From a record to where it is.
     """
     record, draws = features["@record"], features["@draws"]
     names = [name for name, _ in out.items()]
@@ -135,8 +139,8 @@ def replace_damaged(
 
         state = (start, tf.constant(False), record, draws, *(first[n] for n in names))
         _, found, chosen, fresh, *values = tf.while_loop(unfinished, body, state)
-        last = tf.gather(tf.constant(list(quarantine.paths)), chosen)
-        failed = tf.debugging.Assert(found, [tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", last])])
+        said = tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", path(chosen)])
+        failed = tf.debugging.Assert(found, [said])
         with tf.control_dependencies([failed] if failed is not None else []):
             return (tf.identity(chosen), fresh, *values)
 
@@ -149,10 +153,10 @@ def replace_damaged(
 
 
 def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
-    """The features of a record; a failure names its file. For datasets whose iteration is not ours to watch."""
+    """The features of a record; a failure names its file and its number. For datasets whose iteration is not ours to watch."""
     values, good = attempt(compute, features["@record"], features["@draws"], out)
     message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
-    check = tf.debugging.Assert(good, [message])
+    check = tf.debugging.Assert(good, [message, features["@record"]])
     with tf.control_dependencies([check] if check is not None else []):
         done = features | {name: tf.identity(value) for name, value in values.items()}
     for name, t in out.items():

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.index.order import Blocks
 from pipegen.backend.process.budget import ram_budget
+from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
+from pipegen.backend.reading.shards import ShardedTensors
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.sources.strings import aligned
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pipegen.backend.reading.rows import Reader
     from pipegen.data.manifest import Manifest
+    from pipegen.data.shards.selected import InShards
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
+
+_WINDOW = 2**30
+"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself: 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +44,19 @@ class Records:
         rows: The row of each record in those arrays.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
+        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie and what reads them.
     """
 
     paths: Sequence[str]
-    ids: Sequence[int]
-    labels: Sequence[int] | None
+    ids: Ints | Sequence[int]
+    labels: Ints | Sequence[int] | None
     mean_bytes: float = 0.0
     contents: Sequence[bytes] | None = None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: Sequence[int] | None = None
+    rows: Ints | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    in_shards: InShards | None = None
 
     def path(self, record: int, feature: str | None = None) -> str:
         """The file of a feature of one record."""
@@ -54,28 +64,38 @@ class Records:
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
         """The files of the records that are read, one column after another; none where records are held in memory."""
-        if self.contents is not None or self.rows is not None:
+        if self.contents is not None or self.rows is not None or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
     def __len__(self) -> int:
         return len(self.paths)
 
-    def tensors(self) -> RecordTensors:
-        """The records as constants, made once and captured by every function that reads them."""
+    def blocks(self) -> Blocks | None:
+        """Returns how they lie in files that hold many, for their order."""
+        held = self.in_shards
+        if held is None:
+            return None
+        window = max(1, int(_WINDOW / max(self.mean_bytes, 1.0))) if held.shards.by_block else None
+        return Blocks(tf.constant(held.selected.starts), window)
+
+    def tensors(self) -> RecordTensors | ShardedTensors:
+        """The records as functions read them, made once for all."""
         with tf.device("CPU:0"):
-            words = tf.constant([(i >> 32, i & 0xFFFFFFFF) for i in self.ids] or [(0, 0)], tf.uint32)
-            return RecordTensors(
-                stored=tf.constant(list(self.contents if self.contents is not None else self.paths), tf.string),
-                in_memory=self.contents is not None,
-                id_high=words[:, 0],
-                id_low=words[:, 1],
-                labels=None if self.labels is None else tf.constant(list(self.labels), tf.int64),
-                arrays=self.arrays,
-                rows=None if self.rows is None else tf.constant(list(self.rows), tf.int64),
-                columns={name: _held(values) for name, values in self.columns.items()},
-                beside={name: tf.constant(list(paths), tf.string) for name, paths in self.beside.items()},
-            )
+            if self.in_shards is not None:
+                return ShardedTensors(self.in_shards)
+            contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
+            ragged = {name: _held(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
+        return RecordTensors(
+            paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
+            contents=contents,
+            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)),
+            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32)),
+            arrays=self.arrays,
+            rows=None if self.rows is None else Column(self.rows),
+            columns={name: Column(values) for name, values in self.columns.items() if name not in ragged},
+            ragged=ragged,
+        )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
@@ -85,28 +105,44 @@ def files_of(read: ElementType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordTensors:
-    """The same, as tensors of one row a record."""
+    """The same, as functions read them.
 
-    stored: tf.Tensor
-    in_memory: bool
-    id_high: tf.Tensor
-    id_low: tf.Tensor
-    labels: tf.Tensor | None
+    Attributes:
+        paths: The files of every record by feature; those of features without files of their own under the empty name.
+        contents: Encoded images held in memory, in place of files.
+        ids: The lower and the upper half of each id, uint32 `(n, 2)`.
+        labels: Class indices, int32.
+    """
+
+    paths: Mapping[str, Paths]
+    contents: tf.Tensor | None
+    ids: Column
+    labels: Column | None
     arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: tf.Tensor | None = None
-    columns: Mapping[str, tf.Tensor] = field(default_factory=dict)
-    beside: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    rows: Column | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    ragged: Mapping[str, tf.RaggedTensor] = field(default_factory=dict)
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
+        low, high = tf.unstack(self.ids(record), axis=-1)
+        return low, high
+
+    def path(self, record: tf.Tensor, features: Iterable[str] = ("",)) -> tf.Tensor:
+        """Returns the file of one record, a string scalar; of several features, one or the other."""
+        return tf.strings.join([self._paths(name).one(record) for name in features], " or ")
 
     def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
-        values = self.columns.get(feature, self.labels)
-        if values is None:
+        if feature in self.columns:
+            return self.columns[feature](record)
+        if self.labels is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
-        return tf.gather(values, record)
+        return tf.cast(self.labels(record), tf.int64)
 
     def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
-        items = self.columns[feature]
+        items = self.ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
         place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
         there = place < ends[..., 1:]
@@ -114,32 +150,24 @@ class RecordTensors:
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
-        return self.arrays[feature](record if self.rows is None else tf.gather(self.rows, record))
+        return self.arrays[feature](record if self.rows is None else self.rows(record))
 
     def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """The stored bytes of one record's feature: a string scalar."""
-        stored, is_path = self._stored(feature)
-        found = tf.gather(stored, record)
-        return tf.io.read_file(found) if is_path else found
+        return self.read_each(feature, record[None], 1)[0]
 
     def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
         """The same of `count` records, a scalar each."""
-        stored, is_path = self._stored(feature)
-        if not is_path:  # bytes, which taking apart would copy once more
-            return [tf.gather(stored, record) for record in tf.unstack(records, num=count)]
-        return [tf.io.read_file(path) for path in tf.unstack(tf.gather(stored, records), num=count)]
+        if self.contents is not None and feature not in self.paths:  # bytes, which taking apart would copy once more
+            return [tf.gather(self.contents, record) for record in tf.unstack(records, num=count)]
+        return [tf.io.read_file(path) for path in self._paths(feature).each(records, count)]
 
-    def _stored(self, feature: str) -> tuple[tf.Tensor, bool]:
-        """Returns what is stored of a feature of every record, and whether that is where its file is."""
-        if feature in self.beside:
-            return self.beside[feature], True
-        return self.stored, not self.in_memory
+    def _paths(self, feature: str) -> Paths:
+        return self.paths.get(feature) or self.paths[""]
 
 
-def _held(values: Any) -> tf.Tensor | tf.RaggedTensor:
-    """A column as a tensor; behind the items of a ragged one stands an item of zeros."""
-    if not isinstance(values, Ragged):
-        return tf.constant(values)
+def _held(values: Ragged) -> tf.RaggedTensor:
+    """A ragged column as a tensor; behind its items stands an item of zeros."""
     items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
     splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
@@ -147,8 +175,14 @@ def _held(values: Any) -> tf.Tensor | tf.RaggedTensor:
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
-    common = (manifest.files(split), manifest.ids(split), manifest.labels(split), manifest.mean_bytes(split))
-    columns = manifest.columns(split)
+    held = manifest.in_shards(split)
+    if held is not None:
+        return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
+    labels, members = manifest.listing.labels, manifest.members[split]
+    # Tensors share the memory of what is aligned, so that nothing is held twice.
+    ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
+    common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
+    columns = {name: v if isinstance(v, Ragged) else aligned([v]) for name, v in manifest.columns(split).items()}
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
@@ -156,4 +190,4 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))
     rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns)
+    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=aligned([numbers]), columns=columns)

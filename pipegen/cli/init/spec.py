@@ -51,8 +51,8 @@ def _comments(found: Survey) -> list[str]:
         more = len(counts) - len(shown)
         lines.append(f"Classes: {', '.join(shown)}{f' and {more:,} more' if more else ''}")
     if found.layout == "splits":
-        parts = found.listing.parts or ()
-        lines.append(f"Splits: {', '.join(f'{split} {parts.count(split):,}' for split in found.parts)}")
+        parts = found.listing.parts
+        lines.append(f"Splits: {', '.join(f'{split} {parts.count(split) if parts else 0:,}' for split in found.parts)}")
     lines += about_sample(found.sample)
     lines += [plain(remark) for remark in found.remarks]
     return lines

@@ -73,7 +73,7 @@ class Survey:
     def class_counts(self) -> dict[str, int]:
         """Counts the files of each class."""
         counts = dict.fromkeys(self.listing.class_names, 0)
-        for label in self.listing.labels or ():
+        for label in self.listing.labels.tolist() if self.listing.labels is not None else ():
             counts[self.listing.class_names[label]] += 1
         return counts
 
@@ -81,7 +81,7 @@ class Survey:
     def train_count(self) -> int:
         """About how many files the training split will have."""
         if self.layout == "splits":
-            return sum(part == "train" for part in self.listing.parts or ())
+            return self.listing.parts.count("train") if self.listing.parts is not None else 0
         return round(0.8 * len(self.listing.keys))
 
     def summary(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.ops.base import Model
+from pipegen.ops.sources.strings import Strings, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.rows import Rows
+    from pipegen.ops.sources.shards import Shards
+    from pipegen.ops.sources.strings import Ints
     from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
@@ -42,48 +46,83 @@ class Note:
     severity: Literal["error", "warning", "info"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Files:
     """One more file of each record, in source order.
 
     Attributes:
         keys: What identifies each wherever the data is mounted, such as its relative path.
         paths: Absolute paths.
-        sizes: Bytes of each.
+        sizes: Bytes of each, uint32 or int64.
     """
 
-    keys: tuple[str, ...]
-    paths: tuple[str, ...]
-    sizes: tuple[int, ...]
+    keys: Strings
+    paths: Strings
+    sizes: Ints
 
-    def of(self, records: Sequence[int]) -> Files:
+    def take(self, records: Ints) -> Files:
         """Those of some records."""
-        keys, paths, sizes = self.keys, self.paths, self.sizes
-        return Files(tuple(keys[i] for i in records), tuple(paths[i] for i in records), tuple(sizes[i] for i in records))
+        return Files(self.keys.take(records), self.paths.take(records), self.sizes[records])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """The split that each record belongs to, as the source says.
+
+    Attributes:
+        names: The splits.
+        codes: The place of each record's split among them, int16 `(n,)`.
+    """
+
+    names: tuple[str, ...]
+    codes: Ints
+
+    @classmethod
+    def hold(cls, splits: Sequence[str]) -> Parts:
+        """Holds the split of each record."""
+        import numpy as np
+
+        names = tuple(dict.fromkeys(splits))
+        place = {name: i for i, name in enumerate(names)}
+        return cls(names, np.array([place[split] for split in splits], np.int16))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.names[code] for code in self.codes.tolist())
+
+    def count(self, split: str) -> int:
+        """Counts the records of a split."""
+        return len(self.records(split))
+
+    def records(self, split: str) -> Ints:
+        """The records of a split, rising."""
+        return (self.codes == (self.names.index(split) if split in self.names else -1)).nonzero()[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Listing:
-    """The records of a source, in source order.
+    """The records of a source, in source order: a table whose columns are arrays. Sequences of Python objects become such.
 
     Attributes:
         root: The absolute folder that the keys are relative to.
         keys: Relative POSIX paths, unique; they identify the records wherever the data is mounted.
-        labels: A class index for each key, or `None` without labels.
+        labels: A class index for each key, int32, or `None` without labels.
         class_names: The classes in index order; empty without labels.
-        sizes: Bytes of each record's files.
+        sizes: Bytes of each record's files, uint32 or int64.
         notes: What was odd.
         parts: For a source whose splits come from different places: the split each record belongs to, else `None`.
     """
 
     root: str
-    keys: tuple[str, ...]
-    labels: tuple[int, ...] | None
+    keys: Strings
+    labels: Ints | None
     class_names: tuple[str, ...]
-    sizes: tuple[int, ...]
+    sizes: Ints
     notes: tuple[Note, ...] = field(default=())
-    parts: tuple[str, ...] | None = None
-    paths: tuple[str, ...] | None = None
+    parts: Parts | None = None
+    paths: Strings | None = None
     """Absolute paths where they are not `root/key` (several roots); else `None`."""
     rows: Mapping[str, Rows] | None = None
     """For records that are no files: the arrays whose rows they are, by split, or under the empty name for every split. A key is
@@ -103,11 +142,52 @@ class Listing:
     type: ElementType | None = None
     """The type of a record, where the data says more of it than the arguments, and records are no rows of arrays."""
 
+    shards: Shards | None = None
+    """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
+
+    def __post_init__(self) -> None:
+        """Makes columns of what is none yet."""
+        import numpy as np
+
+        columns: dict[str, Any] = {"keys": Strings.hold(self.keys), "sizes": as_sizes(self.sizes)}
+        if self.labels is not None:
+            columns["labels"] = np.asarray(self.labels, np.int32)
+        if self.parts is not None and not isinstance(self.parts, Parts):
+            columns["parts"] = Parts.hold(self.parts)
+        if self.paths is not None:
+            columns["paths"] = Strings.hold(self.paths)
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
+
+    def files(self) -> Strings:
+        """The absolute paths of the records; their keys where they are rows of arrays."""
+        if self.paths is not None:
+            return self.paths
+        return self.keys if self.rows is not None else self.keys.below(f"{self.root}/")
+
     def path(self, i: int) -> str:
         """The absolute path of record `i`; the number of the row where it is one."""
-        if self.paths is not None:
-            return self.paths[i]
-        return self.keys[i] if self.rows is not None else f"{self.root}/{self.keys[i]}"
+        return self.files()[i]
+
+    def take(self, records: Ints) -> Listing:
+        """The listing of some records, in their order."""
+        return replace(
+            self,
+            keys=self.keys.take(records).packed(),
+            sizes=self.sizes[records],
+            labels=None if self.labels is None else self.labels[records],
+            parts=None if self.parts is None else Parts(self.parts.names, self.parts.codes[records]),
+            paths=None if self.paths is None else self.paths.take(records).packed(),
+            columns={name: values[records] for name, values in self.columns.items()},
+            beside={name: files.take(records) for name, files in self.beside.items()},
+            shards=None if self.shards is None else self.shards.take(records),
+            cells=None if self.cells is None else partial(_cells_of, self.cells, records.tolist()),
+        )
+
+
+def _cells_of(cells: Cells, kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
+    values = cells(column, field)
+    return tuple(values[i] for i in kept)
 
 
 class Source(Model):

@@ -11,14 +11,16 @@ from pipegen.ops.sources.reports import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipegen.ops.sources.strings import Ints
+
 Classes = int | tuple[str, ...] | None
 _MOST = 100_000
 
 
 def read_labels(
     name: str, classes: Classes, offset: int, given: Any, place: Callable[[int], str] | None = None
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The class index of each row, and the classes.
+) -> tuple[Ints, tuple[str, ...]]:
+    """The class index of each row, int64 `(n,)`, and the classes.
 
     Args:
         name: The feature, for messages.
@@ -67,9 +69,7 @@ def _whole(name: str, labels: Any, where: Callable[[int], str]) -> Any:
     return labels.astype(np.int64)
 
 
-def _numbered(
-    name: str, classes: Classes, offset: int, numbers: Any, where: Callable[[int], str]
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _numbered(name: str, classes: Classes, offset: int, numbers: Ints, where: Callable[[int], str]) -> tuple[Ints, tuple[str, ...]]:
     import numpy as np
 
     low, high = int(numbers.min()), int(numbers.max())
@@ -90,10 +90,12 @@ def _numbered(
         )
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else tuple(map(str, range(offset, known + offset)))
-    return tuple(numbers.tolist()), names
+    return numbers, names
 
 
-def _named(name: str, classes: Classes, labels: Sequence[str], where: Callable[[int], str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _named(name: str, classes: Classes, labels: Sequence[str], where: Callable[[int], str]) -> tuple[Ints, tuple[str, ...]]:
+    import numpy as np
+
     if isinstance(classes, int):
         raise OpError(
             "PG420",
@@ -108,4 +110,4 @@ def _named(name: str, classes: Classes, labels: Sequence[str], where: Callable[[
         near = closest(labels[unknown], names)
         help_ = f"is {near!r} meant?" if near else "give `classes` all of them, or leave such rows out"
         raise OpError("PG420", f"{where(unknown)} is {labels[unknown]!r}, which `classes` does not list", field="classes", help=help_)
-    return tuple(index[label] for label in labels), names
+    return np.array([index[label] for label in labels], np.int64), names

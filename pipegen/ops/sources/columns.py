@@ -108,7 +108,7 @@ def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: in
         indices, names = read_labels(name, classes, offset, given, said)
     except OpError as error:
         raise OpError(error.code, error.message, field=f"{field}.{error.field or 'column'}", help=error.help) from None
-    return Labels(np.asarray(indices, np.int64), names)
+    return Labels(indices, names)
 
 
 def read_several_labels(

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.base import Transform
-    from pipegen.ops.sources.scan import Found
+    from pipegen.ops.sources.scan import Tree
+    from pipegen.ops.sources.strings import Ints
 
     Kind = str
 else:
@@ -134,7 +135,7 @@ class Files(Source):
         """
         notes: builtins.list[Note] = []
         tried = Attempts()
-        found: dict[str, tuple[str, builtins.list[Found]]] = {}
+        found: dict[str, tuple[str, Tree]] = {}
         for name in self.pictures:
             there = tried.of(self._find, name, str(base), progress, notes)
             if there is not None:
@@ -144,20 +145,17 @@ class Files(Source):
         first, *others = self.pictures
         keyed = {name: self._keyed(name, files) for name, (_, files) in found.items()} if others else {}
         root, files = found[first]
-        if others:
-            keys = [key for key in keyed[first] if all(key in keyed[name] for name in others)]
-            if not keys:
-                raise self._no_pairs(first, others[0], keyed)
-            notes += _unpaired(keyed, set(keys))
-            files = sorted(keyed[first][key] for key in keys)
-        order = [self._key(first, path) for path, _ in files] if others else []
-        beside = {name: _further(found[name][0], [keyed[name][key] for key in order]) for name in others}
-        sizes = [size + sum(other.sizes[i] for other in beside.values()) for i, (_, size) in enumerate(files)]
-        return Listing(root, tuple(path for path, _ in files), None, (), tuple(sizes), tuple(notes), beside=beside)
+        if not others:
+            return Listing(root, files.paths, None, (), files.sizes, tuple(notes))
+        keys = [key for key in keyed[first] if all(key in keyed[name] for name in others)]
+        if not keys:
+            raise self._no_pairs(first, others[0], keyed)
+        notes += _unpaired(found, keyed, set(keys))
+        whole = {name: _chosen(*found[name], [keyed[name][key] for key in keys]) for name in self.pictures}
+        sizes: Ints = sum((whole[name].sizes.astype("int64") for name in others), start=whole[first].sizes)
+        return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside={name: whole[name] for name in others})
 
-    def _find(
-        self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]
-    ) -> tuple[str, builtins.list[Found]]:
+    def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
         folder, pattern = self.features[name].split_path()
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
@@ -177,34 +175,37 @@ class Files(Source):
             raise OpError("PG424", f"`key` finds nothing in {path!r} of `{name}`", field="key", help="narrow the `path` of the feature")
         return match.first
 
-    def _keyed(self, name: str, files: builtins.list[Found]) -> dict[str, Found]:
-        keyed: dict[str, Found] = {}
-        for path, size in files:
+    def _keyed(self, name: str, files: Tree) -> dict[str, int]:
+        """The place of each file by what it shares with others; the places rise."""
+        keyed: dict[str, int] = {}
+        for place, path in enumerate(files.paths):
             key = self._key(name, path)
-            other = keyed.setdefault(key, (path, size))
-            if other[0] != path:
-                message = f"{other[0]!r} and {path!r} of `{name}` are both {key!r}, so one has no partner"
+            other = keyed.setdefault(key, place)
+            if other != place:
+                message = f"{files.paths[other]!r} and {path!r} of `{name}` are both {key!r}, so one has no partner"
                 help_ = "narrow the pattern, or give a `key` that tells them apart"
                 raise OpError("PG424", message, field=f"features.{name}.path", help=help_)
         return keyed
 
-    def _no_pairs(self, first: str, other: str, keyed: Mapping[str, Mapping[str, Found]]) -> OpError:
+    def _no_pairs(self, first: str, other: str, keyed: Mapping[str, Mapping[str, int]]) -> OpError:
         a, b = next(iter(keyed[first])), next(iter(keyed[other]))
         message = f"no file of `{first}` has a partner in `{other}`: they are called such as {a!r} and {b!r}"
         help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
         return OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
 
 
-def _further(root: str, files: list[Found]) -> FilesOf:
-    paths = tuple(path for path, _ in files)
-    return FilesOf(paths, tuple(f"{root}/{path}" for path in paths), tuple(size for _, size in files))
+def _chosen(root: str, files: Tree, places: list[int]) -> FilesOf:
+    import numpy as np
+
+    paths = files.paths.take(np.array(places)).packed()
+    return FilesOf(paths, paths.below(f"{root}/"), files.sizes[places])
 
 
-def _unpaired(keyed: Mapping[str, Mapping[str, Found]], whole: set[str]) -> list[Note]:
+def _unpaired(found: Mapping[str, tuple[str, Tree]], keyed: Mapping[str, Mapping[str, int]], whole: set[str]) -> list[Note]:
     """Reports files that are part of no record."""
     notes = []
-    for name, files in keyed.items():
-        alone = [path for key, (path, _) in files.items() if key not in whole]
+    for name, places in keyed.items():
+        alone = [found[name][1].paths[place] for key, place in places.items() if key not in whole]
         if alone:
             verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
             message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"

@@ -13,14 +13,15 @@ from pipegen.ops.sources.glob import compile_glob
 from pipegen.ops.sources.merge import merge
 from pipegen.ops.sources.reports import class_notes, find_root, loose_notes, nothing_found, quoted, tally_notes
 from pipegen.ops.sources.scan import Scan
+from pipegen.ops.sources.strings import Strings, as_sizes
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.scan import Found
+    from pipegen.ops.sources.strings import Ints
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
@@ -130,11 +131,13 @@ class ImageFolder(Source):
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
         """The records in a folder below the walk's root, the classes one level down."""
+        import numpy as np
+
         if self.labels == "none":
             found = scan.tree(within)
             if not found:
                 raise nothing_found(scan, within, pattern=self.pattern)
-            return _listing(scan, [found], None, tuple(tally_notes(scan.tally)))
+            return Listing(scan.root, found.paths, None, (), found.sizes, tuple(tally_notes(scan.tally)))
         prefix = f"{within}/" if within else ""
         folders, links, loose = scan.level(within)
         present = [folder[len(prefix) :] for folder in sorted((*folders, *links))]
@@ -148,11 +151,7 @@ class ImageFolder(Source):
         if self.classes is None:
             names = tuple(name for name, tree in zip(names, trees, strict=True) if tree)
             trees = [tree for tree in trees if tree]
-        return _listing(scan, [tree or [] for tree in trees], names, tuple(notes))
-
-
-def _listing(scan: Scan, trees: Sequence[Sequence[Found]], names: tuple[str, ...] | None, notes: tuple[Note, ...]) -> Listing:
-    labels = None if names is None else tuple(label for label, tree in enumerate(trees) for _ in tree)
-    keys = tuple(key for tree in trees for key, _ in tree)
-    sizes = tuple(size for tree in trees for _, size in tree)
-    return Listing(scan.root, keys, labels, names or (), sizes, notes)
+        labels: Ints = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree or ()) for tree in trees])
+        filled = [tree for tree in trees if tree]
+        keys = Strings.join([tree.paths for tree in filled])
+        return Listing(scan.root, keys, labels, names, as_sizes(np.concatenate([tree.sizes for tree in filled])), tuple(notes))

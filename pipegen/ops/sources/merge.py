@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.kinds.ragged import joined
-from pipegen.ops.sources.base import Files, Listing, Note
+from pipegen.ops.sources.base import Files, Listing, Note, Parts
 from pipegen.ops.sources.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.rows import Rows, common_type
+from pipegen.ops.sources.strings import Strings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.base import Cells
+    from pipegen.ops.sources.strings import Ints
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -27,52 +31,45 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         root: The folder that all keys are relative to already; without it keys become `SPLIT/key`.
         notes: More notes, which come first.
     """
+    import numpy as np
+
     first = listings.get(reference) or next(iter(listings.values()), None)
     names = first.class_names if first is not None else ()
     index = {name: i for i, name in enumerate(names)}
-    keys: list[str] = []
-    labels: list[int] = []
-    sizes: list[int] = []
-    parts: list[str] = []
-    paths: list[str] = []
     all_notes = list(notes)
     columns: list[dict[str, Any]] = []
-    cells: list[tuple[Cells, list[int]]] = []
-    beside: list[Mapping[str, Files]] = []
+    chosen: dict[str, Listing] = {}
     for split, listing in listings.items():
         all_notes += listing.notes
         if reference in listings:
             all_notes += _unknown(split, listing, reference, names, "parts." if root is not None else "")
-        renumber = [index.get(name, -1) for name in listing.class_names]
-        of = [renumber[label] for label in listing.labels] if listing.labels is not None else None
-        kept = [i for i in range(len(listing.keys)) if of is None or of[i] >= 0]
-        labels += [of[i] for i in kept] if of is not None else []
-        keys += [listing.keys[i] if root is not None else f"{split}/{listing.keys[i]}" for i in kept]
-        sizes += [listing.sizes[i] for i in kept]
-        parts += [split] * len(kept)
-        paths += [listing.path(i) for i in kept] if root is None else []
-        beside.append({name: files.of(kept) for name, files in listing.beside.items()})
-        if listing.cells is not None:
-            cells.append((listing.cells, kept))
+        taken, kept = listing, np.arange(len(listing.keys))
+        if listing.labels is not None:
+            renumber: Ints = np.array([index.get(name, -1) for name in listing.class_names], np.int32)
+            taken = replace(listing, labels=renumber[listing.labels])
+            kept = np.flatnonzero(renumber[listing.labels] >= 0)
+        chosen[split] = taken if len(kept) == len(listing.keys) else taken.take(kept)
         if listing.columns:
             own, wrong = _columns(split, listing, first, reference)
             columns.append({name: values[kept] for name, values in own.items()})
             all_notes += wrong
+    every = tuple(chosen.values())
+    cells = [listing.cells for listing in every if listing.cells is not None]
     rows, wrong = _rows(listings, first)
     all_notes += wrong
     return Listing(
         root=root if root is not None else first.root if first is not None else "",
-        keys=tuple(keys),
-        labels=tuple(labels) if first is not None and first.labels is not None else None,
+        keys=Strings.join([listing.keys if root is not None else listing.keys.below(f"{split}/") for split, listing in chosen.items()]),
+        labels=_all([listing.labels for listing in every]) if first is not None and first.labels is not None else None,
         class_names=names,
-        sizes=tuple(sizes),
+        sizes=_all([listing.sizes for listing in every]),
         notes=tuple(all_notes),
-        parts=tuple(parts),
-        paths=tuple(paths) if root is None else None,
+        parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
+        paths=Strings.join([listing.files() for listing in every]) if root is None else None,
         rows=rows,
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
-        beside=_all_files(beside),
+        beside=_all_files([listing.beside for listing in every]),
         cells=partial(_cells, cells) if cells else None,
         column_classes=first.column_classes if first is not None else {},
         type=first.type if first is not None else None,
@@ -99,18 +96,28 @@ def _columns(split: str, listing: Listing, first: Listing | None, reference: str
     return values, notes
 
 
-def _cells(parts: list[tuple[Cells, list[int]]], column: str | int, field: str) -> tuple[str, ...]:
+def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:
     """A column of several tables, one after another."""
-    read = [(cells(column, field), kept) for cells, kept in parts]
-    return tuple(values[i] for values, kept in read for i in kept)
+    return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
 
 
 def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
     """The further files of several splits, one after another."""
     return {
-        name: Files(*(tuple(value for part in parts for value in getattr(part[name], field)) for field in ("keys", "paths", "sizes")))
+        name: Files(
+            Strings.join([part[name].keys for part in parts]),
+            Strings.join([part[name].paths for part in parts]),
+            _all([part[name].sizes for part in parts]),
+        )
         for name in next(iter(parts), {})
     }
+
+
+def _all(columns: Sequence[Ints | None]) -> Ints:
+    """Numbers of several splits, one after another."""
+    import numpy as np
+
+    return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
@@ -140,8 +147,8 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
     unknown = {i for i, name in enumerate(listing.class_names) if name not in names}
     found = []
     for i in sorted(unknown):
-        example = next((listing.path(j) for j, label in enumerate(listing.labels or ()) if label == i), None)
-        if example is not None:
+        with_it: list[int] = (listing.labels == i).nonzero()[0][:1].tolist() if listing.labels is not None else []
+        for example in map(listing.path, with_it):
             name = listing.class_names[i]
             if listing.rows is not None or listing.in_table:
                 where = f"in row {example}" if listing.rows is not None else f"such as {example}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.sources.scan import Found, Scan, Tally
+    from pipegen.ops.sources.scan import Scan, Tally, Tree
 
 _SHOWN = 5
 _REMOTE = "a remote address is not read; copy or mount the data and give the folder"
@@ -135,9 +135,7 @@ def _kinds(kinds: Counter[str]) -> str:
     return ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN])
 
 
-def class_notes(
-    scan: Scan, names: Sequence[str], trees: Sequence[list[Found] | None], folders: Sequence[str], *, listed: bool
-) -> Iterator[Note]:
+def class_notes(scan: Scan, names: Sequence[str], trees: Sequence[Tree | None], folders: Sequence[str], *, listed: bool) -> Iterator[Note]:
     """Empty and missing classes, folders that are no class, and images outside every class.
 
     Args:

@@ -15,6 +15,7 @@ from pipegen.ops.sources.base import Listing, Note, main_label
 from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.row_masks import sizes_apart
+from pipegen.ops.sources.strings import Strings
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """The rows of arrays as records; what is wrong with an array is an error among the notes, and then there are no records."""
+    import numpy as np
+
     types: dict[str, FeatureType] = {}
     images: dict[str, Any] = {}
     columns: dict[str, Any] = {}
@@ -140,20 +143,26 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
     if notes:
-        return Listing("", (), None, (), (), tuple(notes))
+        return _nothing(notes)
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     of = lives_on(features)
     rows = Rows(images, ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
     notes = sizes_apart(rows.type)
     if notes:
-        return Listing("", (), None, (), (), tuple(notes))
+        return _nothing(notes)
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    labels = tuple(main.tolist()) if main is not None else None
-    keys = tuple(map(str, range(n)))
-    return Listing("", keys, labels, names, (size,) * n, rows={"": rows}, columns=columns, column_classes=classes)
+    return Listing(
+        "", Strings.hold(map(str, range(n))), main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes
+    )
+
+
+def _nothing(notes: list[Note]) -> Listing:
+    import numpy as np
+
+    return Listing("", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
 
 
 def read_values(name: str, given: Any, *, weights: bool = False) -> Any:

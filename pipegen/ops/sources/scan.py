@@ -5,22 +5,47 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.sniff import HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED, UNSUPPORTED_EXTENSIONS, sniff
+from pipegen.ops.sources.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pipegen.ops.sources.glob import Glob
+    from pipegen.ops.sources.strings import Ints, Strings
 
 _JUNK = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
 _PROGRESS_EVERY = 1000
 
-Found = tuple[str, int]
+Found: TypeAlias = tuple[str, int]
 """A path relative to the root and a size in bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree(Sequence[Found]):
+    """The images of a walk, sorted by path.
+
+    Attributes:
+        paths: Relative to the root.
+        sizes: In bytes.
+    """
+
+    paths: Strings
+    sizes: Ints
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.paths[place], self.sizes[place]
+
+    def __iter__(self) -> Iterator[Found]:
+        return zip(self.paths, self.sizes.tolist(), strict=True)
 
 
 def is_hidden(name: str) -> bool:
@@ -66,13 +91,16 @@ class Scan:
         self._follow_links = follow_links
         self._progress = progress
 
-    def tree(self, below: str = "") -> list[Found]:
+    def tree(self, below: str = "") -> Tree:
         """The images at any depth below a relative folder, sorted by path.
 
         A real folder is entered where it stands; a linked one only after those, and only when nothing in this tree
         has shown its target yet. So loops end, and no folder is listed twice.
         """
-        found: list[Found] = []
+        import numpy as np
+
+        paths = Collector()
+        sizes: list[Ints] = [np.zeros(0, np.int64)]
         folders = [below]
         links: list[str] = []
         seen: set[str] = set()
@@ -89,9 +117,9 @@ class Scan:
             inner, inner_links, images = self.level(folder)
             folders.extend(reversed(inner))
             links.extend(inner_links)
-            found.extend(images)
-        found.sort()
-        return found
+            paths.add([path for path, _ in images])
+            sizes.append(np.array([size for _, size in images], np.int64))
+        return _sorted(paths.strings(), as_sizes(np.concatenate(sizes)))
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
         """Lists what lies directly in a relative folder.
@@ -169,6 +197,11 @@ class Scan:
         if kind is None:
             self.tally.foreign[f".{extension}" if extension else "no extension"] += 1
         return kind is not None
+
+
+def _sorted(paths: Strings, sizes: Ints) -> Tree:
+    order = paths.order()
+    return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

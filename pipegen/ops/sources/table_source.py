@@ -15,6 +15,7 @@ from pipegen.ops.sources.base import Files, Listing, Note, Source, main_label
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.reports import count, quoted
+from pipegen.ops.sources.strings import Strings, as_sizes
 from pipegen.ops.sources.table_features import TableFeature
 from pipegen.types import ElementType
 
@@ -23,11 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.base import Transform
+    from pipegen.ops.sources.strings import Ints
     from pipegen.ops.sources.table import Table
-
-
-_Found = tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], tuple[Note, ...]]
-"""Of each row the key, the absolute path and the size in bytes; and what is odd."""
 
 
 class TableSource(Source):
@@ -110,22 +108,21 @@ class TableSource(Source):
                 columns[name] = tried.of(self._numbers, table, name)
         if tried.errors or records is None:
             raise OpErrors(dict.fromkeys(tried.errors), table.column)
-        keys, paths, sizes, notes = records
-        beside = {name: Files(*files[:3]) for name, files in found.items() if files is not None and name != self.pictures[0]}
-        for further in beside.values():
-            sizes = tuple(map(sum, zip(sizes, further.sizes, strict=True)))
+        files, notes = records
+        beside = {name: further[0] for name, further in found.items() if further is not None and name != self.pictures[0]}
+        sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
         main = columns.pop(self.label) if self.label is not None else None
         # Without one class for each example, the classes are those of the first feature that has several.
         names = classes[self.label] if self.label is not None else next(iter(classes.values()), ())
         return Listing(
             table.folder,
-            keys,
-            tuple(main.tolist()) if main is not None else None,
+            files.keys,
+            main,
             names,
             sizes,
             notes,
-            paths=paths,
+            paths=files.paths,
             in_table=True,
             columns=columns,
             beside=beside,
@@ -134,16 +131,18 @@ class TableSource(Source):
             type=self.infer().replace(**types),
         )
 
-    def _rows(self, table: Table) -> _Found:
+    def _rows(self, table: Table) -> tuple[Files, tuple[Note, ...]]:
         """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
+        import numpy as np
+
         n = table.num_rows
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
-        return tuple(map(str, range(n))), tuple(map(table.place, range(n))), (size,) * n, ()
+        return Files(Strings.hold(map(str, range(n))), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
 
-    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Found:
-        """The key, the absolute path and the size of each row's file, and what is odd about them."""
+    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> tuple[Files, tuple[Note, ...]]:
+        """The file of each row, and what is odd about them."""
         feature, field = self.features[image], f"features.{image}"
         root = table.folder
         if feature.root is not None:
@@ -185,7 +184,10 @@ class TableSource(Source):
             )
         if errors:
             raise OpErrors(errors)
-        return tuple(keys), tuple(paths), tuple(sizes), _repeated([name for name, rows in rows_of.items() if rows > 1])
+        names = Strings.hold(keys)
+        alike = all(path == f"{root}/{key}" for path, key in zip(paths, keys, strict=True))
+        files = Files(names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes(sizes))
+        return files, _repeated([name for name, rows in rows_of.items() if rows > 1])
 
     def _labels(self, table: Table, name: str) -> Labels:
         feature, field = self.features[name], f"features.{name}"

@@ -76,9 +76,9 @@ def test_rows_are_records_known_by_their_number() -> None:
     found = listed(y=LABELS[:, None])
     assert found.keys == tuple(map(str, range(12)))
     assert found.path(7) == "7"
-    assert found.labels == tuple(LABELS.tolist())
+    assert tuple(found.labels) == tuple(LABELS.tolist())
     assert found.class_names == ("0", "1", "2")
-    assert found.sizes == (90,) * 12
+    assert tuple(found.sizes) == (90,) * 12
     assert found.rows is not None
     rows = found.rows[""]
     assert rows.arrays["image"] is IMAGES, "bytes are not copied"
@@ -168,7 +168,7 @@ def test_what_is_no_number_is_found_with_its_row() -> None:
 )
 def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, ...]) -> None:
     found = listed(y=y, label=label)
-    assert found.labels == tuple(np.asarray(indices, int).tolist())
+    assert tuple(found.labels) == tuple(np.asarray(indices, int).tolist())
     assert found.class_names == names
     assert found.rows is not None
     assert found.rows[""].type["label"].classes == len(names)
@@ -245,7 +245,7 @@ def test_files_of_arrays(save: Any, tmp_path: Path) -> None:
     assert found.rows is not None
     array = found.rows[""].arrays["image"]
     np.testing.assert_array_equal(array, IMAGES)
-    assert found.labels == tuple(LABELS.tolist())
+    assert tuple(found.labels) == tuple(LABELS.tolist())
     assert isinstance(array, np.memmap) == (save is np.savez), "what is stored plainly is mapped"
     np.save(tmp_path / "x.npy", np.asfortranarray(IMAGES))
     np.save(tmp_path / "y.npy", LABELS)

@@ -43,7 +43,7 @@ def test_the_files_of_a_record_share_what_they_are_called(folder: Path) -> None:
     assert masks.keys == ("a.png", "b.png", "deep/a.png")
     assert masks.paths[2] == f"{folder}/masks/deep/a.png"
     assert listing.sizes[0] == len("photos/a.jpg") + len("masks/a.png") + 6, "both files count"
-    assert masks.of([2, 0]).keys == ("deep/a.png", "a.png")
+    assert masks.take([2, 0]).keys == ("deep/a.png", "a.png")
 
 
 def test_a_record_is_known_by_its_image_whatever_the_order_of_features(folder: Path) -> None:

@@ -58,7 +58,7 @@ def test_several_labels_are_a_row_of_ones_and_zeros(tmp_path: Path) -> None:
 def test_of_several_features_of_one_class_the_one_called_label_gives_the_classes(tmp_path: Path) -> None:
     both = {"side": {"kind": "label"}, "label": {"kind": "label", "column": "breed"}, "tags": {"kind": "label", "separator": ";"}}
     found = listing(tmp_path, **both)
-    assert (found.class_names, found.labels) == (("cat", "dog"), (0, 1, 0, 1))
+    assert (found.class_names, tuple(found.labels)) == (("cat", "dog"), (0, 1, 0, 1))
     assert found.column_classes == {"side": ("l", "r"), "tags": ("sea", "sky", "sun")}
     np.testing.assert_array_equal(found.columns["side"], [0, 1, 0, 0])
     assert found.type is not None
@@ -115,7 +115,7 @@ def test_splits_from_two_tables_count_their_labels_alike(tmp_path: Path) -> None
     (tmp_path / "test.csv").write_text("age,tags,breed\n7,sun,dog\n8,sky,dog\n")
     tables = {split: {"csv": {"path": f"{split}.csv", "features": features}} for split in ("train", "test")}
     found = BySplit.from_yaml(tables).list(tmp_path)
-    assert found.labels == (0, 1, 0, 1, 1, 1)
+    assert tuple(found.labels) == (0, 1, 0, 1, 1, 1)
     np.testing.assert_array_equal(found.columns["tags"][4:], [[0, 0, 1], [0, 1, 0]])
     np.testing.assert_array_equal(found.columns["age"], np.array([1, 2, 3, 4, 7, 8], np.float32))
     (tmp_path / "test.csv").write_text("age,tags,breed\n7,fog,dog\n")
@@ -152,9 +152,9 @@ def test_vectors_of_two_lengths_and_classes_that_training_lacks_are_notes(tmp_pa
 
 def test_numbers_are_class_indices_also_where_the_classes_have_names(tmp_path: Path) -> None:
     found = listing(tmp_path, "n\n2\n1\n", n={"kind": "label", "offset": 1, "classes": ["one", "two"]})
-    assert (found.labels, found.class_names) == ((1, 0), ("one", "two"))
+    assert (tuple(found.labels), found.class_names) == ((1, 0), ("one", "two"))
     named = listing(tmp_path, "n\n2\n1\n", n={"kind": "label", "classes": ["1", "2"]})
-    assert (named.labels, named.class_names) == ((1, 0), ("1", "2"))
+    assert (tuple(named.labels), named.class_names) == ((1, 0), ("1", "2"))
     with pytest.raises(OpError, match=r"the label at .*t.csv:3 is 'zz'"):
         listing(tmp_path, "n\na;b;a;b\nzz\n", n={"kind": "label", "separator": ";", "classes": ["a", "b"]})
     quoted = listing(tmp_path, 'm, n\n1, "a"\n2, "b,c"\n', n={"kind": "label"})
@@ -274,7 +274,7 @@ def test_arrays_hold_tensors_weights_and_several_labels() -> None:
     data: dict[str, Any] = {"image": np.zeros((3, 4, 4, 3), np.uint8), "box": np.arange(12).reshape(3, 2, 2), "w": [[1], [2], [0.5]]}
     found = Arrays(features=features).list(None, data=data | {"label": [0, 1, 1], "b": ["x", "y", "x"]})  # type: ignore[arg-type]
     assert not found.notes
-    assert found.labels == (0, 1, 1)
+    assert tuple(found.labels) == (0, 1, 1)
     assert found.columns["box"].dtype == np.float32
     np.testing.assert_array_equal(found.columns["w"], np.array([1, 2, 0.5], np.float32))
     np.testing.assert_array_equal(found.columns["b"], [0, 1, 0])

@@ -1,0 +1,109 @@
+"""The columns of a manifest as functions read them, and paths that are put together from them.
+
+A column has the memory of the manifest's array. In this process functions know it by a variable's handle: a tensor that they capture
+is copied into the graph that TensorFlow makes, and optimises, for every iterator. Only what is derived from a dataset, and may run
+elsewhere, captures tensors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.process.variables import on_this_host
+from pipegen.ops.sources.strings import ALIGNED, Collector, Strings, aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
+"""What stands in a text for a byte of a file's name that is not valid UTF-8."""
+_captured = ContextVar("captured", default=False)
+
+
+@contextmanager
+def columns_captured() -> Iterator[None]:
+    """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process."""
+    token = _captured.set(True)
+    try:
+        yield
+    finally:
+        _captured.reset(token)
+
+
+class Column:
+    """An array `(n, ...)` of which functions read rows.
+
+    Args:
+        values: The array; it is held and not copied where it is `aligned`.
+    """
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        taken = values.ctypes.data % ALIGNED == 0 and values.flags.c_contiguous and values.flags.writeable
+        self._values = values if taken else aligned([values])
+
+    def __call__(self, rows: tf.Tensor) -> tf.Tensor:
+        """The rows of these numbers, stacked as these are."""
+        # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
+        return tf.gather(self._tensor if _captured.get() else self._variable.read_value(), rows)
+
+    @cached_property
+    def _tensor(self) -> tf.Tensor:
+        return on_this_host(lambda: _tensor(self._values))
+
+    @cached_property
+    def _variable(self) -> tf.Variable:
+        return on_this_host(lambda: tf.Variable(_tensor(self._values), trainable=False, name="pipegen_column"))
+
+
+def _tensor(values: np.ndarray[Any, Any]) -> tf.Tensor:
+    return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
+
+
+class Paths:
+    """Paths that functions read. Nothing is made of them before one is asked for."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+
+    @cached_property
+    def _texts(self) -> Strings:
+        texts = Strings.hold(self._paths)
+        if _SURROGATE.search(texts.blob.data) is None:
+            return texts
+        collected = Collector()
+        collected.add_bytes([os.fsencode(path) for path in texts])
+        return collected.strings()
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        texts = self._texts
+        columns = {"blob": texts.blob, "bounds": texts.bounds, "of": texts.of, "rows": texts.rows}
+        return {name: Column(column) for name, column in columns.items() if column is not None}
+
+    def each(self, records: tf.Tensor, count: int) -> list[tf.Tensor]:
+        """The paths of `count` records `(count,)`: a string scalar each."""
+        held, before = self._columns, tf.constant([*self._texts.prefixes])
+        rows = held["rows"](records) if "rows" in held else records
+        starts, ends = (tf.unstack(tf.cast(held["bounds"](at), tf.int64), num=count) for at in (rows, rows + 1))
+        prefixes = [before[0]] * count
+        if "of" in held:
+            prefixes = tf.unstack(tf.gather(before, tf.cast(held["of"](rows), tf.int32)), num=count)
+        # No kernel makes a string of bytes; of single characters one does.
+        characters = tf.constant([bytes([i]) for i in range(256)])
+        parts = [tf.cast(held["blob"](tf.range(start, end)), tf.int32) for start, end in zip(starts, ends, strict=True)]
+        return [
+            tf.strings.join([prefix, tf.strings.reduce_join(tf.gather(characters, part))])
+            for prefix, part in zip(prefixes, parts, strict=True)
+        ]
+
+    def one(self, record: tf.Tensor) -> tf.Tensor:
+        """The path of one record."""
+        return self.each(record[None], 1)[0]

@@ -1,0 +1,286 @@
+"""Holds many texts in one block of bytes: a few bytes a text beside its own, where a Python string takes some sixty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+
+    Ints: TypeAlias = np.ndarray[Any, Any]
+    """Whole numbers `(n,)`."""
+
+_BLOCK = 1 << 14
+"""Texts worked on at a time."""
+ALIGNED = 64
+"""Bytes of which the address of an array that tensors share is a multiple."""
+_PIECE = 1 << 26
+"""Bytes collected in one piece: what is as large is given back to the system, and leaves no holes."""
+_WORD = 8
+"""Bytes compared at a time; as many are left over behind the last text."""
+
+
+def encode(text: str) -> bytes:
+    """The bytes of a text: UTF-8, and different for different texts even where a file's name is not valid UTF-8."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode(content: bytes) -> str:
+    """The text of bytes from `encode`."""
+    return content.decode("utf-8", "surrogatepass")
+
+
+def as_sizes(values: Ints | Sequence[int]) -> Ints:
+    """Numbers of 0 or more as an array: uint32 where they fit, else int64."""
+    import numpy as np
+
+    found = np.asarray(values, None if isinstance(values, np.ndarray) else np.int64)
+    return found.astype(np.uint32 if not len(found) or int(found.max()) < 2**32 else np.int64, copy=False)
+
+
+def as_places(values: Ints | Sequence[int], count: int) -> Ints:
+    """Places among `count` things as an array: int32 where they fit, else int64."""
+    import numpy as np
+
+    return np.asarray(values).astype(np.int32 if count < 2**31 else np.int64, copy=False)
+
+
+class Strings(Sequence[str]):
+    """Texts that are decoded as they are asked for. They stand for a tuple of `str` wherever that is read.
+
+    Attributes:
+        blob: The bytes of all texts, uint8, and eight more.
+        bounds: Where each begins and the last one ends: uint32 where that is enough, else int64, `(n + 1,)`.
+        prefixes: What stands before the texts, and is held once.
+        of: The number of each text's prefix, `(n,)`, where there are several.
+        rows: Which of these texts it is, in which order; `None` for all.
+    """
+
+    __slots__ = ("blob", "bounds", "of", "prefixes", "rows")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, blob: Ints, bounds: Ints, prefixes: tuple[bytes, ...] = (b"",), of: Ints | None = None, rows: Ints | None = None
+    ) -> None:
+        """Takes the arrays as they are."""
+        self.blob, self.bounds, self.prefixes, self.of, self.rows = blob, bounds, prefixes, of, rows
+
+    @classmethod
+    def hold(cls, texts: Iterable[str]) -> Strings:
+        """Holds texts; they are given back as they are where they are held already."""
+        if isinstance(texts, Strings):
+            return texts
+        collected, rest = Collector(), iter(texts)
+        while block := list(islice(rest, _BLOCK)):
+            collected.add(block)
+        return collected.strings()
+
+    @classmethod
+    def join(cls, parts: Sequence[Strings]) -> Strings:
+        """Holds the texts of several, one after another; prefixes stay apart."""
+        import numpy as np
+
+        parts = [part.packed() for part in parts]
+        prefixes = tuple(dict.fromkeys(prefix for part in parts for prefix in part.prefixes)) or (b"",)
+        kinds = None
+        if len(prefixes) > 1:
+            number = {prefix: i for i, prefix in enumerate(prefixes)}
+            own = [np.array([number[prefix] for prefix in part.prefixes], np.int16) for part in parts]
+            kinds = np.concatenate([o[p.of] if p.of is not None else np.repeat(o[:1], len(p)) for o, p in zip(own, parts, strict=True)])
+        lengths = [np.diff(part.bounds) for part in parts]
+        blob = aligned([*(part.blob[: int(part.bounds[-1])] for part in parts), np.zeros(_WORD, np.uint8)])
+        return cls(blob, _bounds(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)), prefixes, kinds)
+
+    def below(self, prefix: str) -> Strings:
+        """The same texts with something before each, which share the block of bytes."""
+        return Strings(self.blob, self.bounds, tuple(encode(prefix) + own for own in self.prefixes), self.of, self.rows)
+
+    def take(self, places: Ints) -> Strings:
+        """The texts at these places, which share the block of bytes."""
+        rows = as_places(places if self.rows is None else self.rows[places], len(self.bounds))
+        return Strings(self.blob, self.bounds, self.prefixes, self.of, rows)
+
+    def packed(self) -> Strings:
+        """The same texts in a block of bytes that has no others; prefixes stay apart."""
+        import numpy as np
+
+        if self.rows is None:
+            return self
+        blob = aligned([*(self._bytes(at, stop)[0] for at, stop in self._spans()), np.zeros(_WORD, np.uint8)])
+        lengths = np.diff(self.bounds)[self.rows]
+        return Strings(blob, _bounds(lengths), self.prefixes, None if self.of is None else self.of[self.rows])
+
+    def blocks(self) -> Iterator[list[bytes]]:
+        """Yields the texts as `encode` writes them, some thousands at a time."""
+        for at, stop in self._spans():
+            block, lengths = self._bytes(at, stop)
+            data, ends = block.tobytes(), [0, *lengths.cumsum().tolist()]
+            pieces = [data[a:b] for a, b in pairwise(ends)]
+            if self.of is not None:
+                kinds = (self.of[at:stop] if self.rows is None else self.of[self.rows[at:stop]]).tolist()
+                yield [self.prefixes[kind] + piece for kind, piece in zip(kinds, pieces, strict=True)]
+            else:
+                prefix = self.prefixes[0]
+                yield [prefix + piece for piece in pieces] if prefix else pieces
+
+    def order(self) -> Ints | None:
+        """Returns the places of the texts in the order of their characters; `None` where they stand in it already."""
+        import numpy as np
+
+        texts = self if len(self.prefixes) == 1 else Strings._of_blocks(self.blocks())
+        texts = texts.packed()
+        if all(texts._rises(at, min(stop + 1, len(texts))) for at, stop in texts._spans()):
+            return None
+        starts: Ints = texts.bounds[:-1].astype(np.int64)
+        lengths: Ints = texts.bounds[1:] - starts
+        places: Ints = np.argsort(lengths, kind="stable")
+        for word in range((int(lengths.max()) - 1) // _WORD, -1, -1):  # the last word first: later sorts leave ties as they are
+            longer = lengths[places] > word * _WORD
+            some = places[longer]
+            ranks = np.argsort(texts._word(starts[some], lengths[some], word), kind="stable")
+            places = np.concatenate([places[~longer], some[ranks]])
+        return places
+
+    @classmethod
+    def _of_blocks(cls, blocks: Iterable[list[bytes]]) -> Strings:
+        collected = Collector()
+        for block in blocks:
+            collected.add_bytes(block)
+        return collected.strings()
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        n = len(self)
+        return ((at, min(at + _BLOCK, n)) for at in range(0, n, _BLOCK))
+
+    def _bytes(self, at: int, stop: int) -> tuple[Ints, Ints]:
+        """The bytes of some texts, without prefixes, and the length of each."""
+        import numpy as np
+
+        if self.rows is None:
+            bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
+            return self.blob[bounds[0] : bounds[-1]], np.diff(bounds)
+        rows = self.rows[at:stop]
+        starts: Ints = self.bounds[rows].astype(np.int64)
+        lengths = self.bounds[rows + 1] - starts
+        ends = lengths.cumsum()
+        return self.blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])], lengths
+
+    def _word(self, starts: Ints, lengths: Ints, word: int) -> Ints:
+        """Eight bytes of each text as one number, which orders as they do; zeros behind its end."""
+        import numpy as np
+
+        every = np.ndarray((len(self.blob) - _WORD + 1,), ">u8", self.blob.data, strides=(1,))
+        left: Ints = lengths - word * _WORD
+        value = every[np.where(left > 0, starts + word * _WORD, 0)].astype(np.uint64)
+        missing = (_WORD - np.clip(left, 1, _WORD)).astype(np.uint64) * np.uint64(8)
+        return np.where(left > 0, value >> missing << missing, np.uint64(0))
+
+    def _rises(self, at: int, stop: int) -> bool:
+        """Returns whether some texts stand in the order of their characters."""
+        import numpy as np
+
+        bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
+        starts, lengths = bounds[:-1], np.diff(bounds)
+        tied = np.arange(len(starts) - 1)
+        word = 0
+        while len(tied):
+            a, b = (self._word(starts[t], lengths[t], word) for t in (tied, tied + 1))
+            if (a > b).any():
+                return False
+            word += 1
+            tied = tied[a == b]
+            over = np.maximum(lengths[tied], lengths[tied + 1]) <= word * _WORD
+            if (lengths[tied[over]] > lengths[tied[over] + 1]).any():
+                return False
+            tied = tied[~over]
+        return True
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1 if self.rows is None else len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return (decode(text) for block in self.blocks() for text in block)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Strings: ...
+    def __getitem__(self, place: int | slice) -> str | Strings:
+        if isinstance(place, slice):
+            import numpy as np
+
+            return self.take(np.arange(len(self))[place])
+        n, at = len(self), int(place)
+        if not -n <= at < n:
+            raise IndexError(f"there are {n} texts and no number {at}")
+        row = at % n if self.rows is None else int(self.rows[at])
+        prefix = self.prefixes[0 if self.of is None else self.of[row]]
+        return decode(prefix + self.blob[int(self.bounds[row]) : int(self.bounds[row + 1])].tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3]))
+        return f"Strings({shown}{', …' if len(self) > 3 else ''}; {len(self)})"
+
+
+class Collector:
+    """Takes texts as they come, and keeps their bytes alone."""
+
+    def __init__(self) -> None:
+        self._data = [bytearray()]
+        self._lengths: list[Ints] = []
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Take some texts."""
+        joined = "".join(texts)
+        if joined.isascii():
+            self._take(joined.encode(), texts)
+        else:
+            self.add_bytes([encode(text) for text in texts])
+
+    def add_bytes(self, texts: Sequence[bytes]) -> None:
+        """Take some texts as `encode` writes them."""
+        self._take(b"".join(texts), texts)
+
+    def _take(self, data: bytes, texts: Sequence[str] | Sequence[bytes]) -> None:
+        import numpy as np
+
+        if len(self._data[-1]) > _PIECE:
+            self._data.append(bytearray())
+        self._data[-1] += data
+        self._lengths.append(np.fromiter(map(len, texts), np.uint32, len(texts)))
+
+    def strings(self) -> Strings:
+        """Returns what was taken; nothing more can be."""
+        import numpy as np
+
+        lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
+        data = [np.frombuffer(piece, np.uint8) for piece in (*self._data, bytes(_WORD))]
+        return Strings(aligned(data), _bounds(lengths))
+
+
+def _bounds(lengths: Ints) -> Ints:
+    """Sums up where texts of these lengths begin and the last one ends."""
+    import numpy as np
+
+    bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])
+    np.cumsum(lengths, out=bounds[1:], dtype=bounds.dtype)
+    return bounds
+
+
+def aligned(parts: Sequence[Ints]) -> Ints:
+    """Arrays of one dtype joined to one that begins at an address from which every library takes it as it is."""
+    import numpy as np
+
+    size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
+    memory: Ints = np.empty(size + ALIGNED, np.uint8)
+    start = -memory.ctypes.data % ALIGNED
+    return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(-1, *parts[0].shape[1:]))

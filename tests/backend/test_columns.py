@@ -1,0 +1,93 @@
+"""What functions know of the records: columns that share their memory, and paths that are part of no graph."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+from tensorflow.core.framework.graph_pb2 import GraphDef
+
+import pipegen
+from pipegen.backend.reading.columns import Column, Paths, columns_captured
+from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.strings import Strings, aligned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def folder(count: int) -> Listing:
+    """So many images that are nowhere."""
+    labels = [i % 10 for i in range(count)]
+    return Listing("/data", [f"{c}/{i:07d}.jpg" for i, c in enumerate(labels)], labels, tuple(map(str, range(10))), [9] * count)  # type: ignore[arg-type]
+
+
+def graphs(count: int, patch: pytest.MonkeyPatch) -> tuple[GraphDef, GraphDef]:
+    """What TensorFlow writes of the training dataset in this process, and of what is derived from it."""
+    patch.setattr(ImageFolder, "list", lambda *_: folder(count))
+    spec = {"source": {"image_folder": {"path": "/data"}}, "transforms": [{"resize": {"size": 8}}], "runtime": {"cache": "none"}}
+    pipe = pipegen.build({"pipegen": 1, "batch": {"size": 8}, **spec})
+    executor = pipe._engine.executor("train")
+    head = tf.data.Dataset.from_tensors((tf.constant(0, tf.int64), tf.constant(0, tf.int64)))
+    ignore: Any = tf.data.experimental.ExternalStatePolicy.IGNORE
+    written = (executor.batches(head, name_damaged=guarded)._as_serialized_graph(external_state_policy=ignore) for guarded in (False, True))
+    own, derived = (GraphDef.FromString(graph.numpy()) for graph in written)
+    return own, derived
+
+
+def test_no_function_grows_with_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a dataset written for another process needs of each record stands beside its functions, and once."""
+    for few, many in zip(graphs(800, monkeypatch), graphs(100_000, monkeypatch), strict=True):
+        assert abs(many.library.ByteSize() - few.library.ByteSize()) < 200
+        held = (many.ByteSize() - few.ByteSize()) / 99_200
+        assert 20 < held < 36, "a path of 13 bytes, where it begins, its row, the label and the id"
+
+
+def test_in_this_process_functions_know_columns_by_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, derived = graphs(100, monkeypatch)
+    assert sum(node.op == "VarHandleOp" for node in own.node) >= 4
+    assert not any(node.op == "VarHandleOp" for node in derived.node)
+
+
+def test_paths_are_put_together(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9.jpg")
+    texts = [f"/a/ü{i}.jpg" for i in range(5)] + [odd]
+    several = Strings.join([Strings.hold(["x", "y"]).below("/a/"), Strings.hold(["z"]).below("/b/")]).take([2, 0, 1])
+    for wanted, records in ((texts, [4, 0, 5]), (several, [1, 0])):
+        paths = Paths(wanted)
+        numbers = tf.data.Dataset.from_tensors(tf.constant(records, tf.int64))
+
+        def found(places: tf.Tensor, paths: Paths = paths, count: int = len(records)) -> list[tf.Tensor]:
+            return tf.stack(paths.each(places, count))
+
+        expected = [os.fsencode(wanted[i]) for i in records]
+        assert next(iter(numbers.map(found))).numpy().tolist() == expected
+        with columns_captured():
+            assert next(iter(numbers.map(found))).numpy().tolist() == expected
+        assert paths.one(tf.constant(records[0])).numpy() == expected[0]
+
+
+def test_a_name_that_is_no_utf8_is_read(tmp_path: Path) -> None:
+    file = os.path.join(os.fsencode(tmp_path), b"caf\xe9.png")
+    try:
+        with open(file, "wb") as stream:
+            Image.new("RGB", (8, 8), (200, 0, 0)).save(stream, "PNG")
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    source = {"image_folder": {"path": str(tmp_path), "labels": "none"}}
+    pipe = pipegen.build({"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 8}}], "batch": {"size": 1}})
+    assert np.allclose(next(iter(pipe["predict"])).numpy()[0, 0, 0], [200, 0, 0])
+
+
+def test_a_column_is_not_copied() -> None:
+    values = aligned([np.arange(10, dtype=np.int64)])
+    column = Column(values)
+    reads = tf.data.Dataset.from_tensors(tf.constant([1, 3])).map(column)
+    values[3] = 77  # nobody does; it shows whose memory is read
+    assert next(iter(reads)).numpy().tolist() == [1, 77]
+    assert Column(np.arange(11)[1:])(tf.constant([0, 9])).numpy().tolist() == [1, 10]
