@@ -198,19 +198,21 @@ def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, 
     from pipegen.backend.reading import rows
 
     mapped: list[Any] = []
-    real = rows._mapped
+    real = rows.Mapped.__init__
 
-    def noted(array: Any) -> Any:
+    def noted(self: Any, array: Any) -> None:
         mapped.append(array.shape)
-        return real(array)
+        real(self, array)
 
-    monkeypatch.setattr(rows, "_mapped", noted)
+    monkeypatch.setattr(rows.Mapped, "__init__", noted)
     np.savez(tmp_path / "data.npz", **DATA)
     source = {"arrays": {"features": FEATURES, "path": str(tmp_path / "data.npz")}}
     wanted = epoch_of(shared(), 0)
     for budget in ("1GiB", "1KiB"):
-        same(epoch_of(pipeline(None, runtime={"ram_budget": budget}, source=source), 0), wanted)
+        pipe = pipeline(None, runtime={"ram_budget": budget}, source=source)
+        same(epoch_of(pipe, 0), wanted)
         assert mapped == ([] if budget == "1GiB" else [IMAGES.shape])
+        assert ("Python: rows of a mapped file" in pipe.explain(physical=True)) == (budget == "1KiB")
 
 
 def test_arrays_are_no_constants_of_the_graph() -> None:
