@@ -198,13 +198,13 @@ def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, 
     from pipegen.backend.reading import rows
 
     mapped: list[Any] = []
-    real = rows._mapped
+    real = rows.Mapped.__init__
 
-    def noted(array: Any) -> Any:
+    def noted(self: Any, array: Any) -> None:
         mapped.append(array.shape)
-        return real(array)
+        real(self, array)
 
-    monkeypatch.setattr(rows, "_mapped", noted)
+    monkeypatch.setattr(rows.Mapped, "__init__", noted)
     np.savez(tmp_path / "data.npz", **DATA)
     source = {"arrays": {"features": FEATURES, "path": str(tmp_path / "data.npz")}}
     wanted = epoch_of(shared(), 0)
