@@ -64,7 +64,7 @@ def measure(photos: str, steps: list[Any], cache: str, batch: int) -> tuple[floa
     sections = {"pipegen": 1, "source": source, "splits": {"parts": {"train": files}}, "transforms": steps, "batch": {"size": batch}}
     # One long epoch, for starting an iterator takes as long as many images.
     pipe = pipegen.build({**sections, "epoch": {"steps": 1_000_000}}, runtime={"cache": cache, "threads": 1})
-    plan, size = pipe._compiled["train"].plan, pipe._manifest.mean_bytes("train")
+    plan, size = pipe._compiled.splits["train"].plan, pipe._manifest.mean_bytes("train")
     predicted = plan_cost(plan, circumstances(pipe.spec.model, 1, examples=files, file_bytes=size)).us
     batches = iter(pipe.train)
     for _ in range(files // batch + 4):  # compiles, and fills the cache

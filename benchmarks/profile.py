@@ -34,6 +34,8 @@ from benchmarks.data import SUFFIXES, Dataset, Photos
 from benchmarks.recipes import RECIPES
 from benchmarks.systems.base import cores
 from benchmarks.systems.pipegen_system import build
+from pipegen.physical import nodes as p
+from pipegen.physical.decide import last_mixing
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Read
 from pipegen.types import ElementType
@@ -166,24 +168,47 @@ def _cut(executor: Executor, nodes: tuple[Node, ...]) -> Callable[[], Any]:
         import tensorflow as tf
 
         from pipegen.backend.process.options import make_options
-        from pipegen.backend.running.walk import Run, plain_map
+        from pipegen.backend.running.walk import Run
 
         element = next((node for node in executor.plan.nodes if isinstance(node, Element)), None)
         alone = element is not None and not any(isinstance(node, (Cache, Batch)) for node in nodes)
         kept = nodes
         if alone and element is not None and not isinstance(nodes[-1], Element):  # the map that reading runs in
             kept = (*nodes, dataclasses.replace(element, stages=(), out=nodes[-1].out if isinstance(nodes[-1], Read) else ElementType(())))
-        run = Run(_leaving_little(executor, kept[-1]) if alone else executor, name_damaged=False)
-        ds = tf.data.Dataset.range(1_000_000).map(lambda epoch: (epoch, tf.zeros_like(epoch)))
-        for node in kept:
-            ds = run.node(ds, node)
-        if run.together and not isinstance(kept[-1], Emit):
-            ds = plain_map(ds, run.whole_batch)
-        if not run.together and not any(isinstance(node, Batch) for node in kept):
-            ds = run.flush(ds).batch((executor.wide or run.size) // run.chunk, drop_remainder=True)
-        return ds.with_options(make_options(executor.job.spec.runtime))
+        run = Run(_leaving_little(executor, kept[-1]) if alone else executor, _as_far_as(executor.physical(p.FIXED), kept))
+        ds = run.dataset(tf.data.Dataset.range(1_000_000).map(lambda epoch: (epoch, tf.zeros_like(epoch))))
+        return ds.with_options(make_options(executor.spec.runtime))
 
     return make
+
+
+def _as_far_as(plan: p.Physical, nodes: tuple[Node, ...]) -> p.Physical:
+    """What of a physical plan runs for these nodes."""
+    kept: list[p.Operation] = []
+    for operation in plan.operations:
+        if isinstance(operation, p.Map):
+            functions = tuple(f for f in (_of(function, nodes) for function in operation.functions) if f is not None)
+            kept += [dataclasses.replace(operation, functions=functions)] if functions else []
+        elif not isinstance(operation, p.Prefetch):
+            kept.append(operation)
+    return dataclasses.replace(plan, operations=tuple(kept))
+
+
+def _of(function: p.Function, nodes: tuple[Node, ...]) -> p.Function | None:
+    """A function as far as it runs these nodes, or `None`."""
+    match function:
+        case p.Examples():
+            own = tuple(node for node in nodes if isinstance(node, (Read, Element)))
+            return dataclasses.replace(function, nodes=own) if own else None
+        case p.Rows() | p.Kernel() | p.Emit():
+            return function if function.node in nodes else None
+        case p.Keep():
+            return function if function.cache in nodes else None
+        case p.Fetch() | p.Settle() | p.Join() | p.Trim():
+            return function if any(isinstance(node, Batch) for node in nodes) else None
+        case p.Own():
+            return function if last_mixing(nodes) is not None else None
+    return function
 
 
 def _leaving_little(executor: Executor, last: Node) -> Executor:

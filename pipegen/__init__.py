@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.release import __version__ as __version__
+
 if TYPE_CHECKING:
     from pipegen.api.building import build
     from pipegen.api.pipeline import Pipeline
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
-    from pipegen.phases.compilation import Spec, load
-
-__version__ = "0.1.0"
+    from pipegen.phases.compilation import load
+    from pipegen.phases.specs import Spec
 
 __all__ = [
     "DataError",
@@ -38,7 +39,7 @@ _HOMES = {
     "ModelMismatchError": "errors",
     "Pipeline": "api.pipeline",
     "PipegenError": "errors",
-    "Spec": "phases.compilation",
+    "Spec": "phases.specs",
     "SpecError": "errors",
     "StateError": "errors",
     "build": "api.building",

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-Kind = Literal["image", "mask", "label", "tensor", "weight", "text", "encoded"]
-"""What a feature is. `encoded` is an image file's bytes before `decode`."""
 
 Dim = int | None
 """A dimension in elements; `None` is not known before the data is read."""
@@ -72,7 +69,7 @@ class FeatureType:
     """The type of one feature of one example (no batch axis).
 
     Attributes:
-        kind: What the feature is; it decides which steps have a rule for it.
+        kind: What the feature is, a name in `ops/kinds`; it decides which steps have a rule for it.
         dtype: One of `DTYPES`.
         shape: Sizes in elements; an image is `(height, width, channels)`, or `(channels, height, width)` after a
             channels-first output.
@@ -81,13 +78,14 @@ class FeatureType:
         classes: The number of classes of a label, when known.
         uniform: Whether every example has the same shape, even where that is not known before the data is there.
         ignore: For a mask: the class index of what lies outside a constant fill.
-        becomes: For an encoded file: what it is once it is decoded.
         file_channels: Of an encoded image, how many channels it is decoded to, where the source says so.
         file_bits: Likewise, how many bits a value of it has: 8 or 16.
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
+        most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
+            is padded; 0 where only the data says so, and that is not there yet.
     """
 
-    kind: Kind
+    kind: str
     dtype: str
     shape: tuple[Dim, ...]
     interval: Interval | None = None
@@ -95,10 +93,10 @@ class FeatureType:
     classes: int | None = None
     uniform: bool = False
     ignore: int = 0
-    becomes: Kind = "image"
     file_channels: int | None = None
     file_bits: int | None = None
     centred: bool = False
+    most: int | None = None
 
     @property
     def height(self) -> Dim:
@@ -128,29 +126,9 @@ class FeatureType:
         return DTYPE_BYTES[self.dtype] * math.prod(d or 0 for d in self.shape)
 
     @property
-    def indexed(self) -> bool:
-        """Returns whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
-        return self.kind in ("label", "tensor", "weight")
-
-    @property
-    def pictured(self) -> bool:
-        """Returns whether it has pixels, or will have them once it is decoded."""
-        return self.kind in ("encoded", "image", "mask")
-
-    @property
-    def decoded_kind(self) -> Kind:
-        """Returns what it is, or will be once it is decoded."""
-        return self.becomes if self.kind == "encoded" else self.kind
-
-    @property
-    def holds_classes(self) -> bool:
-        """Returns whether it holds class indices, of an example or of each pixel, or will once it is decoded."""
-        return self.decoded_kind in ("label", "mask")
-
-    @property
-    def several_labels(self) -> bool:
-        """Returns whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
-        return self.kind == "label" and self.dtype == "uint8"
+    def encoded(self) -> bool:
+        """Returns whether it is the bytes of a file, before that is decoded."""
+        return self.dtype == "string"
 
     def with_(self, **changes: object) -> FeatureType:
         """A copy with some attributes changed."""
@@ -206,6 +184,18 @@ class ElementType:
         """A copy without the named features."""
         return ElementType(tuple((k, t) for k, t in self.features if k not in names), self.batch)
 
+    def padded(self) -> ElementType:
+        """Returns the type in which every example has one shape: a ragged feature has room for the most items, and `NAME_valid`
+        beside it says which of them are there."""
+        found: list[tuple[str, FeatureType]] = []
+        for name, t in self.features:
+            if t.most is None:
+                found.append((name, t))
+            else:
+                found.append((name, t.with_(shape=(t.most or None, *t.shape[1:]), uniform=True, most=None)))
+                found.append((valid_name(name), FeatureType("valid", "bool", (t.most or None,), of=name, uniform=True)))
+        return ElementType(tuple(found), self.batch)
+
     def with_batch(self, batch: int | None) -> ElementType:
         """A copy with another batch axis."""
         return ElementType(self.features, batch)
@@ -215,6 +205,11 @@ class ElementType:
         if self.batch is None:
             return inner
         return f"{self.batch or '≤'}× {inner}" if self.batch else f"batches of {inner}"
+
+
+def valid_name(name: str) -> str:
+    """Returns the feature that says which items of a padded one are there."""
+    return f"{name}_valid"
 
 
 def _number(x: float) -> str:

@@ -91,7 +91,7 @@ def _shared(folder: str, runtime: str, own: str) -> Pipeline:
 
 def epoch_of(pipe: Pipeline, epoch: int, step: int = 0) -> tuple[Array, ...]:
     """The stream of one training epoch from one step on, wherever the pipeline stands."""
-    pipe._seek(epoch, step)
+    pipe.seek(epoch, step)
     return stream(pipe.train)
 
 

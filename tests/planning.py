@@ -135,10 +135,10 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     """
     import tensorflow as tf
 
-    from pipegen.backend.running.execute import Executor, Job
+    from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Batch, Element, Kernel, Read
 
-    x = Executor(Job(plan, spec, data))
+    x = Executor(plan, spec, data)
     record = tf.range(len(data), dtype=tf.int64)
     draws = x.draws(x.tensors, record, tf.zeros_like(record))
     compute = x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))])
@@ -158,9 +158,9 @@ def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int,
     import tensorflow as tf
 
     from pipegen.backend.process.options import make_options
-    from pipegen.backend.running.execute import Executor, Job
+    from pipegen.backend.running.execute import Executor
 
-    executor = Executor(Job(plan, spec, data, shard))
+    executor = Executor(plan, spec, data, shard)
     heads = tf.data.Dataset.from_tensor_slices((tf.range(epochs, dtype=tf.int64), tf.zeros([epochs], tf.int64)))
     ds = executor.batches(heads).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
     return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in ds]

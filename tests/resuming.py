@@ -47,7 +47,7 @@ def digest_of(batches: Sequence[Sequence[int]]) -> int:
 def with_small_graph(pipe: Any) -> Any:
     """Returns the pipeline with a training split whose batches are numbered from one epoch to the next, and made by next to nothing.
 
-    Everything around them is the pipeline's: where a pass begins, what is noted, what iterators do. To make an iterator of it takes
+    Everything around them is the pipeline's: where an epoch begins, what is noted, what iterators do. To make an iterator of it takes
     TensorFlow a tenth of the time, and a run that is broken off takes one.
     """
     import tensorflow as tf
@@ -58,15 +58,15 @@ def with_small_graph(pipe: Any) -> Any:
     real = engine.executor("train")
     steps = real.steps
 
-    def batches(epochs: Any, *, name_damaged: bool) -> Any:
+    def batches(epochs: Any, form: Any) -> Any:
         def of(epoch: Any, first: Any) -> Any:
             made = tf.data.Dataset.range(first, steps)
             return made.map(lambda step: (epoch, step, (tf.zeros([2, 2, 2, 1]), tf.cast((epoch * steps + step)[None], tf.float32))))
 
         return epochs.flat_map(of)
 
-    small = SimpleNamespace(job=real.job, steps=steps, batches=batches)
-    engine._datasets["train"] = training_dataset(small, engine.train_progress(), lambda error, at: error, None)
+    small = SimpleNamespace(spec=real.spec, steps=steps, batches=batches, explain=lambda error, at: error, delivered=real.delivered)
+    engine._datasets["train"] = training_dataset(small, engine.train_progress(), None)
     return pipe
 
 

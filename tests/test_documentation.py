@@ -12,10 +12,10 @@ import yaml
 import pipegen
 from pipegen import compat
 from pipegen.cli.commands import app
-from pipegen.cli.op_docs import all_ops
 from pipegen.cli.reference import reference_pages
 from pipegen.cli.reference.commands import every_command
 from pipegen.cli.reference.keys import keys_named
+from pipegen.cli.reference.op_docs import all_ops
 from pipegen.cli.reference.section_pages import PAGES, source_text
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
@@ -96,7 +96,7 @@ def test_python_parses(name: str) -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    for name, text in reference_pages().items():
+    for name, text in reference_pages(app).items():
         assert TEXTS[name] == text, f"{name} is out of date: run `pipegen schema --write`"
 
 

@@ -52,6 +52,7 @@ COMMANDS = {
     ("validate", "--format", "sarif", "--strict"): '"version": "2.1.0"',
     ("explain", "flowers.pipegen.yaml", "--before"): "expected cost",
     ("explain", "flowers.pipegen.yaml", "--format", "json"): '"passes"',
+    ("explain", "flowers.pipegen.yaml", "--physical", "--all"): "form: requested batches",
     ("show", "flowers.pipegen.yaml"): "spec_hash",
     ("show", "flowers.pipegen.yaml", "--format", "json"): '"origins"',
     ("schema",): '"$defs"',

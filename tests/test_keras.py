@@ -20,7 +20,7 @@ STEPS = [RESIZE, "random_flip", {"random_rotation": {"degrees": 20}}, {"normaliz
 def pipe(photo_folder: Path) -> Any:
     """32 training examples a pass, in 4 batches."""
     made = shared(photo_folder, transforms=STEPS)
-    made._seek(0, 0)
+    made.seek(0, 0)
     return made
 
 
@@ -30,7 +30,7 @@ def clean(photo_folder: Path) -> Any:
     made = shared(photo_folder, transforms=STEPS)
     sums = []
     for epoch in range(5):
-        made._seek(epoch, 0)
+        made.seek(epoch, 0)
         sums.append([round(float(np.sum(x.numpy(), dtype=np.float64)), 1) for x, _ in made.train])
     return sums
 
@@ -210,7 +210,7 @@ def test_the_training_split_can_be_evaluated_without_a_change(pipe: Any, clean: 
 def whole(photo_folder: Path) -> Any:
     """The model of a run of 3 epochs that nothing broke off, and what it measured on the validation split."""
     pipe = shared(photo_folder, transforms=STEPS)
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     model = model_of()
     history = model.fit(pipe.train, validation_data=pipe.validation, epochs=3, callbacks=[pipe.callback()], verbose=0)
     return model, history.history["val_loss"]
@@ -234,7 +234,7 @@ def test_a_run_that_is_broken_off_and_resumed_is_the_run_that_was_not(
 
     with pytest.raises(Crash):
         resumable(model_of(), crash_after(crash))
-    pipe._seek(2, 3)  # another process knows nothing of where this one stood
+    pipe.seek(2, 3)  # another process knows nothing of where this one stood
     resumed = model_of()
     history = resumable(resumed)
     assert int(resumed.optimizer.iterations) == 12
@@ -263,7 +263,7 @@ def test_a_repeated_run_of_steps_resumes_too(pipe: Any, clean: Any, tmp_path: Pa
         return seen
 
     assert run(crash_after(5)) == [straight[:3], straight[3:5]]
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     first = 5 if save_freq == 1 else 3
     assert run() == [straight[first:6], straight[6:9], straight[9:12]]
 
@@ -282,7 +282,7 @@ def test_a_resumed_run_sees_the_rest(pipe: Any, clean: Any, tmp_path: Path) -> N
         return seen
 
     assert run(crash_after(6)) == [clean[0], clean[1][:2]]
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     rest = run()
     # Keras' checkpoint is written before the callback that crashes, so the sixth batch counts
     assert rest == [clean[1][2:], clean[2]]
@@ -295,7 +295,7 @@ def test_a_finished_run_leaves_a_state_that_starts_the_next_epoch(pipe: Any, tmp
     model.fit(pipe.train, epochs=2, callbacks=[pipe.callback(tmp_path)], verbose=0)
     saved = json.loads(next(tmp_path.glob("*.json")).read_text())
     assert (saved["epoch"], saved["step"]) == (2, 0)
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     pipe.restore(saved)
     assert pipe.state()["epoch"] == 2
 
@@ -310,8 +310,8 @@ def test_a_stop_that_another_callback_wants_stays(pipe: Any, tmp_path: Path, our
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             self.model.stop_training = True
 
-    pipe._seek(0, 2)
-    (tmp_path / "pipegen.phases.state.json").write_text(json.dumps(pipe.state()))
+    pipe.seek(0, 2)
+    (tmp_path / "pipegen.state.json").write_text(json.dumps(pipe.state()))
     both = [pipe.callback(tmp_path), Stop()]
     history = model_of().fit(pipe.train, epochs=3, verbose=0, callbacks=both if ours_first else both[::-1])
     assert len(history.epoch) == 1

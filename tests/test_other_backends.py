@@ -19,7 +19,7 @@ assert keras.backend.backend() == {backend!r}
 pipe = pipeline(folder, transforms=STEPS)
 batches = pipe.numpy("train")
 assert all(type(x) is np.ndarray and type(y) is np.ndarray for x, y in batches)
-pipe._seek(0, 0)
+pipe.seek(0, 0)
 fitted = model()
 history = fitted.fit(pipe.numpy("train"), validation_data=pipe.numpy("validation"), epochs=3, verbose=0, callbacks=[pipe.callback()])
 after = pipe.state()["epoch"]
@@ -29,7 +29,7 @@ by_hand = []
 for x, y in pipe.numpy("train"):
     by_hand.append(float(fitted.train_on_batch(x, y)))
 direct = model()
-pipe._seek(0, 0)
+pipe.seek(0, 0)
 direct.fit(pipe.train, epochs=1, verbose=0)
 print(json.dumps({{
     "after": after, "losses": history.history["loss"], "val": len(history.history["val_loss"]), "loss": float(np.ravel(result)[0]),

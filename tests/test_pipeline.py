@@ -115,7 +115,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 def test_the_shard_is_taken_from_the_cluster(config: dict[str, Any], expected: tuple[int, int]) -> None:
     import json
 
-    from pipegen.backend.engine import resolve_shard
+    from pipegen.backend.process.hosts import resolve_shard
     from pipegen.spec.models import Runtime
 
     environment = {"TF_CONFIG": json.dumps(config)} if config else {}
@@ -138,7 +138,6 @@ def test_outputs(photo_folder: Path, pipe: Any, output: dict[str, Any], x: Any, 
     made = pipeline(photo_folder, transforms=[RESIZE], output=output)
     got = next(iter(made.validation))
     for (shape, dtype), tensor, spec in zip((x, y), got, made.element_spec, strict=True):
-        assert (tuple(tensor.shape), tensor.dtype.name) == (shape, dtype) or tensor.shape[0] == 8
         assert spec.is_compatible_with(tensor)
         assert (tuple(tensor.shape), tensor.dtype.name) == (shape, dtype)
     image, label = next(iter(pipe.validation))
@@ -175,13 +174,14 @@ def test_names_of_inputs_and_outputs(photo_folder: Path) -> None:
 @pytest.mark.parametrize(("rows", "draws", "split"), [(3, 4, "train"), (2, 5, "validation"), (100, 1, "validation")])
 def test_a_contact_sheet(photo_folder: Path, rows: int, draws: int, split: str) -> None:
     made = shared(photo_folder)
+    made.seek(3, 1)
     sheet = made.preview(split, rows=rows, draws=draws, cell=40)
     rows, columns = min(rows, made.num_examples(split)), (draws if split == "train" else 1) + 1
     assert sheet.mode == "RGB"
     assert sheet.width == 2 * 12 + columns * 40 + columns * 6
     assert sheet.height == 2 * 12 + 18 + rows * (40 + 18 + 6)
     assert len(sheet.getcolors(1 << 24)) > 100
-    assert made.state()["epoch"] == 0 or made.state()["step"] >= 0
+    assert (made.state()["epoch"], made.state()["step"]) == (3, 1), "drawing moves nothing"
 
 
 @pytest.mark.parametrize("transforms", [
@@ -201,7 +201,7 @@ def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) 
     from pipegen.views.preview import render_example
 
     made = shared(photo_folder)
-    made._seek(2, 0)
+    made.seek(2, 0)
     made.preview(rows=2, draws=2, cell=30)
     assert made.state()["epoch"] == 2
     images, _ = stream(made.train)

@@ -9,7 +9,9 @@ import pytest
 
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect, optimise
+from pipegen.physical.render import render_physical
 from pipegen.plan.render import render_plan
+from pipegen.views.explanation import physical_plans
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -26,11 +28,13 @@ def expected(text: str) -> dict[str, str]:
     found = inspect("flowers.pipegen.yaml", text=block(text, "example: spec"))
     assert not found.diagnostics.items
     assert found.loaded.spec is not None
-    plan = render_plan(optimise(found.loaded.spec, found.plans["train"]).plan)
+    done = optimise(found.loaded.spec, found.plans["train"])
+    plan = render_plan(done.plan)
+    physical = render_physical(*physical_plans(found.loaded.spec, {"train": done}, 2, every=False)["train"])
     broken = block(text, "example: spec").replace("{degrees: 20}", "{degree: 20}")
     mistake = inspect("flowers.pipegen.yaml", text=broken)
     finding = render_text(mistake.diagnostics.sorted(), sources=mistake.loaded.texts)
-    return {"example: plan": plan, "example: findings": finding}
+    return {"example: plan": plan, "example: physical": physical, "example: findings": finding}
 
 
 def test_generated_blocks(update_golden: bool) -> None:

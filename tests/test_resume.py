@@ -28,14 +28,14 @@ def advance(pipe: Any, steps: int) -> dict[str, Any]:
 
 def standing(pipe: Any, step: int) -> dict[str, Any]:
     """The state that `advance` gives, without handing anything over."""
-    pipe._seek(0, step)
+    pipe.seek(0, step)
     return json.loads(json.dumps(pipe.state()))
 
 
 @pytest.fixture
 def pipe(photo_folder: Path) -> Any:
     made = shared(photo_folder)
-    made._seek(0, 0)
+    made.seek(0, 0)
     return made
 
 
@@ -49,6 +49,32 @@ def test_a_state_is_restored_in_another_process_s_pipeline(pipe: Any, photo_fold
     assert other.state() == pipe.state() == saved
     same(stream(other.train), epoch_of(pipe, 1, 3))
     same(stream(other.train), epoch_of(pipe, 2))
+
+
+def test_seek_lets_the_next_pass_begin_anywhere(pipe: Any) -> None:
+    pipe.seek(2, 3)
+    assert (pipe.state()["epoch"], pipe.state()["step"]) == (2, 3)
+    same(stream(pipe.train), stream(pipe.dataset("train", epoch=2, step=3)))
+    pipe.seek(5)
+    assert (pipe.state()["epoch"], pipe.state()["step"]) == (5, 0)
+    pipe.seek(5, pipe.steps("train"))
+    assert (pipe.state()["epoch"], pipe.state()["step"]) == (6, 0), "behind the last step the next epoch begins"
+
+
+@pytest.mark.parametrize(("epoch", "step"), [(-1, 0), (0, -1), (0, 5)])
+def test_seek_takes_the_places_that_dataset_takes(pipe: Any, epoch: int, step: int) -> None:
+    said = f"epoch {epoch}, step {step} is not in split 'train', whose epochs have 4 steps"
+    pipe.seek(1, 2)
+    with pytest.raises(ValueError, match=said):
+        pipe.seek(epoch, step)
+    with pytest.raises(ValueError, match=said):
+        pipe.dataset("train", epoch=epoch, step=step)
+    assert (pipe.state()["epoch"], pipe.state()["step"]) == (1, 2), "nothing was moved"
+
+
+def test_without_a_training_split_there_is_nowhere_to_seek(photo_folder: Path) -> None:
+    with pytest.raises(KeyError, match="there is no split 'train'"):
+        shared(photo_folder, splits={"parts": {"validation": 0.5, "test": 0.5}}).seek(0)
 
 
 def test_a_state_is_small(pipe: Any) -> None:
@@ -116,7 +142,7 @@ def test_positions_that_are_none_are_refused(pipe: Any, own: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("text", ["{", "[]", ""])
 def test_a_damaged_state_file_is_named(pipe: Any, tmp_path: Path, text: str) -> None:
-    (tmp_path / "pipegen.phases.state.json").write_text(text)
+    (tmp_path / "pipegen.state.json").write_text(text)
     with pytest.raises(StateError, match=r"pipegen\.state\.json.*remove it to start anew"):
         pipe.callback(tmp_path).on_train_begin()
 
@@ -152,10 +178,10 @@ def test_a_restored_callback_less_loop_equals_an_uninterrupted_one(photo_folder:
     made = shared(photo_folder)
     whole = [np.concatenate(parts) for parts in zip(*(epoch_of(made, e) for e in range(2)), strict=True)]
     rng = np.random.default_rng(0)
-    made._seek(0, 0)
+    made.seek(0, 0)
     saved, served = made.state(), []
     while sum(len(b[1]) for b in served) < 64:
-        made._seek(0, 0)
+        made.seek(0, 0)
         made.restore(json.loads(json.dumps(saved)))
         it = iter(made.train)
         for _ in range(int(rng.integers(1, 4))):

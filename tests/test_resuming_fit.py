@@ -38,7 +38,7 @@ def fit(pipe: Any, model: Any, kind: str, *callbacks: Any, **own: Any) -> Any:
 
 def resumed(pipe: Any, folder: Path, kind: str, save_freq: Any, execution: int = 1) -> Any:
     """Returns the model of a new process that goes on to the end."""
-    pipe._seek(7, 1)
+    pipe.seek(7, 1)
     model = memory(execution)
     fit(pipe, model, kind, backup_in(folder, save_freq), pipe.callback(folder))
     return model
@@ -53,7 +53,7 @@ def small() -> Any:
 @pytest.fixture(scope="module")
 def whole(pipe: Any) -> Any:
     """The model of the run that nothing broke off."""
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     model = memory()
     fit(pipe, model, "finite", pipe.callback())
     rows = [tuple(int(row) for row in y.numpy()) for epoch in range(EPOCHS) for _, y in pipe.dataset("train", epoch=epoch)]
@@ -80,7 +80,7 @@ def check_every_crash(pipe: Any, folder: Path, kind: str, save_freq: Any, execut
     for how, at in cases:
         where = f"{kind}, save_freq={save_freq}, {execution} steps per execution, crash at {how} {at}"
         shutil.rmtree(folder, ignore_errors=True)
-        pipe._seek(0, 0)
+        pipe.seek(0, 0)
         backup = backup_in(folder, save_freq, at if how != "batch" else 0, torn=how == "torn")
         crash = [crash_at(at)] if how == "batch" else []
         model = memory(execution)
@@ -109,7 +109,7 @@ def test_every_crash(small: Any, tmp_path: Path, kind: str, save_freq: Any, exec
 
 def crashed(pipe: Any, folder: Path, at: int, *, save_freq: Any = 3, kind: str = "finite", model: Any = None, **own: Any) -> Any:
     """Returns the model of a run that was broken off after so many batches."""
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     model = memory() if model is None else model
     with pytest.raises(Crash):
         fit(pipe, model, kind, backup_in(folder, save_freq), pipe.callback(folder), crash_at(at), **own)
@@ -121,7 +121,7 @@ def test_a_run_that_is_broken_off_again_and_again(pipe: Any, whole: Any, tmp_pat
     crashed(pipe, tmp_path / "ck", 6)
     for at in (2, 1, 3):
         model = memory()
-        pipe._seek(0, 3)
+        pipe.seek(0, 3)
         with pytest.raises(Crash):
             fit(pipe, model, "finite", backup_in(tmp_path / "ck", 1), pipe.callback(tmp_path / "ck"), crash_at(at))
     again = resumed(pipe, tmp_path / "ck", "finite", 1)
@@ -147,7 +147,7 @@ def test_the_callback_in_front_of_the_one_that_restores(pipe: Any, whole: Any, t
 def test_weights_without_a_record(pipe: Any, whole: Any, tmp_path: Path, lost: str) -> None:
     """The optimizer has trained nothing else, so its count is the position."""
     crashed(pipe, tmp_path / "ck", 7)
-    (tmp_path / "ck" / "pipegen.phases.state.json").unlink()
+    (tmp_path / "ck" / "pipegen.state.json").unlink()
     ours = {"record": tmp_path / "ck", "folder of its own": tmp_path / "other", "no folder": None}[lost]
     model = memory()
     fit(pipe, model, "finite", backup_in(tmp_path / "ck", 3), pipe.callback(ours))
@@ -161,7 +161,7 @@ def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path
     """The optimizer has run for an earlier `fit`: then only the record knows where this one began."""
 
     def warmed_up() -> Any:
-        pipe._seek(0, 0)
+        pipe.seek(0, 0)
         model = memory()
         fit(pipe, model, "finite", pipe.callback(), epochs=1)
         return model
@@ -170,7 +170,7 @@ def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path
     fit(pipe, expected, "finite", pipe.callback())
     crashed(pipe, tmp_path / "ck", 4 + 6, model=warmed_up())
     shutil.copytree(tmp_path / "ck", tmp_path / "bare")
-    (tmp_path / "bare" / "pipegen.phases.state.json").unlink()
+    (tmp_path / "bare" / "pipegen.state.json").unlink()
     assert resumed(pipe, tmp_path / "ck", "finite", 3).remembers == expected.remembers
     with pytest.raises(
         StateError, match=r"the optimizer has run 10 times, which is step 2 of epoch 2 .* begins with epoch 1.* keeps a record"
@@ -183,12 +183,12 @@ def test_checkpoints_of_keras_alone(pipe: Any, whole: Any, tmp_path: Path, at: i
     """`ModelCheckpoint` keeps the optimizer's count with the weights; the callback finds the epoch and tells `fit`."""
     import keras
 
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     file = tmp_path / "last.weights.h5"
     keep = keras.callbacks.ModelCheckpoint(str(file), save_weights_only=True, save_freq=2)
     with pytest.raises(Crash):
         fit(pipe, memory(), "finite", keep, pipe.callback(tmp_path), crash_at(at))
-    pipe._seek(5, 2)
+    pipe.seek(5, 2)
     model = memory()
     model.optimizer.build(model.trainable_variables)
     model.load_weights(file)
@@ -202,7 +202,7 @@ def test_best_weights_of_a_finished_run(pipe: Any, whole: Any, tmp_path: Path) -
     """Older weights than the record: their own position counts."""
     import keras
 
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     keep = keras.callbacks.ModelCheckpoint(str(tmp_path / "{epoch}.weights.h5"), save_weights_only=True)
     fit(pipe, memory(), "finite", keep, pipe.callback(tmp_path))
     model = memory()
@@ -215,7 +215,7 @@ def test_best_weights_of_a_finished_run(pipe: Any, whole: Any, tmp_path: Path) -
 def test_a_damaged_checkpoint_and_the_one_before(pipe: Any, whole: Any, tmp_path: Path) -> None:
     """With `double_checkpoint`, Keras goes back to older weights, and the position goes with them."""
     folder = tmp_path / "ck"
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     with pytest.raises(Crash):
         fit(pipe, memory(), "finite", backup_in(folder, 3, double_checkpoint=True), pipe.callback(folder), crash_at(10))
     (folder / "latest.weights.h5").write_bytes(b"cut short")
@@ -228,7 +228,7 @@ def test_a_damaged_checkpoint_and_the_one_before(pipe: Any, whole: Any, tmp_path
 @pytest.mark.parametrize("folder", [True, False])
 def test_fit_twice(pipe: Any, whole: Any, tmp_path: Path, folder: bool) -> None:
     """A finished run is not gone on with: the second one begins with the epoch that it is told."""
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     model, ours = memory(), tmp_path if folder else None
     rows = whole.trained
     fit(pipe, model, "finite", pipe.callback(ours), epochs=1)
@@ -293,7 +293,7 @@ def test_gradient_accumulation(pipe: Any, whole: Any, tmp_path: Path) -> None:
 )
 def test_an_optimizer_that_does_not_count_batches(pipe: Any, tmp_path: Path, ran: int, crash: tuple[str, int], save_freq: Any) -> None:
     """Then the middle of an epoch cannot be known, and is refused."""
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     how, at = crash
     backup = backup_in(tmp_path, save_freq, at if how != "batch" else 0, torn=how == "torn")
     with pytest.raises(Crash):
@@ -315,7 +315,7 @@ def test_such_an_optimizer_resumes_at_the_ends_of_epochs(pipe: Any, whole: Any, 
 def test_weights_of_such_an_optimizer_that_are_loaded_by_hand(pipe: Any, whole: Any, tmp_path: Path, save_freq: int) -> None:
     import keras
 
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     file = tmp_path / "last.weights.h5"
     keep = keras.callbacks.ModelCheckpoint(str(file), save_weights_only=True, save_freq=save_freq)
     with pytest.raises(Crash):
@@ -340,12 +340,12 @@ def test_a_part_of_the_pipeline_is_resumed_at_the_ends_of_epochs(pipe: Any, tmp_
         model.fit(part, epochs=EPOCHS, verbose=0, callbacks=callbacks)
         return model
 
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     with pytest.raises(Crash):
         run(memory(), "epoch", crash_at(3))
-    pipe._seek(2, 0)
+    pipe.seek(2, 0)
     assert run(memory(), "epoch").trained == rows[:2] * 2
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     with pytest.raises(Crash):
         run(memory(), 3, crash_at(3))
     with pytest.raises(StateError, match="`fit` has other data"):
@@ -365,13 +365,13 @@ def test_weights_of_another_run_are_refused(pipe: Any, tmp_path: Path) -> None:
 def test_a_state_that_others_have_put_there_must_fit_the_weights(pipe: Any, whole: Any, tmp_path: Path) -> None:
     import json
 
-    pipe._seek(0, 3)
-    (tmp_path / "pipegen.phases.state.json").write_text(json.dumps(pipe.state()))
+    pipe.seek(0, 3)
+    (tmp_path / "pipegen.state.json").write_text(json.dumps(pipe.state()))
     model = memory()
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     fit(pipe, model, "finite", pipe.callback(tmp_path))
     assert model.trained == whole.trained[3:]
-    (tmp_path / "pipegen.phases.state.json").write_text(json.dumps({**pipe.state(), "epoch": 0, "step": 2}))
+    (tmp_path / "pipegen.state.json").write_text(json.dumps({**pipe.state(), "epoch": 0, "step": 2}))
     with pytest.raises(StateError, match="a state after 2 batches, and the optimizer of the model has run 9 times"):
         fit(pipe, model, "finite", pipe.callback(tmp_path))
 
@@ -391,7 +391,7 @@ def test_a_damaged_record_is_refused(pipe: Any, tmp_path: Path, damage: dict[str
     import json
 
     crashed(pipe, tmp_path / "ck", 6)
-    file = tmp_path / "ck" / "pipegen.phases.state.json"
+    file = tmp_path / "ck" / "pipegen.state.json"
     state = json.loads(file.read_text())
     file.write_text(json.dumps({**state, "fit": {**state["fit"], **damage}}))
     with pytest.raises(StateError, match="remove the file to start anew"):

@@ -14,8 +14,9 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
 from pipegen.log import log
 from pipegen.ops.sources.table_source import TableSource
-from pipegen.phases.compilation import Spec, collect_data, load, plans_with_data
+from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import Allowed, with_functions
+from pipegen.phases.specs import Spec
 
 if TYPE_CHECKING:
     import os
@@ -80,10 +81,12 @@ def build_by_place(
     return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
 
 
-def _built(loaded: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None = None) -> Pipeline:
-    loaded, _ = fit(loaded, manifest, progress)
-    for warning in loaded.warnings:
+def _built(spec: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None = None) -> Pipeline:
+    for warning in spec.warnings:
         if warning.severity is Severity.WARNING:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
     with uncollected():
-        return Pipeline(loaded, manifest, plans_with_data(loaded, manifest), again)
+        bound = bind(spec, manifest)
+    fitted = fit(bound, progress)
+    with uncollected():
+        return Pipeline(compile_spec(fitted), again)

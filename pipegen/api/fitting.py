@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
 from pipegen.log import log
 from pipegen.ops.arguments.learned import Fitted, Statistics
-from pipegen.phases.compilation import Spec, optimise, plans_with_data
+from pipegen.phases.compilation import bind, optimise
+from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
 from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
-from pipegen.plan.recipe import step_path
 from pipegen.plan.stages import is_lasting
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pipegen.data.manifest import Manifest
     from pipegen.ops.families.fitted import FittedTransform
@@ -25,54 +24,19 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """Holds what one step takes from one feature.
-
-    Attributes:
-        step: Which of the spec's steps.
-        feature: The feature.
-        numbers: What it learned.
-        examples: How many examples they come from.
-        file: Where they are kept, or `None` where they cannot be.
-        measured: Whether that was done now, rather than found there.
-        persistable: Whether they may be kept: not where they depend on Python code that can change unnoticed.
-    """
-
-    step: int
-    feature: str
-    numbers: Statistics
-    examples: int
-    file: Path | None
-    measured: bool
-    persistable: bool = True
-
-    @property
-    def origin(self) -> str:
-        """Says where the numbers come from."""
-        kept = f", kept in {self.file}" if self.file is not None else ""
-        if not self.persistable:
-            kept = ", and not kept: a Python function without a `version` comes before"
-        return f"measured on {self.examples:,} examples of split train{kept}" if self.measured else f"read from {self.file}"
-
-
-def fit(
-    spec: Spec, manifest: Manifest, progress: Callable[[int], None] | None = None, *, again: bool = False
-) -> tuple[Spec, tuple[Learned, ...]]:
-    """The spec with the numbers of its training split in it, and what they are.
+def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
+    """Gives the steps of a spec the numbers of its training split; where none takes any, the plans stay as they are.
 
     Args:
-        spec: The spec.
-        manifest: Its data.
+        bound: The spec and its data.
         progress: Called with how many images are measured, now and then; without it a bar shows that on a terminal.
         again: Measure also what is kept.
 
     Raises:
-        SpecError: When a step or the output does not fit the data.
+        SpecError: When a step or the output does not fit the numbers.
         DataError: For a file that cannot be decoded.
     """
-    if learning_steps(spec.model):
-        plans_with_data(spec, manifest)  # what is wrong is said before anything is measured
+    spec, manifest = bound.spec, bound.manifest
     found: list[Learned] = []
     record = manifest.type or spec.model.source.infer()
     for index, step in learning_steps(spec.model):
@@ -87,7 +51,9 @@ def fit(
         steps = list(spec.model.transforms)
         steps[index] = step.with_numbers(numbers)
         spec = replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
-    return spec, tuple(found)
+    if spec is bound.spec:
+        return FittedSpec(spec, manifest, bound.plans, ())
+    return FittedSpec(spec, manifest, bind(spec, manifest).plans, tuple(found))
 
 
 def _learn(
@@ -131,21 +97,9 @@ def _measure(
 ) -> Statistics:
     from pipegen.backend.datasets.measure import measure
 
-    locate = spec.loaded.locate.label
     count = manifest.num_examples("train")
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
-
-    def where(path: tuple[str | int, ...]) -> str:
-        label = locate(path, key=True)
-        return str(label.span) if label.span is not None else label.path
-
     if progress is not None:
-        return measure(model, compiled, manifest, where, step.gather, progress)
+        return measure(model, compiled, manifest, spec.where, step.gather, progress)
     with bar("fitting", count) as tick:
-        return measure(model, compiled, manifest, where, step.gather, tick)
-
-
-def place_of(spec: Spec, learned: Learned) -> str:
-    """Returns the place of a step that has learned: `file:line:column`, or the path in words."""
-    label = spec.loaded.locate.label(step_path(learned.step, spec.model.transforms[learned.step]), key=True)
-    return str(label.span) if label.span is not None else label.path
+        return measure(model, compiled, manifest, spec.where, step.gather, tick)

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
-from pipegen.cache.room import claim_disk
 from pipegen.data.split_names import meant_split
-from pipegen.phases.compilation import Spec, claim_cache, optimise
 from pipegen.phases.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -26,9 +24,8 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.arrays import NumpyBatches
     from pipegen.backend.datasets.callback import ResumeCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
-    from pipegen.data.manifest import Manifest
     from pipegen.notebook import Explanation
-    from pipegen.passes import Compiled
+    from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.plan.nodes import Plan
     from pipegen.views.export import Exported
 
@@ -37,29 +34,15 @@ if TYPE_CHECKING:
 class Pipeline:
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
-    def __init__(self, spec: Spec, manifest: Manifest, plans: dict[str, Plan], rebuild: Callable[[Spec], Pipeline]) -> None:
-        from pipegen.backend.engine import Engine
+    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline]) -> None:
+        from pipegen.backend.datasets.engine import Engine
 
-        self.spec = spec
+        self.spec = compiled.spec
         self._rebuild = rebuild
-        self._manifest = manifest
-        self._plans = plans
-        self._compiled = self._compile()
-        self._engine = Engine(spec.model, lambda split: self._compiled[split].plan, manifest, spec.loaded.locate.label)
-
-    def _compile(self) -> dict[str, Compiled]:
-        """Every split's plan through the passes; the caches of all of them share the RAM budget."""
-        from pipegen.backend.process.budget import ram_budget
-
-        model, left, locate = self.spec.model, ram_budget(self.spec.model.runtime), self.spec.loaded.locate.label
-        done: dict[str, Compiled] = {}
-        for split, plan in self._plans.items():
-            count = self._manifest.num_examples(split)
-            size = self._manifest.mean_bytes(split) or None
-            done[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size)
-            left -= claim_cache(model, done[split].plan, count, left, locate)
-        claim_disk(model, {split: d.plan for split, d in done.items()}, self._manifest, locate)
-        return done
+        self._manifest = compiled.manifest
+        self._plans = compiled.plans
+        self._compiled = compiled
+        self._engine = Engine(compiled, {split: done.plan for split, done in compiled.splits.items()})
 
     @property
     def _main(self) -> Plan:
@@ -72,6 +55,13 @@ class Pipeline:
         if split not in self._plans:
             raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 
+    def _position(self, split: str, epoch: int, step: int) -> tuple[int, int]:
+        self._require(split)
+        epoch, step = whole("epoch", epoch), whole("step", step)
+        if not 0 <= step <= self.steps(split) or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
+        return epoch, step
+
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
         plans = self.__dict__.get("_plans")
@@ -83,7 +73,7 @@ class Pipeline:
 
     @property
     def train(self) -> PipelineDataset:
-        """Returns the training split. A pass over it counts as an epoch when its last batch has been handed over.
+        """Returns the training split. An iteration over it counts as an epoch when its last batch has been handed over.
 
         The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
         `fit` the `callback` there, which says which epoch it is.
@@ -134,16 +124,13 @@ class Pipeline:
         Raises:
             ValueError: For an unknown epoch, step, share or device.
         """
-        self._require(split)
-        epoch, step = whole("epoch", epoch), whole("step", step)
-        if not 0 <= step <= self.steps(split) or epoch < 0:
-            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
+        epoch, step = self._position(split, epoch, step)
         return self._engine.fixed(split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0"))
 
     def numpy(self, split: str) -> NumpyBatches:
         """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
         from pipegen.backend.datasets.arrays import NumpyBatches
-        from pipegen.backend.engine import hide_accelerators
+        from pipegen.backend.process.devices import hide_accelerators
 
         keras = sys.modules.get("keras")
         if keras is not None and keras.backend.backend() != "tensorflow":
@@ -239,7 +226,7 @@ class Pipeline:
         """
         from pipegen.api.predictions import predict_on
 
-        return predict_on(self.spec, self._manifest, wanted, self._engine.where)
+        return predict_on(self._compiled, wanted)
 
     # What is known about the data
 
@@ -264,7 +251,7 @@ class Pipeline:
         return self._manifest.num_examples(split)
 
     def steps(self, split: str) -> int:
-        """Counts the batches in a pass over a split; serves `steps_per_epoch` where a dataset's length is unknown."""
+        """Counts the batches in an epoch of a split; serves `steps_per_epoch` where a dataset's length is unknown."""
         self._require(split)
         return self._engine.executor(split).steps
 
@@ -305,13 +292,22 @@ class Pipeline:
         Raises:
             StateError: When the spec or the data differs; it says in words what does.
         """
-        self._require("train")
-        self._seek(*self._position_of(state))
+        self.seek(*self._position_of(state))
 
     def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
         return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, self.steps("train"))
 
-    def _seek(self, epoch: int, step: int) -> None:
+    def seek(self, epoch: int, step: int = 0) -> None:
+        """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
+
+        Args:
+            epoch: The epoch, from 0.
+            step: Its first step; as many as an epoch has stand for the start of the next one.
+
+        Raises:
+            ValueError: For an unknown epoch or step.
+        """
+        epoch, step = self._position("train", epoch, step)
         self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
@@ -350,7 +346,9 @@ class Pipeline:
 
         return check(model, self.element_spec, self._main.emit.output, self._main.read)
 
-    def explain(self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False) -> Explanation:
+    def explain(
+        self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False, physical: bool = False
+    ) -> Explanation:
         """Shows the compiled plan of a split, with the types on its edges, and its most expensive stages, as a text.
 
         Args:
@@ -358,14 +356,16 @@ class Pipeline:
             passes: Also show what each pass did, and why.
             all: Show every split, every pass, and the cost of every stage.
             before: Also show the plan as written, before any pass.
+            physical: Show what runs instead: each operation of the dataset, and what it calls; with `all` in every form.
         """
         from pipegen.views.summary import explained
 
         if split is not None:
             self._require(split)
         chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
-        compiled = {s: self._compiled[s] for s in chosen}
-        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before)
+        compiled = {s: self._compiled.splits[s] for s in chosen}
+        runs = {s: self._engine.executor(s).physical_forms(every=all) for s in chosen} if physical else None
+        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html

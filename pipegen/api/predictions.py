@@ -14,14 +14,14 @@ import tensorflow as tf
 from pipegen.arguments import got
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.process.budget import ram_budget
-from pipegen.backend.reading import damage
 from pipegen.backend.reading.records import Records
 from pipegen.backend.reading.rows import readers
-from pipegen.backend.running.execute import Executor, Job
+from pipegen.backend.running.execute import Executor
 from pipegen.data.fingerprint import example_ids
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.rows import Rows, read_image
 from pipegen.phases.compilation import optimise
@@ -31,8 +31,7 @@ from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.data.manifest import Manifest
-    from pipegen.phases.compilation import Spec
+    from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
@@ -59,41 +58,25 @@ class Predictions:
         return f"Predictions({len(self.files)} rows, {self.dataset.element_spec})"
 
 
-def predict_on(spec: Spec, manifest: Manifest, wanted: Any, where: damage.Where) -> Predictions:
+def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
     """Runs the evaluation steps of a spec on unlabelled data.
 
     Args:
-        spec: The spec.
-        manifest: The data that its pipeline was built on: rows are predicted on as rows.
+        bound: The spec, and the data that its pipeline was built on: rows are predicted on as rows.
         wanted: A folder, a file, a list of files, or images as arrays.
-        where: Finds the place of a step, for the message about a damaged file.
-    """
-    rows = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.rows else None
-    plan = unlabelled_plan(spec.model, spec.loaded.locate.label, rows.type if rows is not None else None)
-    return predictions(spec.model, optimise(spec.model, plan, cache=False).plan, wanted if rows is None else rows, where)
-
-
-def predictions(spec: PipelineSpec, plan: Plan, wanted: Wanted | Rows, where: damage.Where) -> Predictions:
-    """Build the dataset.
-
-    Args:
-        spec: The spec.
-        plan: The optimised plan of an evaluation split on unlabelled images.
-        wanted: A folder, a list of files, or images as arrays; or rows, from `rows_like`.
-        where: Finds the place of a step, for the message about a damaged file.
 
     Raises:
         SpecError: When there is nothing, or a file is missing.
         TypeError: When an array is no image of the kind that the plan decodes.
     """
-
-    def translate(error: Exception, at: tuple[int, int] | None) -> Exception:
-        return damage.explain_failure(executor, error, at, where)
-
+    spec, manifest = bound.spec.model, bound.manifest
+    rows = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.rows else None
+    plain = unlabelled_plan(spec, bound.spec.loaded.locate.label, rows.type if rows is not None else None)
+    plan = optimise(spec, plain, cache=False).plan
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else
-        records = _rows(wanted, spec) if isinstance(wanted, Rows) else _records(wanted, plan)
-        executor = Executor(Job(plan, spec, records, place=damage.place_of_decode(plan, where), advice="leave it out of the list"))
-        return Predictions(fixed_dataset(executor, 0, 0, translate), tuple(records.paths))
+        records = _rows(rows, spec) if rows is not None else _records(wanted, plan)
+        executor = Executor(plan, spec, records, where=bound.spec.where, advice="leave it out of the list")
+        return Predictions(fixed_dataset(executor, 0, 0), tuple(records.paths))
 
 
 def _records(wanted: Wanted, plan: Plan) -> Records:
@@ -122,7 +105,7 @@ def rows_like(record: ElementType, wanted: Any) -> Rows:
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
     """
-    name, like = next((name, t) for name, t in record.items() if t.kind == "image")
+    name, like = next((name, t) for name, t in record.items() if kind_of(t).levels)
     items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
         raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")
@@ -160,10 +143,9 @@ def _files(paths: list[str]) -> Records:
 
 def _decoded(plan: Plan) -> FeatureType:
     """The type of an image as the plan decodes it."""
-    stage = next(st for st in plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)))
-    step = (stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref).step
+    stage = next(st for st in plan.stages() if isinstance(st, s.Decodes))
     read = next(node for node in plan.nodes if isinstance(node, Read))
-    return step.infer(read.out[stage.feature])
+    return stage.decode.step.infer(read.out[stage.feature])
 
 
 def _arrays(items: list[Any], like: FeatureType) -> Records:

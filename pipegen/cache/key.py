@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-import pipegen
 from pipegen.cache.store import About, Column
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Cache, Element
+from pipegen.release import __version__
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
     """
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     covered = {
-        "pipegen": pipegen.__version__,
+        "pipegen": __version__,
         "tensorflow": tensorflow_version(),
         "source": canonical(spec)["source"],
         "data": fingerprint,
         "stages": [plain(stage) for stage in upstream(plan)],
-        "type": [[name, t.dtype, t.shape] for name, t in node.out.items() if not t.indexed],
+        "type": [[name, t.dtype, t.shape] for name, t in node.out.items() if not kind_of(t).indexed],
     }
     text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -71,7 +72,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():
-        if not t.indexed:
+        if not kind_of(t).indexed:
             if t.num_bytes is None:
                 raise InternalError(f"a cache was placed where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))

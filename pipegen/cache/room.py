@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 _DISK = ("runtime", "cache", "disk")

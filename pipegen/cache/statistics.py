@@ -11,12 +11,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import pipegen
 from pipegen.cache.key import plain, tensorflow_version
 from pipegen.cache.store import file_stamp
 from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.sources.strings import encode
 from pipegen.regular import open_folder, open_owned
+from pipegen.release import __version__
 from pipegen.spec.models import DiskCache
 from pipegen.spec.spec_hash import canonical
 
@@ -50,7 +50,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
         # Names and sizes alone would take another data set of the same names for this one.
         keys.update(encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n")
     covered = {
-        "pipegen": pipegen.__version__,
+        "pipegen": __version__,
         "tensorflow": tensorflow_version(),
         "source": canonical(spec)["source"],
         "data": manifest.fingerprint,

@@ -14,7 +14,7 @@ from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
-from pipegen.phases.compilation import Spec, findings_with_data, plans_with_data
+from pipegen.phases.compilation import bind, findings_with_data
 from pipegen.phases.functions import NOTHING, Allowed, with_functions
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pipegen.backend.reading.probe import Damaged
     from pipegen.data.manifest import Manifest
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.compilation import Inspection
+    from pipegen.phases.specs import BoundSpec, Inspection, Spec
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 SAMPLE = 200
@@ -52,7 +52,7 @@ class DataRequest:
     allowed: Allowed = NOTHING
 
 
-def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagnostic], str]:
+def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
     """List and decode the data of a spec without errors.
 
     Returns:
@@ -61,14 +61,12 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
     from pipegen.data.collect import collect
     from pipegen.errors import SpecError
 
-    loaded, model = inspection.loaded, inspection.loaded.spec
-    assert model is not None  # noqa: S101 - the caller has seen to it
+    loaded, model = spec.loaded, spec.model
     if model.source.needs_data():
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
-    spec = Spec(model, loaded, inspection.plans, inspection.diagnostics)
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)
     if manifest is None or any(d.severity is Severity.ERROR and d.code not in _READABLE for d in seen):
@@ -76,8 +74,7 @@ def check_data(inspection: Inspection, request: DataRequest) -> tuple[list[Diagn
     # Empty files were found by their size; decoding them names each one.
     seen = [d for d in seen if d.code != "PG406"]
     try:
-        spec = with_functions(spec, request.allowed)
-        damaged, decoded = _decode(spec, manifest, request.sample)
+        damaged, decoded = _decode(bind(with_functions(spec, request.allowed), manifest), request.sample)
     except SpecError as error:
         return _merge(inspection, [*seen, *error.diagnostics]), about
     seen += _findings(model, loaded.locate.label, damaged)
@@ -98,15 +95,15 @@ def _without_missing_list(model: PipelineSpec, request: DataRequest) -> Pipeline
     return model.model_copy(update={"errors": model.errors.model_copy(update={"exclude": None})})
 
 
-def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Damaged], int]:
+def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.reading.jpeg_damage import available
     from pipegen.backend.reading.probe import probe, probing_plan, spread
 
-    locate, plans = spec.loaded.locate.label, plans_with_data(spec, manifest)
-    engine = Engine(spec.model, lambda split: probing_plan(plans[split], spec.model.runtime), manifest, locate)
+    manifest, runtime = bound.manifest, bound.spec.model.runtime
+    engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()})
     wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
         note("JPEG files are decoded, but not searched for damage that decoders pass over; for that: pip install 'pipegen[check]'")
@@ -114,7 +111,7 @@ def _decode(spec: Spec, manifest: Manifest, sample: int | None) -> tuple[list[Da
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
         for split, records in wanted.items():
-            damaged.extend(probe(engine, split, records, locate, partial(_advance, tick, done)))
+            damaged.extend(probe(engine, split, records, partial(_advance, tick, done)))
             done += len(records)
     return damaged, total
 

@@ -62,8 +62,9 @@ def _pipegen(
       pipegen validate photos.pipegen.yaml --data   check the spec and the files
       pipegen explain photos.pipegen.yaml           read the compiled plan
     """
+    ctx.obj = app  # what `schema --write` describes
     if show_version:
-        from pipegen import __version__
+        from pipegen.release import __version__
 
         say(f"pipegen {__version__}")
     elif ctx.invoked_subcommand is None:

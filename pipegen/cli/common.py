@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.failures import CannotRun, code_of
+from pipegen.cli.failures import CannotRun, code_of, print_findings
 from pipegen.terminal import bold as bold
 from pipegen.terminal import is_terminal as is_terminal
 from pipegen.terminal import json_text as json_text
@@ -19,11 +18,10 @@ from pipegen.terminal import say as say
 from pipegen.terminal import wants_colour as wants_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.compilation import Inspection, Spec
     from pipegen.phases.functions import Allowed
+    from pipegen.phases.specs import Inspection, Spec
 
 STDIN = "<stdin>"
 _READ = 2**20 + 1
@@ -87,13 +85,12 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
 
 def load_spec(file: str, sets: Iterable[str]) -> Spec:
     """A spec without errors; one with errors ends the command, after its findings."""
-    from pipegen.phases.compilation import Spec
-
     found = examine(file, sets)
-    if found.loaded.spec is None or found.diagnostics.has_errors:
+    loaded = found.spec
+    if loaded is None:
         print_findings(found.diagnostics.sorted(), found.loaded.texts, to=sys.stderr)
         raise typer.Exit(code_of(found.diagnostics.items))
-    return Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
+    return loaded
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:
@@ -112,15 +109,6 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
         hint = f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}"
         raise CannotRun(f"there is no split `{split}`", hint)
     return split
-
-
-def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | None = None, *, to: TextIO | None = None) -> None:
-    """Findings for people, with a line that counts them."""
-    from pipegen.diagnostics.text import render_text
-
-    stream = to if to is not None else sys.stdout
-    width = shutil.get_terminal_size().columns if is_terminal(stream) else None
-    stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
 
 
 def start_tensorflow() -> None:

@@ -15,6 +15,7 @@ def explain(
     passes: Annotated[bool, typer.Option("--passes", help="Also show what each pass did, and why.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show every split, every pass, and the cost of every stage.")] = False,
     before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,
+    physical: Annotated[bool, typer.Option("--physical", help="Show what runs instead: each operation, and what it calls.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
@@ -28,21 +29,22 @@ def explain(
       pipegen explain flowers.pipegen.yaml
       pipegen explain flowers.pipegen.yaml --split validation --passes
       pipegen explain flowers.pipegen.yaml --all
+      pipegen explain flowers.pipegen.yaml --physical
     """
     from pipegen.backend.process.budget import available_cores
-    from pipegen.phases.compilation import optimise
-    from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show
+    from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show, physical_plans
 
     loaded = load_spec(spec, sets)
     whole = split is None and (everything or output_format == "json")
     chosen = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
-    compiled = {name: optimise(loaded.model, loaded.plans[name]) for name in chosen}
+    compiled = {name: loaded.compiled[name] for name in chosen}
     given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
+    runs = physical_plans(loaded.model, compiled, given[chosen[0]].threads, every=everything) if physical else None
     if output_format == "json":
-        say(json_text(explain_json(loaded.model, compiled, given)))
+        say(json_text(explain_json(loaded.model, compiled, given, runs)))
     else:
         passes = passes or everything
-        more = "" if everything else more_to_show(loaded.plans, chosen, passes, ("--split NAME", "--passes", "--all"))
+        more = "" if everything else more_to_show(loaded.plans, chosen, passes or physical, ("--split NAME", "--passes", "--all"))
         dearest = None if everything else DEAREST
-        text = explain_text(loaded.model, compiled, before=before, passes=passes, dearest=dearest, given=given, more=more)
+        text = explain_text(loaded.model, compiled, before=before, passes=passes, dearest=dearest, given=given, more=more, physical=runs)
         say(text.rstrip("\n"))

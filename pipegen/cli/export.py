@@ -9,6 +9,7 @@ import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
+from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from pipegen.views.export import Exported
@@ -48,7 +49,7 @@ def export(
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    if not any(t.pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
+    if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")
     _check_folder(folder, overwrite)
     start_tensorflow()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from pipegen.terminal import note
+from pipegen.terminal import is_terminal, note, wants_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TextIO
 
     from pipegen.diagnostics.diagnostic import Diagnostic
 
@@ -45,6 +47,15 @@ def code_of(findings: Sequence[Diagnostic], *, strict: bool = False) -> int:
     return FOUND if any(d.severity in bad for d in findings) else OK
 
 
+def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | None = None, *, to: TextIO | None = None) -> None:
+    """Findings for people, with a line that counts them."""
+    from pipegen.diagnostics.text import render_text
+
+    stream = to if to is not None else sys.stdout
+    width = shutil.get_terminal_size().columns if is_terminal(stream) else None
+    stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
+
+
 def tell(error: BaseException) -> int:
     """Say on standard error what went wrong; the result is the exit code."""
     if isinstance(error, KeyboardInterrupt):
@@ -58,8 +69,6 @@ def tell(error: BaseException) -> int:
     from pipegen.errors import InternalError, PipegenError, SpecError
 
     if isinstance(error, SpecError):
-        from pipegen.cli.common import print_findings
-
         print_findings(error.diagnostics, to=sys.stderr)
         return code_of(error.diagnostics)
     if isinstance(error, CannotRun):

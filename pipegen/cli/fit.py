@@ -10,8 +10,7 @@ import typer
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
 
 if TYPE_CHECKING:
-    from pipegen.api.fitting import Learned
-    from pipegen.phases.compilation import Spec
+    from pipegen.phases.specs import Learned, Spec
 
 
 def fit(
@@ -33,7 +32,7 @@ def fit(
       pipegen fit flowers.pipegen.yaml --again --format json
     """
     from pipegen.api.fitting import fit as fit_spec
-    from pipegen.phases.compilation import collect_data, plans_with_data
+    from pipegen.phases.compilation import bind, collect_data
     from pipegen.phases.functions import with_functions
     from pipegen.plan.fitting_plans import learning_steps
 
@@ -45,8 +44,7 @@ def fit(
         with progress("listing") as listed:
             manifest = collect_data(loaded, listed)
         start_tensorflow()
-        fitted, learned = fit_spec(loaded, manifest, again=again)
-        plans_with_data(fitted, manifest)
+        learned = fit_spec(bind(loaded, manifest), again=again).learned
     if output_format == "json":
         say(json.dumps({"version": 1, "steps": [_as_json(loaded, found) for found in learned]}, indent=2))
         return
@@ -57,11 +55,11 @@ def fit(
 
 
 def _tell(spec: Spec, found: Learned) -> None:
-    from pipegen.api.fitting import place_of
     from pipegen.ops.families.fitted import FittedTransform
+    from pipegen.plan.recipe import step_path
 
     step = spec.model.transforms[found.step]
-    say(f"`{step.op}` ({place_of(spec, found)}) of `{found.feature}`: {found.origin}")
+    say(f"`{step.op}` ({spec.where(step_path(found.step, step))}) of `{found.feature}`: {found.origin}")
     figures = found.numbers.figures()
     width = max(map(len, figures))
     for name, text in figures.items():

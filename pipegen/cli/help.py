@@ -71,7 +71,7 @@ def _section(topic: str) -> str | None:
 
 
 def _step(topic: str) -> str | None:
-    from pipegen.cli.op_docs import all_ops, op_page
+    from pipegen.cli.reference.op_docs import all_ops, op_page
 
     known = all_ops()
     return op_page(known[topic]) if topic in known else None
@@ -104,7 +104,7 @@ def _keys(topic: str) -> str | None:
 
 
 def _hint(topic: str) -> str:
-    from pipegen.cli.op_docs import all_ops
+    from pipegen.cli.reference.op_docs import all_ops
     from pipegen.cli.reference.section_pages import PAGES, key_names
     from pipegen.diagnostics.suggest import closest
 

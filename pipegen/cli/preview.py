@@ -9,6 +9,7 @@ import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
+from pipegen.ops.kinds.registry import kind_of
 
 
 def preview(
@@ -42,7 +43,7 @@ def preview(
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    if all(t.decoded_kind != "image" for _, t in without_unused(loaded.plans[chosen]).read.items()):
+    if all(not kind_of(t).levels for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun(
             "a contact sheet shows images, and the model of this spec receives none", "`pipegen explain` shows what it is given"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pipegen.cli.op_docs import argument_names
+from pipegen.cli.reference.op_docs import argument_names
 from pipegen.spec.scalars import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.source_map import format_path
 from pipegen.terminal import one_line
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipegen.ops.base import Transform
-    from pipegen.phases.compilation import Spec
+    from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
 

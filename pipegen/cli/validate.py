@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, print_findings, say
-from pipegen.cli.failures import code_of
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, say
+from pipegen.cli.failures import code_of, print_findings
+from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from pipegen.cli.checking import DataRequest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.compilation import Inspection
+    from pipegen.phases.specs import Inspection
 
 Format = Literal["text", "json", "github", "sarif"]
 
@@ -81,11 +82,11 @@ def validate(
 
             fix_spec(name, sets, unsafe=unsafe_fixes)
         inspection = examine(name, sets)
-        findings, about_data = inspection.diagnostics.sorted(), ""
-        if request is not None and inspection.loaded.spec is not None and not inspection.diagnostics.has_errors:
+        findings, about_data, spec = inspection.diagnostics.sorted(), "", inspection.spec
+        if request is not None and spec is not None:
             from pipegen.cli.checking import check_data
 
-            findings, about_data = check_data(inspection, request)
+            findings, about_data = check_data(inspection, spec, request)
         elif request is None and inspection.loaded.spec is not None:
             _note_missing(inspection)
         report.add(name, inspection, findings, about_data)
@@ -140,8 +141,8 @@ def _print(report: Report, output_format: Format) -> None:
         for line in render_github(findings).splitlines():
             say(line)
     else:
-        from pipegen import __version__
         from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.release import __version__
 
         say(render_sarif(findings, version=__version__))
 
@@ -152,7 +153,7 @@ def _describe(inspection: Inspection) -> str:
     steps = len(spec.transforms) if spec is not None else 0
     parts = [_count(len(inspection.plans), "split"), _count(steps, "step")]
     plan = next(iter(inspection.plans.values()), None)
-    image = next((t for _, t in plan.out.items() if t.kind == "image"), None) if plan is not None else None
+    image = next((t for _, t in plan.out.items() if kind_of(t).levels), None) if plan is not None else None
     if image is not None:
         parts.append(f"images {'×'.join('?' if d is None else str(d) for d in image.shape)} {image.dtype}")
     return ", ".join(parts)

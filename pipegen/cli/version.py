@@ -19,7 +19,7 @@ def version() -> None:
     """
     import platform
 
-    from pipegen import __version__
+    from pipegen.release import __version__
 
     say(f"pipegen     {__version__}")
     say(f"Python      {platform.python_version()} ({platform.python_implementation()})")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from pipegen.compat.flows import Flows
+    from pipegen.compat.described import Described
 
 
 class DataFrameIterator(CompiledIterator):
@@ -69,7 +69,7 @@ class DataFrameIterator(CompiledIterator):
         self,
         dataframe: Any,
         directory: str | os.PathLike[str] | None = None,
-        image_data_generator: Flows | None = None,
+        image_data_generator: Described | None = None,
         x_col: str = "filename",
         y_col: Any = "class",
         weight_col: str | None = None,

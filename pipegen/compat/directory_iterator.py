@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-    from pipegen.compat.flows import Flows
+    from pipegen.compat.described import Described
 
     Array = np.ndarray[Any, Any]
 
@@ -68,7 +68,7 @@ class DirectoryIterator(CompiledIterator):
     def __init__(
         self,
         directory: str | os.PathLike[str],
-        image_data_generator: Flows | None,
+        image_data_generator: Described | None,
         target_size: tuple[int, int] = (256, 256),
         color_mode: str = "rgb",
         classes: Sequence[str] | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift
+from pipegen.compat.described import Described
 from pipegen.compat.draws import draw, stream
 from pipegen.compat.flows import Flows
 from pipegen.compat.geometry import apply_affine_transform, flip_axis
@@ -212,3 +213,6 @@ class ImageDataGenerator(Flows):
                 if rounds:
                     block = np.stack([self.apply_transform(image, self._draw(image.shape, rng)) for image in block])
                 yield block.astype(np.float64) * (self.rescale or 1)
+
+
+Described._generator = ImageDataGenerator

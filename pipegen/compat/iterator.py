@@ -14,8 +14,8 @@ from pipegen.backend.datasets.owned_arrays import owned_arrays
 from pipegen.backend.process.once import GeneratedInTurn
 from pipegen.compat.arguments import name_of
 from pipegen.compat.base_iterator import Iterator
+from pipegen.compat.described import Described
 from pipegen.compat.functions import with_function
-from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.overrides import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, overridden
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.saving import Saving
@@ -25,8 +25,6 @@ from pipegen.compat.whitening import with_matrix
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-    from pipegen.compat.flows import Flows
 
 
 class CompiledIterator(Iterator):
@@ -57,7 +55,7 @@ class CompiledIterator(Iterator):
     _numbered = False
     """Whether the pipeline gives images with their rows."""
 
-    def _ask(self, generator: Flows | None, subset: str | None, data_format: str | None, dtype: Any) -> ImageDataGenerator:
+    def _ask(self, generator: Described | None, subset: str | None, data_format: str | None, dtype: Any) -> Described:
         """Keep what was asked for; the result is the generator with the format and the dtype that were.
 
         Raises:
@@ -65,8 +63,8 @@ class CompiledIterator(Iterator):
             ValueError: For an unknown word, or a subset without a `validation_split`.
             UnsupportedArgument: For a subclass whose methods nothing would call.
         """
-        generator = ImageDataGenerator() if generator is None else generator
-        if not isinstance(generator, ImageDataGenerator):
+        generator = Described._generator() if generator is None else generator
+        if not isinstance(generator, Described._generator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
         instead = "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`"
@@ -74,7 +72,7 @@ class CompiledIterator(Iterator):
         if self._given_by() != "__getitem__":
             check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
-        check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
+        check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
         whole = generator._asked(data_format, dtype)
         asked = as_fitted(whole)
@@ -89,7 +87,7 @@ class CompiledIterator(Iterator):
 
     def _walk_over(
         self,
-        asked: ImageDataGenerator,
+        asked: Described,
         spec: Mapping[str, Any],
         split: str = "train",
         *,
@@ -113,23 +111,23 @@ class CompiledIterator(Iterator):
         self.lock = threading.RLock()
         self._split = split
         self._walk: Walk[Any] | None = None
-        self._pass = pipe[split]
-        self._pipegen_translate = self._pass._pipegen_translate
+        self._one_epoch = pipe[split]
+        self._pipegen_translate = self._one_epoch._pipegen_translate
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
-        self._as_dataset(self._pass._pipegen_numbered._variant_tensor)
+        self._as_dataset(self._one_epoch._pipegen_numbered._variant_tensor)
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
-        self.image_shape = tuple(_first(self._pass.element_spec).shape[1:])
+        self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
     # The batches of the pipeline, and what becomes of them
 
     @cached_property
     def dataset(self) -> tf.data.Dataset:
-        """The same batches as a `tf.data.Dataset` of one epoch a pass, which is the quickest for `fit`. Made when it is asked for."""
+        """The same batches as a `tf.data.Dataset` of one epoch each time, which is the quickest for `fit`. Made when it is asked for."""
         import tensorflow as tf
 
         with tf.init_scope():  # it is kept, and a function that is being traced may ask for it first
-            return self._finished(self._pass if self._saving is None else self._saving.during(self._pass, rows=self._numbered))
+            return self._finished(self._one_epoch if self._saving is None else self._saving.during(self._one_epoch, rows=self._numbered))
 
     def _finished(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         return self._complete(batches.map(_widened) if self._widens else batches)
@@ -164,7 +162,7 @@ class CompiledIterator(Iterator):
     # As a dataset
 
     def _inputs(self) -> list[tf.data.Dataset]:
-        return [self._pass]
+        return [self._one_epoch]
 
     def _compiled(self) -> tf.data.Dataset:
         """Returns what TensorFlow reads.
@@ -183,16 +181,16 @@ class CompiledIterator(Iterator):
         """The shapes and dtypes of a batch of `dataset`."""
         import tensorflow as tf
 
-        return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._pass.element_spec)).element_spec
+        return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._one_epoch.element_spec)).element_spec
 
     def cardinality(self) -> tf.Tensor:
         """Batches in an epoch, int64."""
-        return self._pass.cardinality()
+        return self._one_epoch.cardinality()
 
     # As an iterator
 
     def __len__(self) -> int:
-        return len(self._pass)
+        return len(self._one_epoch)
 
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
@@ -203,7 +201,7 @@ class CompiledIterator(Iterator):
 
     def _endless(self) -> Walk[Any]:
         while True:
-            for batch in self._pass:
+            for batch in self._one_epoch:
                 yield self._handed_over(batch)
 
     def _given_by(self) -> str | None:
@@ -247,7 +245,7 @@ class CompiledIterator(Iterator):
     def on_epoch_end(self) -> None:
         """Go to the next epoch: another order, other draws."""
         if self._split == "train":
-            self.pipeline._seek(self._epoch() + 1, 0)
+            self.pipeline.seek(self._epoch() + 1, 0)
         self.reset()
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-    from pipegen.compat.flows import Flows
+    from pipegen.compat.described import Described
 
     Array = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ class NumpyArrayIterator(CompiledIterator):
         self,
         x: Any,
         y: Any,
-        image_data_generator: Flows | None,
+        image_data_generator: Described | None,
         batch_size: int = 32,
         shuffle: bool = False,
         sample_weight: Any = None,

@@ -26,7 +26,7 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     import numpy as np
 
     from pipegen.ops.arguments.learned import Fitted
-    from pipegen.ops.lowering.whitening import whitening
+    from pipegen.ops.arguments.whitening import Whitening
     from pipegen.plan.fitting_plans import learning_steps
 
     loaded = pipegen.load(spec)
@@ -38,7 +38,7 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     mean: Array = np.zeros(len(matrix))
     if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has done the centring
         mean = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
-    numbers = whitening(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
+    numbers = Whitening.of(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
     steps: list[Any] = list(loaded.model.transforms)
     steps[index] = step.with_numbers(Fitted({"image": numbers}, 0, "taken from the generator", given=True))
     return replace(loaded, model=loaded.model.model_copy(update={"transforms": tuple(steps)}))

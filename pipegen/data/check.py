@@ -19,9 +19,8 @@ from pipegen.spec.words import one_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Locator
+    from pipegen.spec.locate import Locate, Locator
     from pipegen.spec.models import PipelineSpec
 
 _PARTS = ("splits", "parts")

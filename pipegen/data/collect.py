@@ -22,10 +22,9 @@ from pipegen.spec.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.base import Listing
-    from pipegen.spec.locate import Locator
+    from pipegen.spec.locate import Locate, Locator
     from pipegen.spec.models import PipelineSpec
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.base import Listing
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 _FIELD = ("errors", "exclude")

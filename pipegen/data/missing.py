@@ -14,8 +14,8 @@ from pipegen.spec.rebase import SOURCE_PATHS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.locate import Locate
     from pipegen.spec.source_map import KeyPath
 
 _WILD = re.compile(r"[*?\[]")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.spec.source_map import format_path
 
 if TYPE_CHECKING:
-    from pipegen.spec.locate import Locator
+    from pipegen.spec.locate import Locate, Locator
     from pipegen.spec.models import PipelineSpec
-
-Locate = Callable[..., Label]
-"""From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
 
 
 def as_locate(locate: Locator | Locate | None) -> Locate:

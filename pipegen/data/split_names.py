@@ -13,8 +13,8 @@ from pipegen.diagnostics.suggest import closest
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
 

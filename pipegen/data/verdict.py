@@ -10,9 +10,9 @@ from pipegen.spec.models import ColumnMethod, Epoch
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.data.places import Locate
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.strings import Ints
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.scopes import Definition, flattened, is_main
-from pipegen.migrate.values import Frame, Map, Seq, Unknown, Value, certain, plain, setting
+from pipegen.migrate.values import Argument, Frame, Map, Seq, Unknown, Value, certain, plain, setting
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -131,3 +131,36 @@ def _ends(statement: ast.AST) -> bool:
     return any(
         _ends(child) for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
     )
+
+
+def arguments(
+    evaluator: Evaluator, node: ast.Call, frame: Frame, names: tuple[str, ...]
+) -> tuple[dict[str, Argument], tuple[tuple[str, int], ...]]:
+    """The arguments of a call by name, and the names that the signature does not have.
+
+    What is unpacked from something unknown stands under `**`.
+    """
+    found: dict[str, Argument] = {}
+    wrong: list[tuple[str, int]] = []
+    for i, arg in enumerate(node.args):
+        if isinstance(arg, ast.Starred):
+            found["**"] = Argument("**", Unknown("arguments are unpacked from something unknown", arg.lineno), arg)
+            break
+        if i < len(names):
+            found[names[i]] = Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
+    for keyword in node.keywords:
+        value = evaluator.value(keyword.value, frame)
+        if keyword.arg is not None:
+            pairs = [(keyword.arg, value)]
+        elif isinstance(value, Map):
+            pairs = list(value.items.items())
+        else:
+            reason = value if isinstance(value, Unknown) else Unknown("it is no dict", keyword.value.lineno)
+            found["**"] = Argument("**", reason, keyword.value)
+            continue
+        for name, inner in pairs:
+            if name in names:
+                found[name] = Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
+            else:
+                wrong.append((name, keyword.value.lineno))
+    return found, tuple(wrong)

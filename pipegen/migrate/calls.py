@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate import records
 from pipegen.migrate.arithmetic import KnownPath, join
+from pipegen.migrate.calling import arguments
 from pipegen.migrate.labels import of_call, shuffled, split
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
 from pipegen.migrate.tables import read_table, split_table, table_method
 from pipegen.migrate.values import (
-    Argument,
     ClassIndices,
     Const,
     Dotted,
@@ -78,39 +78,6 @@ def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> F
     args, wrong = arguments(evaluator, node, frame, FLOWS[method])
     generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is no ImageDataGenerator", node.lineno)
     return Flow(node.lineno, method, generator, args, node, frame, wrong)
-
-
-def arguments(
-    evaluator: Evaluator, node: ast.Call, frame: Frame, names: tuple[str, ...]
-) -> tuple[dict[str, Argument], tuple[tuple[str, int], ...]]:
-    """The arguments of a call by name, and the names that the signature does not have.
-
-    What is unpacked from something unknown stands under `**`.
-    """
-    found: dict[str, Argument] = {}
-    wrong: list[tuple[str, int]] = []
-    for i, arg in enumerate(node.args):
-        if isinstance(arg, ast.Starred):
-            found["**"] = Argument("**", Unknown("arguments are unpacked from something unknown", arg.lineno), arg)
-            break
-        if i < len(names):
-            found[names[i]] = Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
-    for keyword in node.keywords:
-        value = evaluator.value(keyword.value, frame)
-        if keyword.arg is not None:
-            pairs = [(keyword.arg, value)]
-        elif isinstance(value, Map):
-            pairs = list(value.items.items())
-        else:
-            reason = value if isinstance(value, Unknown) else Unknown("it is no dict", keyword.value.lineno)
-            found["**"] = Argument("**", reason, keyword.value)
-            continue
-        for name, inner in pairs:
-            if name in names:
-                found[name] = Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
-            else:
-                wrong.append((name, keyword.value.lineno))
-    return found, tuple(wrong)
 
 
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 ENDLESS = ".repeat().as_numpy_iterator()"
 """What makes of a split batches without an end."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NEXT = ("next", "__next__")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipegen.migrate.texts import lines_of
 
@@ -52,10 +53,8 @@ class Edits:
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Returns where a node stands."""
-        return (
-            self.offset(node.lineno, node.col_offset),  # type: ignore[attr-defined]
-            self.offset(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
-        )
+        at: Any = node  # a node of a kind that stands somewhere
+        return self.offset(at.lineno, at.col_offset), self.offset(at.end_lineno, at.end_col_offset)
 
     def source(self, node: ast.AST) -> str:
         """The text of a node."""

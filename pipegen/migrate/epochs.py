@@ -1,4 +1,4 @@
-"""Counts the passes over the data that a number of steps was, where it is made of the number of examples and the size of batches."""
+"""Counts how often a number of steps went through the data, where it is made of the number of examples and the size of batches."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Passes:
-    """Passes over the data.
+class Rounds:
+    """Holds how often a number of steps goes through the data.
 
     Attributes:
         number: How many; `None` where they are as many as `count` says, and the size of batches is not known.
@@ -53,7 +53,7 @@ class Passes:
 
     @property
     def is_one(self) -> bool:
-        """Returns whether it is one pass, but for what rounding left out."""
+        """Returns whether it is once, but for what rounding left out."""
         return self.number is not None and abs(self.number - 1) < 0.02
 
     def text(self) -> str:
@@ -64,8 +64,8 @@ class Passes:
         return f"{_short(self.number)} passes" if self.number > 1 else f"{_short(self.number)} of a pass"
 
 
-def passes_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Passes | None:
-    """Returns the passes over the data that a number of steps is, where the code says so.
+def rounds_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
+    """Returns how often a number of steps goes through the data, where the code says so.
 
     Args:
         evaluator: Knows values.
@@ -83,7 +83,7 @@ def passes_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value |
     power = count.batches + (not of_examples)
     number = count.factor if power == 0 else count.factor * batch**power if batch is not None else None
     taken_for_batches = count.batches == 0 and count.factor >= 1 and not of_examples
-    return Passes(number, count, batch, taken_for_batches) if number is not None or power == 1 else None
+    return Rounds(number, count, batch, taken_for_batches) if number is not None or power == 1 else None
 
 
 def _batch_size(data: Value | None) -> int | None:

@@ -303,8 +303,3 @@ def _usage(node: ast.expr, parent: ast.AST | None, outer: ast.AST | None) -> tup
     if parent is None or isinstance(parent, (ast.Return, ast.Expr, ast.Tuple, ast.List, ast.Assign, ast.Dict, ast.IfExp, *COMPREHENSIONS)):
         return "", "", node
     return "other", "", parent
-
-
-def unknown_reason(value: object) -> str:
-    """Why something is unknown, to stand after a colon."""
-    return value.reason if isinstance(value, Unknown) and value.reason else "it is known only at run time"

@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.epochs import expression, passes_of
+from pipegen.migrate.epochs import expression, rounds_of
 from pipegen.migrate.scopes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
 from pipegen.migrate.texts import lines_of
@@ -15,7 +15,7 @@ from pipegen.migrate.values import origins_of, plain
 if TYPE_CHECKING:
     from pipegen.migrate.collected import ModelCall
     from pipegen.migrate.edits import Edits
-    from pipegen.migrate.epochs import Passes
+    from pipegen.migrate.epochs import Rounds
     from pipegen.migrate.evaluate import Evaluator
     from pipegen.migrate.findings import Findings
     from pipegen.migrate.values import Frame
@@ -126,35 +126,35 @@ def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findin
     elif known is not None:
         data = call.args.get("validation_data" if part == "validation" else "x")
         given = evaluator.value(data, call.frame) if data is not None else None
-        passes = passes_of(evaluator, value, call.frame, given, of_examples="samples" in old)
-        _tell_passes(shown, part, passes, call, evaluator, findings)
+        rounds = rounds_of(evaluator, value, call.frame, given, of_examples="samples" in old)
+        _tell_rounds(shown, part, rounds, call, evaluator, findings)
     told = expression(value, call.frame)
     if part != "training" and (_leaves_out(told, evaluator, call.frame) if counted else bool(_divisions(told))):
         message = f"`{name}` rounds down, so that the last examples of the {part} data were left out"
         findings.add("PG649", line, message, "now every example counts once")
 
 
-def _tell_passes(shown: str, part: str, passes: Passes | None, call: ModelCall, evaluator: Evaluator, findings: Findings) -> None:
-    """Returns what it means that steps go that are counted when the code runs: how many passes they were, where that was not one."""
+def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, evaluator: Evaluator, findings: Findings) -> None:
+    """Tells what it means that steps go which are counted when the code runs: how often they went through the data, if not once."""
     line = call.args[_ARGUMENTS[part]].lineno
-    if passes is None:
+    if rounds is None:
         help_ = "where it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
         findings.add("PG622", line, f"{shown} is left out, and is not known: now {_EPOCHS[part]} is one pass over the data", help_)
-    elif not passes.is_one:
-        batch = "a batch" if passes.batch is None else f"{passes.batch} of them"
-        why = f" counts examples, and a step takes {batch}" if passes.counts_examples else ""
-        message = f"{shown}{why}: {_EPOCHS[part]} was {passes.text()} over the data; now it is one"
-        findings.add("PG625", line, message, _instead(passes, part, call, evaluator))
+    elif not rounds.is_one:
+        batch = "a batch" if rounds.batch is None else f"{rounds.batch} of them"
+        why = f" counts examples, and a step takes {batch}" if rounds.counts_examples else ""
+        message = f"{shown}{why}: {_EPOCHS[part]} was {rounds.text()} over the data; now it is one"
+        findings.add("PG625", line, message, _instead(rounds, part, call, evaluator))
 
 
-def _instead(passes: Passes, part: str, call: ModelCall, evaluator: Evaluator) -> str:
+def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: Evaluator) -> str:
     """Returns what to do for as many steps as before."""
     if part == "evaluation" and call.method.startswith("predict"):
         return "predictions have one row for each example now, in its order"
     if part != "training":
         return "the figures are of every example once"
     epochs = plain(evaluator.value(call.args["epochs"], call.frame)) if "epochs" in call.args else 1
-    more = passes.number * epochs if passes.number is not None and isinstance(epochs, int) else 0.0
+    more = rounds.number * epochs if rounds.number is not None and isinstance(epochs, int) else 0.0
     exact = round(more) and abs(round(more) - more) < 0.1 * more
     as_many = f"`epochs={round(more)}` takes as many steps as before; " if exact else ""
     return f"{as_many}`epoch: {{steps: N}}` in the spec makes epochs of another length"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.calling import bind
+from pipegen.migrate.calling import arguments, bind
 from pipegen.migrate.members import is_plain_class
 from pipegen.migrate.scopes import flattened
 from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, plain
@@ -86,8 +86,6 @@ def _record(
     evaluator: Evaluator, node: ast.Call, frame: Frame, fields: list[tuple[str, Value | None]], definition: ast.ClassDef | None = None
 ) -> Value | None:
     """The object that a call with these fields makes."""
-    from pipegen.migrate.calls import arguments
-
     names = tuple(name for name, _ in fields)
     given, wrong = arguments(evaluator, node, frame, names)
     if "**" in given or wrong or len(node.args) > len(names):
@@ -101,8 +99,6 @@ def _record(
 
 def of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value | None:
     """Returns what `namedtuple` and the namespaces of the standard library make."""
-    from pipegen.migrate.calls import arguments
-
     if name in _NAMESPACES and not node.args:
         names = tuple(k.arg or "" for k in node.keywords)
         given, wrong = arguments(evaluator, node, frame, names)

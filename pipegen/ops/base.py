@@ -19,30 +19,25 @@ from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
+from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.model import Model as Model
 from pipegen.ops.parts import Part as Part
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
-from pipegen.ops.traits import PICTURES as PICTURES
 from pipegen.ops.traits import Example as Example
 from pipegen.ops.traits import Family as Family
 from pipegen.ops.traits import Traits as Traits
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from typing_extensions import Self
 
+    from pipegen.ops.kinds.base import FeatureKind
+    from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
-
-Size = Annotated[int, Field(ge=1, le=32767)] | tuple[Annotated[int, Field(ge=1, le=32767)], Annotated[int, Field(ge=1, le=32767)]]
-"""A square's side or `[height, width]`, in pixels."""
-
-
-def height_width(size: int | tuple[int, int]) -> tuple[int, int]:
-    """`(height, width)` of a `Size`, in pixels."""
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
-
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 When = Literal["train", "eval", "all"] | list[SplitName]
@@ -53,21 +48,28 @@ class Transform(Model):
 
     Class attributes:
         op: The name in a spec.
-        kinds: The kinds of feature that it has a rule for.
+        kinds: The kinds of feature that it has a rule for, unless it moves things.
+        moves: Whether it moves pixels and leaves what they say, so that it acts on whatever is moved with its image.
         random: Whether it draws numbers.
-        handles_probability: Whether the step handles `probability` itself, by draws of its own that `num_draws`
-            counts; the backend then appends no draw and makes no choice.
+        handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
+        calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
+        family: The name of its family in the list of steps.
+        part: Of a part of a policy, which it is, in the text of a plan.
         examples: Worked examples, at least one.
     """
 
     op: ClassVar[str]
     kinds: ClassVar[frozenset[str]] = frozenset({"image"})
+    moves: ClassVar[bool] = False
     random: ClassVar[bool] = False
     handles_probability: ClassVar[bool] = False
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
+    family: ClassVar[str] = "element"
+    part: ClassVar[str | None] = None
     examples: ClassVar[tuple[Example, ...]] = ()
 
     when: When | None = None
@@ -78,6 +80,16 @@ class Transform(Model):
     id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")] | None = None
     """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting
     another kind of step leaves the draws alone."""
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        """Returns whether it has a rule for features of a kind."""
+        return kind.moved if cls.moves else kind.name in cls.kinds
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        """Returns the names of the kinds that it has a rule for, sorted."""
+        return sorted(kind.name for kind in kinds() if cls.acts_on(kind))
 
     def traits(self, x: FeatureType) -> Traits:
         """Returns what passes may assume about the step on an input of type `x`."""
@@ -134,6 +146,19 @@ class Transform(Model):
         """
         return self.drawn(u)
 
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        """Returns which part of the image the output of a step that crops or resizes shows, so that items can be moved with it.
+
+        Args:
+            u: float64 `(..., num_draws)`.
+            height: int32 scalar: the height of the image, in pixels.
+            width: Its width.
+
+        Returns:
+            The part: top, left, height and width, in pixels of the image, which may lie beyond it; and height and width of the output.
+        """
+        raise NotImplementedError
+
     def needed_size(self) -> tuple[int, int] | None:
         """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
 
@@ -154,7 +179,7 @@ class Transform(Model):
         """The arguments that change over the epochs, by name."""
         return {k: v for k in type(self).model_fields if isinstance(v := getattr(self, k), Schedule)}
 
-    def at(self, epoch: tf.Tensor) -> Transform:
+    def at(self, epoch: tf.Tensor) -> Self:
         """The step as it is in one epoch, an integer scalar: its schedules become what they say, as tensors."""
         fields = type(self).model_fields
         now = {k: resolved(fields[k], v, epoch, factor=k in self.factors) for k, v in self.schedules().items()}
@@ -168,6 +193,10 @@ class Transform(Model):
     def written(self) -> Transform:
         """The step as a user wrote it: for a part of a policy, the policy."""
         return self
+
+    def waits(self) -> bool:
+        """Returns whether the numbers that it needs have not been learned yet."""
+        return False
 
     def inner_steps(self) -> tuple[Transform, ...]:
         """The steps that a user wrote inside this one, in that order."""
@@ -215,7 +244,8 @@ class CropTransform(Transform):
     is known and nothing is resized, it is a geometric step: a translation that ends its segment.
     """
 
-    kinds: ClassVar[frozenset[str]] = PICTURES
+    family: ClassVar[str] = "crop"
+    moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int, int]:
@@ -260,6 +290,12 @@ class CropTransform(Transform):
         """Returns whether `finish` resizes, so that the step is no plain window."""
         return False
 
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        import tensorflow as tf
+
+        top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
+        return (top, left, rows, columns), self.output_size()
+
     def finish(self, window: tf.Tensor) -> tf.Tensor:
         """From the window's pixels to the output; the identity unless `resizes()`."""
         return window
@@ -277,7 +313,8 @@ class GeometricTransform(Transform):
     do on the image.
     """
 
-    kinds: ClassVar[frozenset[str]] = PICTURES
+    family: ClassVar[str] = "geometric"
+    moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
@@ -290,7 +327,7 @@ class GeometricTransform(Transform):
     """The share of examples that the step changes."""
 
     def on(self, x: FeatureType) -> Transform:
-        if x.kind != "mask":
+        if not kind_of(x).categorical:
             return self
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})
@@ -322,6 +359,8 @@ class GeometricTransform(Transform):
 
 class ColourTransform(Transform):
     """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
+
+    family: ClassVar[str] = "colour"
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes."""
@@ -374,6 +413,8 @@ class ColourTransform(Transform):
 class PointwiseTransform(Transform):
     """A per-channel order, scale and offset, and a dtype: `y[c] = x[order[c]] * scale[c] + offset[c]`."""
 
+    family: ClassVar[str] = "pointwise"
+
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         """The constants for an input of type `x`."""
         raise NotImplementedError
@@ -388,11 +429,3 @@ class PointwiseTransform(Transform):
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.arithmetic(x).is_identity(x)
-
-
-def step_kwargs(step: Transform) -> dict[str, Any]:
-    """The arguments of a step that differ from their defaults, for printing."""
-    step = step.written()
-    changed = step.model_dump(exclude_defaults=True, mode="json")
-    whole = step.model_dump(mode="json")
-    return {name: whole[name] for name in changed}  # a nested map keeps its defaults, or `{constant: 0}` would print as `{}`

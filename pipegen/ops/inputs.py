@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Transform
@@ -17,11 +18,11 @@ def require_image(step: Transform, x: FeatureType) -> None:
     Raises:
         OpError: `PG203` for another kind, `PG204` for a wrong rank.
     """
-    if x.kind == "encoded":
+    if x.encoded:
         raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="`decode` comes first")
-    if x.kind not in step.kinds:
+    if not step.acts_on(kind_of(x)):
         raise OpError(
-            "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(sorted(step.kinds))}"
+            "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(step.known_kinds())}"
         )
     if len(x.shape) != 3:
         raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")

@@ -18,7 +18,7 @@ from pipegen.errors import InternalError
 from pipegen.ops.base import Transform
 from pipegen.ops.sources.base import Source
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", Transform, Source)
 _DECODER = "decode"
 
 
@@ -30,7 +30,7 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     """The ops that a module defines, by name."""
     values = vars(importlib.import_module(module)).values()
     own = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module and "op" in vars(v)]
-    return {v.op: v for v in own}  # type: ignore[attr-defined]
+    return {v.op: v for v in own}
 
 
 class _Transforms(Mapping[str, type[Transform]]):

@@ -36,7 +36,7 @@ class Traits:
     """Holds what passes may assume about a step on a given input type.
 
     Attributes:
-        family: How it composes.
+        family: How it composes; where that concerns nobody but the family itself, a name of its own.
         random: Whether it draws; random steps run on the training split only unless told otherwise.
         crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode the
             window alone.
@@ -54,7 +54,7 @@ class Traits:
         weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
     """
 
-    family: Family
+    family: Family | str
     random: bool = False
     crops: bool = False
     moves_pixels_only: bool = False
@@ -88,5 +88,3 @@ ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
 """An RGB image as `decode` gives it: any size."""
 IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
 """An RGB image of 224 by 224 pixels."""
-PICTURES = frozenset({"image", "mask"})
-"""The kinds that a step has a rule for which moves pixels and leaves what they say."""

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass, Placed, pack, retyped, unpack
-from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Read
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -
         first -= 1
     stays, moves = _parted([item for item in items[first:at] if isinstance(item, Placed)])
     read = items[first - 1]
-    reads = not stays and isinstance(read, Read) and all(t.is_static and t.kind != "encoded" for _, t in read.out.items())
+    reads = not stays and isinstance(read, Read) and all(t.is_static and not t.encoded for _, t in read.out.items())
     if not moves and not reads:
         return plan
     if moves:
@@ -59,7 +58,7 @@ def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
 
 
 def _works_on_batches(item: Placed) -> bool:
-    return not isinstance(item.stage, s.ElementStage) and item.before[item.stage.feature].is_static
+    return not item.stage.one_example and item.before[item.stage.feature].is_static
 
 
 BATCH_EARLY = Pass("batch_early", "E1", "whole batches of fixed shape can be compiled", batch_early)

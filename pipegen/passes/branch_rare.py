@@ -16,7 +16,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.passes.base import Pass, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
@@ -56,8 +55,13 @@ def branch_rare(plan: Plan, context: PassContext, note: Callable[[str], None]) -
 
 def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
     """Counts the mirrors that come first behind the batch, and the stages behind them that are worth a branch, up to the last dear one."""
-    mirrors = sum(1 for _ in takewhile(lambda item: isinstance(item.stage, s.Warp) and item.stage.mirrors, behind))
-    run = list(takewhile(lambda item: _conditional(item) and (not mirrors or _commutes(item)), behind[mirrors:]))
+    mirrors = sum(1 for _ in takewhile(lambda item: item.stage.mirrors_only(), behind))
+    run = list(
+        takewhile(
+            lambda item: _conditional(item) and (not mirrors or item.stage.commutes_with_mirrors(item.before[item.stage.feature])),
+            behind[mirrors:],
+        )
+    )
     dear = max((i + 1 for i, item in enumerate(run) if _is_rare_and_dear(item)), default=0)
     return mirrors, run[:dear]
 
@@ -78,31 +82,24 @@ def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
 
 def _branch(item: Placed, *, compiled: bool) -> Placed:
     stage = item.stage
-    assert isinstance(stage, (s.LookupTable, s.Neighbourhood))  # noqa: S101 - `_conditional` has asked
     branch = s.Branch(stage.feature, stage, item.before[stage.feature], compiled)
     return Placed(branch, item.before.with_batch(None), item.after.with_batch(None))
 
 
 def _conditional(item: Placed) -> bool:
-    """A table or a filter that leaves some examples exactly as they are."""
-    if not isinstance(item.stage, (s.LookupTable, s.Neighbourhood)):
-        return False
+    """A stage such as a table or a filter that leaves some examples exactly as they are."""
     same = item.before[item.stage.feature] == item.after[item.stage.feature]
-    return same and all(ref.conditional for ref in s.refs(item.stage))
+    return item.stage.branches and same and all(ref.conditional for ref in s.refs(item.stage))
 
 
 def _commutes(item: Placed) -> bool:
     """Returns whether mirroring before and after gives the same bits: values alone decide, or a filter is as wide to the left."""
-    if isinstance(item.stage, s.LookupTable):
-        return True
-    steps = [ref.step for ref in s.refs(item.stage)]
-    return item.before[item.stage.feature].dtype == "uint8" and all(isinstance(t, NeighbourhoodTransform) and t.symmetric for t in steps)
+    return item.stage.commutes_with_mirrors(item.before[item.stage.feature])
 
 
 def _is_rare_and_dear(item: Placed) -> bool:
     stage = item.stage
-    dear = stage.reads_histogram if isinstance(stage, s.LookupTable) else isinstance(stage, s.Neighbourhood) and stage.starts_kernel
-    return dear and sum(ref.share for ref in s.refs(stage)) <= RARE
+    return stage.leads() and sum(ref.share for ref in s.refs(stage)) <= RARE
 
 
 BRANCH_RARE = Pass("branch_rare", "E1", "what few examples need, the others do not pay for", branch_rare)

@@ -30,7 +30,7 @@ def drop_identities(plan: Plan, context: PassContext, note: Callable[[str], None
             kept.append(item)
             continue
         stage, feature = item.stage, item.stage.feature
-        if isinstance(stage, (s.Compose, s.ComposeColour)):
+        if isinstance(stage, s.Composes):
             x = item.before[feature] if stage.opens else pending[feature]
             pending[feature] = stage.ref.step.infer(x)
             opens = stage.opens or feature in emptied
@@ -42,21 +42,11 @@ def drop_identities(plan: Plan, context: PassContext, note: Callable[[str], None
             kept.append(Placed(replace(stage, opens=opens), item.before, item.after))
         elif isinstance(stage, (s.Resample, s.ApplyColour)) and feature in emptied:
             emptied.discard(feature)
-        elif _is_identity(item):
+        elif stage.is_identity(item.before[feature], item.after[feature]):
             note(_said(stage))
         else:
             kept.append(item)
     return pack(plan, kept)
-
-
-def _is_identity(item: Placed) -> bool:
-    stage, feature = item.stage, item.stage.feature
-    before, after = item.before[feature], item.after[feature]
-    if isinstance(stage, s.Pointwise):
-        return stage.arithmetic.is_identity(before) and before == after
-    if not isinstance(stage, (s.Apply, s.Crop, s.LookupTable, s.Neighbourhood, s.Mix)):
-        return False
-    return before == after and all(ref.step.is_identity(before) for ref in s.refs(stage))
 
 
 def _said(stage: s.Stage) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.passes.base import Pass, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import received
@@ -48,8 +49,11 @@ def without_unused(plan: Plan) -> Plan:
 def _needed(plan: Plan) -> set[str]:
     """Returns what the model receives, and what has to be at hand to decode that."""
     needed = set(received(plan.emit.output))
-    beside = {stage.like[0] for stage in plan.stages() if isinstance(stage, s.Decode) and stage.like and stage.feature in needed}
-    return needed | beside
+    # The items of a padded feature and what says which of them are there are one thing.
+    valid = {name: t.of or name for name, t in plan.read.items() if kind_of(t).valid}
+    needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
+    looks = [stage for stage in plan.stages() if isinstance(stage, (s.Decode, s.Measure)) and stage.feature in needed]
+    return needed | {stage.like[0] for stage in looks if stage.like}
 
 
 DROP_UNUSED = Pass("drop_unused", "E0", "what nobody sees need not be made", drop_unused)

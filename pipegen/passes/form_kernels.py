@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.passes.base import Pass
-from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel
 
 if TYPE_CHECKING:
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.passes.base import PassContext
     from pipegen.plan.nodes import Node, Plan
-
-_CHEAP = (s.Pointwise, s.ChannelsFirst, s.EncodeLabel)
-"""What costs so little that recomputing it is cheaper than storing it."""
+    from pipegen.plan.stages import Stage
 
 
 def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
@@ -38,39 +35,25 @@ def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) 
     for node in plan.nodes:
         previous = nodes[-1] if nodes else None
         if isinstance(node, Kernel):
-            if isinstance(previous, Kernel) and not _cut(previous.stages, node.stages[0]):
-                nodes[-1] = Kernel(node.out, previous.stages + node.stages, compiled)
+            own = compiled and node.stages[0].compilable
+            if isinstance(previous, Kernel) and previous.compiled == own and not _cut(previous.stages, node.stages[0]):
+                nodes[-1] = Kernel(node.out, previous.stages + node.stages, own)
             else:
-                nodes.append(Kernel(node.out, node.stages, compiled))
+                nodes.append(Kernel(node.out, node.stages, own))
         elif isinstance(node, Element) and isinstance(previous, Element):
             nodes[-1] = Element(node.out, previous.stages + node.stages)
         else:
             nodes.append(node)
-    count = sum(isinstance(n, Kernel) for n in nodes)
-    if count and compiled:
+    count = sum(isinstance(n, Kernel) and n.compiled for n in nodes)
+    if count:
         note(f"{count} kernel{'s' if count > 1 else ''} compiled by XLA")
     return plan.with_nodes(nodes)
 
 
-def _cut(before: tuple[s.Stage, ...], stage: s.Stage) -> bool:
+def _cut(before: tuple[Stage, ...], stage: Stage) -> bool:
     """Returns whether `stage` would make XLA compute what stands before it again and again."""
-    if s.starts_kernel(stage):
-        return any(b.feature == stage.feature for b in before)
-    costly = [b for b in before if b.feature == stage.feature and not isinstance(b, _CHEAP)]
-    if isinstance(stage, s.Mix) or (isinstance(stage, s.Colour) and (stage.mixes_channels or stage.uses_mean)):
-        return bool(costly)
-    if isinstance(stage, s.Colour):
-        return any(_mirror(b) or _erases(b) for b in costly)
-    return isinstance(stage, (s.Warp, s.LookupTable)) and not all(map(_mirror, costly))
-
-
-def _mirror(stage: s.Stage) -> bool:
-    return isinstance(stage, s.Warp) and stage.mirrors
-
-
-def _erases(stage: s.Stage) -> bool:
-    """Returns whether it is a filter that reads a pixel just where it writes."""
-    return isinstance(stage, s.Neighbourhood) and not stage.starts_kernel
+    same = [b for b in before if b.feature == stage.feature]
+    return bool(same) if stage.leads() else stage.rereads([b for b in same if not b.cheap])
 
 
 FORM_KERNELS = Pass("form_kernels", "E1", "one compiled kernel passes over memory once", form_kernels)

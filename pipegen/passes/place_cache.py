@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
@@ -83,7 +84,7 @@ def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
     early = isinstance(plan.nodes[at], Element)
     if not any(isinstance(n, Element) for n in plan.nodes[:at]) and not early:
         return "nothing is computed before the batch"
-    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not t.indexed):
+    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not kind_of(t).indexed):
         return f"{_first(plan.nodes[at]) if early else 'no step makes sure that'} examples have a fixed shape"
     if context.replaces_damaged:
         return "`errors: skip` replaces records, which a cache would freeze"

@@ -1,9 +1,9 @@
-"""A spec through every phase before TensorFlow: loaded, checked, its data listed, its plans compiled."""
+"""Takes a spec from stage to stage, all before TensorFlow: `load`, `bind` to its data, and, once it is fitted, `compile_spec`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
-from pipegen.plan.check import check, check_draft
+from pipegen.memory import ram_budget
+from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
+from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
 from pipegen.plan.nodes import Cache
 from pipegen.spec.load import load as load_spec
-from pipegen.spec.spec_hash import spec_hash
 from pipegen.spec.units import format_bytes
-from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
     import os
@@ -27,72 +27,12 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Transform
     from pipegen.passes import Compiled
-    from pipegen.plan.build import Locate
+    from pipegen.phases.specs import FittedSpec
     from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Holds a spec that was loaded and found right.
-
-    Attributes:
-        model: The sections, with every default filled in.
-        loaded: The same with the place that each value came from.
-        plans: The plainest plan of each split.
-        warnings: What is legal but unwise.
-    """
-
-    model: PipelineSpec
-    loaded: Loaded
-    plans: dict[str, Plan]
-    warnings: Diagnostics
-
-    @property
-    def hash(self) -> str:
-        """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
-        return spec_hash(self.model)
-
-    def __repr__(self) -> str:
-        steps = ", ".join(s.op for s in self.model.transforms)
-        splits = ", ".join(self.model.split_names())
-        return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
-
-    def _repr_html_(self) -> str:
-        from pipegen.notebook import box, preformatted, table
-
-        facts = [("source", self.model.source.op), ("splits", ", ".join(self.model.split_names()))]
-        facts += [(str(warning.severity.value), f"{warning.code} {warning.message}") for warning in self.warnings.sorted()]
-        steps = step_texts(self.model)
-        return box(
-            f"Spec {self.model.name or 'unnamed'}", self.hash[:12], table((), facts), preformatted("\n".join(steps)) if steps else ""
-        )
-
-
-def step_texts(model: PipelineSpec) -> list[str]:
-    """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
-    import yaml
-
-    from pipegen.ops.base import step_kwargs
-
-    def arguments(step: Transform) -> str:
-        given = step_kwargs(step)
-        written = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
-        return f": {written}" if given else ""
-
-    return [f"- {step.op}{arguments(step)}" for step in model.transforms]
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding."""
-
-    loaded: Loaded
-    plans: dict[str, Plan]
-    diagnostics: Diagnostics
 
 
 def inspect(
@@ -118,16 +58,17 @@ def inspect(
     diagnostics = Diagnostics()
     diagnostics.extend(loaded.diagnostics.items)
     plans: dict[str, Plan] = {}
+    compiled: dict[str, Compiled] = {}
     if loaded.spec is not None:
         checked = check(loaded.spec, loaded.locate.label)
         plans = checked.plans
         diagnostics.extend(checked.diagnostics.items)
         if not diagnostics.has_errors:
-            for plan in plans.values():
-                optimise(loaded.spec, plan)  # what cannot be compiled fails here, and not once the data is there
+            # What cannot be compiled fails here, and not once the data is there.
+            compiled = {split: optimise(loaded.spec, plan) for split, plan in plans.items()}
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
-    return Inspection(loaded, plans, _without_ignored(diagnostics, loaded))
+    return Inspection(loaded, plans, compiled, _without_ignored(diagnostics, loaded))
 
 
 def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
@@ -166,10 +107,10 @@ def load(
             return source
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
     found = inspect(source if isinstance(source, (Mapping, str)) else Path(source), params=params, overrides=overrides, runtime=runtime)
-    if found.loaded.spec is None or found.diagnostics.has_errors:
+    spec = found.spec
+    if spec is None:
         raise SpecError(found.diagnostics.sorted())
-    model = with_given(found.loaded.spec, earlier.model) if earlier is not None else found.loaded.spec
-    return Spec(model, found.loaded, found.plans, found.diagnostics)
+    return spec if earlier is None else replace(spec, model=with_given(spec.model, earlier.model))
 
 
 def _check_arguments(source: object, params: object, overrides: object, runtime: object) -> None:
@@ -199,20 +140,46 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
 
 def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
     """Returns the errors that show once the classes are known, and of arrays also shapes, dtypes and values."""
-    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
-    return [d for d in checked.diagnostics if d.severity is Severity.ERROR]
+    return [d for d in _check_with(spec, manifest).diagnostics if d.severity is Severity.ERROR]
 
 
-def plans_with_data(spec: Spec, manifest: Manifest) -> dict[str, Plan]:
-    """The plainest plans, now that the classes are known, and of arrays also shapes, dtypes and values.
+def _check_with(spec: Spec, manifest: Manifest) -> Checked:
+    return check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
+
+
+def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
+    """Binds a spec to its data: the classes are known now, and of arrays also shapes, dtypes and values.
 
     Raises:
         SpecError: When an encoding does not fit the classes, or a step the arrays.
     """
-    checked = check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
+    model = spec.model
+    types = possible_types(model, len(manifest.class_names) or None, manifest.type)
+    if model is spec.loaded.spec and types == possible_types(model):
+        return BoundSpec(spec, manifest, spec.plans)  # the data says no more than the spec
+    checked = _check_with(spec, manifest)
     if checked.diagnostics.has_errors:
         raise SpecError(checked.diagnostics.sorted())
-    return checked.plans
+    return BoundSpec(spec, manifest, checked.plans)
+
+
+def compile_spec(fitted: FittedSpec) -> CompiledSpec:
+    """Compiles a fitted spec: every split's plan through the passes. The caches of all splits share the RAM budget, and the disk.
+
+    Raises:
+        SpecError: `PG410` where they do not fit the budget, `PG416` and `PG417` where the disk cannot have them.
+    """
+    from pipegen.cache.room import claim_disk  # here, as the passes below: what is only looked at needs neither
+
+    model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
+    left = ram_budget(model.runtime)
+    splits: dict[str, Compiled] = {}
+    for split, plan in fitted.plans.items():
+        count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
+        splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size)
+        left -= claim_cache(model, splits[split].plan, count, left, locate)
+    claim_disk(model, {split: done.plan for split, done in splits.items()}, manifest, locate)
+    return CompiledSpec(fitted.spec, manifest, fitted.plans, fitted.learned, splits)
 
 
 def optimise(

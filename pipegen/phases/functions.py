@@ -12,6 +12,7 @@ import pkgutil
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
-    from pipegen.phases.compilation import Spec
+    from pipegen.phases.specs import Spec
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -94,6 +95,8 @@ def with_functions(spec: Spec, allowed: Allowed) -> Spec:
             findings.append(make(code, message, label, help=help_))
     if findings:
         raise SpecError(findings)
+    if all(map(is_, steps, spec.model.transforms)):
+        return spec
     return replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
 
 

@@ -6,42 +6,40 @@ order written. The passes make it fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.base import CropTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, Family, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import require_same_shape
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import StagedTransform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
+from pipegen.plan.items import Images, Items
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
-from pipegen.plan.outputs import infer_output, meant_feature, unbatchable
+from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.plan.recipe import recipe
 from pipegen.plan.segments import Colour, Geometric, varying
 from pipegen.spec.models import WindowShuffle
 from pipegen.spec.stand_in import UnknownStep
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Fill, Transform
     from pipegen.plan.nodes import Node
     from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
-
-Locate = Callable[..., "Label"]
-"""From a key path (and a text, and whether the key itself is meant) to a label; see `spec.load.Locator.label`."""
 
 
 class Builder:
@@ -52,11 +50,11 @@ class Builder:
         self.spec = spec
         self.split = split
         self.locate = locate
-        self.type = source_type
+        self.type = source_type.padded()
         """What is known of each feature so far."""
         self.followed = followers.followed(record or source_type)
         """Returns the images that something is aligned with, whether it is here or, in a plan of some features, left out."""
-        self.edge = source_type
+        self.edge = self.type
         """The type of the edge behind the last node."""
         self.nodes: list[Node] = []
         self.waiting: list[tuple[Stage, FeatureType]] = []
@@ -66,9 +64,10 @@ class Builder:
         """Findings about random steps, which run on the training split as a matter of course."""
         self.poisoned: set[str] = set()
         self.doubts = Doubts()
-        self.segment: Geometric | Colour | None = None
+        self.segment: Geometric | Colour | Items | None = None
+        self.images = Images()
         self.held: dict[str, s.Decode] = {}
-        self.like: dict[str, tuple[str, StepRef]] = {}
+        self.like: dict[str, tuple[str, StepRef[DecodeTransform]]] = {}
         """Returns, for a feature aligned with an image, that image and what decodes it."""
         self.fills = Fills()
         self.mixed: StepRef | None = None
@@ -81,7 +80,7 @@ class Builder:
             whole: Whether all steps are there: else what leaves the last one is not judged.
             guessed: Whether another source may be meant, so that values are in doubt from the start.
         """
-        self.doubts.values |= {f for f, t in self.type.items() if guessed and t.pictured}
+        self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
         chosen = recipe(self.spec, self.split)
         independent = followers.anchors(self.type)
         width = sum(ref.num_draws for ref in chosen.draws)
@@ -97,13 +96,13 @@ class Builder:
         self._apart(acts[done:], numbers, width)
         self.poisoned |= self.doubts.all()
         if not whole:
-            self.poisoned.update(f for f, t in self.type.items() if t.pictured)
+            self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
         self._finish()
         return None if self.poisoned else Plan(self.split, marked(self.nodes))
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
-        indexed = self.type.without(*(f for f, t in self.type.items() if not t.indexed))
+        indexed = self.type.without(*(f for f, t in self.type.items() if not kind_of(t).indexed))
         self.nodes.append(Index(indexed, self.split, "stored", None, False, draws))
         self.nodes.append(Read(self.type))
         if self.split == "train" and spec.shuffle != "none":
@@ -115,7 +114,7 @@ class Builder:
     def _with_decode(self, steps: tuple[StepRef, ...]) -> tuple[StepRef, ...]:
         """The steps with the one in front that decodes files, where the spec does not write it."""
         leading = [ref.step.feature for ref in takewhile(lambda ref: isinstance(ref.step, DecodeTransform), steps)]
-        if None in leading or all(t.kind != "encoded" or name in leading for name, t in self.type.items()):
+        if None in leading or all(not t.encoded or name in leading for name, t in self.type.items()):
             return steps
         from pipegen.ops.registry import default_decoder
 
@@ -135,9 +134,12 @@ class Builder:
             mine = [ref for ref, own in near if own]
             decoding = (ref for ref, features in acts if isinstance(ref.step, DecodeTransform) and anchor in features)
             decodes = next((self._decoding(ref, anchor) for ref in decoding), None)
-            if feature != anchor and decodes is not None and self.type[anchor].kind == "encoded":
-                self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])))
+            if feature != anchor and decodes is not None and self.type[anchor].encoded:
+                self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])).of(DecodeTransform))
             known = len(self.findings)
+            if kind_of(self.type[feature]).ragged:
+                for measure in self.images.stored(feature, self.type[anchor], self.like.get(feature)):
+                    self._emit(measure, feature, self.type[feature])
             done = 0
             for ref, acting in near:
                 if not acting:
@@ -168,24 +170,9 @@ class Builder:
         return replace(ref, step=own) if own is not None else ref
 
     def _features(self, ref: StepRef) -> tuple[str, ...]:
-        step = ref.step
-        if step.feature is not None:
-            if step.feature not in self.type:
-                help_ = meant_feature(step.feature, self.type)
-                self._report(ref, OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=help_))
-                return ()
-            left = followers.left_behind(step, self.type)
-            if left is not None:
-                message = f"`{step.op}` moves `{step.feature}` alone, and `{left}` belongs to it"
-                self._report(ref, OpError("PG203", message, help="leave `feature` out: a mask moves with its image"))
-            return (step.feature,)
-        found = followers.acted_on(step, self.type)
-        if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
-            found = tuple(name for name in found if name not in {t.feature for t in self.spec.transforms if isinstance(t, DecodeTransform)})
-        if not found and not isinstance(step, UnknownStep):
-            kinds = " or ".join(f"`{kind}`" for kind in sorted(step.kinds))
-            message = f"`{step.op}` works on features of kind {kinds}, and there is none"
-            self._report(ref, OpError("PG203", message, help="leave the step out"))
+        found, error = followers.chosen(ref, self.type, self.spec.transforms)
+        if error is not None:
+            self._report(ref, error)
         return found
 
     def _report(self, ref: StepRef, error: OpError) -> None:
@@ -215,12 +202,27 @@ class Builder:
             self._close()
             self.type = self.type.replace(**{feature: y})
             return None
-        for lint in ref.step.lints(x) if x.kind != "mask" else ():
+        for lint in ref.step.lints(x) if not kind_of(x).categorical else ():
             self._report(ref, lint)
         return y
 
+    def _move(self, ref: StepRef, feature: str) -> None:
+        """A step that moves items with their image."""
+        try:
+            run = self.images.moved(self.segment, ref, feature, self.type[feature])
+        except OpError as error:
+            self._report(ref, error)
+            self.poisoned.add(feature)
+            return
+        if run is not self.segment:
+            self._close()
+            self.segment = run
+
     def _step(self, written: StepRef, feature: str, following: StepRef | None) -> None:
         x = self.type[feature]
+        if kind_of(x).ragged:
+            self._move(written, feature)
+            return
         ref = replace(written, step=written.step.on(x))
         y = self._inferred(ref, feature)
         if y is None:
@@ -243,15 +245,14 @@ class Builder:
     def _single(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Stage:
         step = ref.step
         traits = step.traits(x)
-        if isinstance(step, NeighbourhoodTransform):
-            return s.Neighbourhood(feature, ref, step.clip_of(x), traits.starts_kernel)
-        if isinstance(step, LookupTableTransform):
-            return s.LookupTable(feature, (ref,), step.needs_histogram)
+        if isinstance(step, StagedTransform):
+            return step.stage(feature, ref, x)
         if isinstance(step, PointwiseTransform):
-            return s.Pointwise(feature, step.arithmetic(x), (ref,))
+            return s.Pointwise(feature, step.arithmetic(x), (ref.of(PointwiseTransform),))
         if traits.decodes:
-            return s.Decode(feature, ref, self._needed(feature, y, following) if traits.decodes_scaled else None, self.like.get(feature))
-        return s.Crop(feature, ref) if traits.crops else s.Apply(feature, ref)
+            needed = self._needed(feature, y, following) if traits.decodes_scaled else None
+            return s.Decode(feature, ref.of(DecodeTransform), needed, self.like.get(feature))
+        return s.Crop(feature, ref.of(CropTransform)) if traits.crops else s.Apply(feature, ref.of(ElementTransform))
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
         """Returns how small a file may be decoded. What else is aligned with the image has to go the same way: where the frame that the
@@ -265,7 +266,7 @@ class Builder:
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
         self.type = self.type.replace(**{feature: y})
-        if self.mixed is not None and isinstance(stage, s.ElementStage):
+        if self.mixed is not None and stage.one_example:
             self._report(s.refs(stage)[-1], late(self.mixed, s.refs(stage)[-1]))
             if self.mixed.step.when is None:
                 self.ordinary.add(self.findings[-1])
@@ -307,7 +308,7 @@ class Builder:
         if not joins:
             if isinstance(step, CropTransform) and self.mixed is None:
                 self._close()
-                self._emit(s.Crop(feature, ref), feature, y)
+                self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
             self._close()
         segment = seg if joins and isinstance(seg, Geometric) else Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
@@ -319,7 +320,8 @@ class Builder:
             if segment.copies and segment.behind not in (None, segment.mode):
                 self._report(ref, another_fill(ref, segment.behind))
             segment.copies = False
-        self._pend(s.Compose(feature, ref, (x.height, x.width), not joins), segment.entry, y)
+        of_segment = ref.of(CropTransform) if isinstance(ref.step, CropTransform) else ref.of(GeometricTransform)
+        self._pend(s.Compose(feature, of_segment, (x.height, x.width), not joins), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
@@ -332,9 +334,10 @@ class Builder:
             self._close()
         assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
         segment = seg if joins and isinstance(seg, Colour) else Colour(feature, x)
-        self._pend(s.ComposeColour(feature, ref, x.channels, not joins), segment.entry, y)
+        own = ref.of(ColourTransform)
+        self._pend(s.ComposeColour(feature, own, x.channels, not joins), segment.entry, y)
         segment.out = y
-        segment.uses_mean = segment.uses_mean or ref.step.uses_mean()  # type: ignore[attr-defined]
+        segment.uses_mean = segment.uses_mean or own.step.uses_mean()
         self.segment = segment
 
     def _close(self) -> None:
@@ -342,6 +345,8 @@ class Builder:
         if isinstance(seg, Geometric):
             assert seg.out is not None  # noqa: S101
             self.waiting.append((s.Resample(seg.feature, *seg.reads, (seg.out.height, seg.out.width), seg.projective), seg.out))
+        elif isinstance(seg, Items):
+            self._emit(seg.stage(), seg.feature, self.type[seg.feature])
         elif isinstance(seg, Colour):
             assert seg.out is not None  # noqa: S101
             self.waiting.append((s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean), seg.out))
@@ -354,7 +359,7 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
-        idle = next((t for f, t in self.type.items() if t.kind in ("image", "mask") and not t.is_static), None)
+        idle = next((t for f, t in self.type.items() if kind_of(t).pictured and not t.is_static), None)
         if idle is not None:  # the output does not take it, but it is batched with the rest
             self.findings.append(unbatchable(self.spec, self.split, idle, self.locate))
             self.poisoned.add("output")
@@ -376,7 +381,7 @@ class Builder:
     def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
         taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
-        plan = plan_mixing(self.spec, self.split, ref, self.type, taken, later, self.locate)
+        plan = plan_mixing(self.spec, self.split, ref.of(MixingTransform), self.type, taken, later, self.locate)
         for error in plan.errors:
             if self.mixed is None or error.code != "PG223":  # the first step has told what is wrong with the label
                 self._report(ref, error)

@@ -9,6 +9,7 @@ from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.fitting_plans import check_fitting
@@ -18,9 +19,9 @@ from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.draft import Draft
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
@@ -51,8 +52,8 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
     diagnostics.extend(check_fitting(spec, locate))
-    possible = spec.source.possible() if record is None else (record,)
-    plans, findings = _build(spec, locate, _with_classes(possible[0], classes))
+    possible = possible_types(spec, classes, record)
+    plans, findings = _build(spec, locate, possible[0])
     plans, findings = _whatever_comes(plans, findings, spec, locate, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
@@ -113,9 +114,12 @@ def _build(
     return plans, _merge(per_split, ordinary)
 
 
-def _with_classes(type_: ElementType, classes: int | None) -> ElementType:
-    labels = {name: t.with_(classes=classes) for name, t in type_.items() if t.kind == "label" and t.classes is None}
-    return type_.replace(**labels) if classes is not None else type_
+def possible_types(spec: PipelineSpec, classes: int | None = None, record: ElementType | None = None) -> tuple[ElementType, ...]:
+    """The types that a record may have, the likeliest first; for the arguments see `check`."""
+    first, *others = spec.source.possible() if record is None else (record,)
+    if classes is not None:
+        first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
+    return (first, *others)
 
 
 def _whatever_comes(
@@ -193,7 +197,7 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     reference: tuple[str, dict[str, tuple[str, tuple[int | None, ...]]]] | None = None
     for split, plan in plans.items():
         given = {*names(plan.emit.output.x), *names(plan.emit.output.y)}
-        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if t.kind in ("image", "mask") and name in given}
+        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if kind_of(t).pictured and name in given}
         if reference is None:
             reference = (split, types)
         elif types != reference[1]:

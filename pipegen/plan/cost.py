@@ -1,10 +1,9 @@
 """Predicts the cost of a plan: processor time per image for each stage, and bytes in memory.
 
 The model is small on purpose. A stage costs so many nanoseconds for each value (pixel × channel) that it writes, a decoder
-so many for each stored byte, and a batch so many for each byte of fresh memory that it takes. The constants are times of one
-core; `python -m benchmarks.costs` compares what they give with a clock. Other machines are faster or slower as a whole, so
-shares and ratios say more than the figures. It knows families and traits, never ops; a step that is unlike its family says so
-by its trait `weight`.
+so many for each stored byte, and a batch so many for each byte of fresh memory that it takes. Each stage says its own; the
+constants are times of one core, which `python -m benchmarks.costs` compares with a clock. Other machines are faster or slower as a
+whole, so shares and ratios say more than the figures. A step that is unlike its family says so by its trait `weight`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.plan import stages as s
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Prefetch, Read, Shuffle
 
 if TYPE_CHECKING:
@@ -37,12 +36,6 @@ _DRAW_US = 0.15
 """One random number."""
 _MATRIX_US = 4.0
 """The matrix of one step, and its place in a product."""
-_DECODE_NS = 14.5
-"""A stored byte, decoded."""
-_WINDOW_SHARE = 0.78
-"""What decoding a window alone costs, of the whole image."""
-_WINDOW_US = 60.0
-"""Finding the window."""
 _FRESH_NS = 0.25
 """A byte of a batch, which the system hands out page by page."""
 _COPY_NS = 0.1
@@ -55,30 +48,6 @@ _FILL_US = 25.0
 """... having been written into it before, ..."""
 _GATHER_NS = 0.3
 """... and a byte of it, fetched."""
-
-_PER_VALUE_NS: dict[type[object], float] = {
-    s.Apply: 2.8,
-    s.Crop: 0.5,
-    s.Resample: 5.0,
-    s.Warp: 5.0,
-    s.ApplyColour: 1.2,
-    s.Colour: 1.2,
-    s.LookupTable: 0.35,
-    s.Neighbourhood: 0.8,
-    s.Mix: 0.2,
-    s.Pointwise: 0.11,
-    s.ChannelsFirst: 0.3,
-}
-_OTHER_NS = 0.5
-_MIRROR_NS = 0.13
-_HISTOGRAM_NS = 1.5
-_CHANNEL_NS = 0.11
-"""A colour stage that mixes no channels."""
-_MEAN_NS = 1.0
-"""The mean luma, where a colour stage is around it."""
-_PER_VALUE_OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
-_FREE = (s.EncodeLabel, s.Compose, s.ComposeColour)
-"""What works on no pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +136,9 @@ def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumst
         out: The type of what leaves its node.
         given: What is known of the data.
     """
-    own = _STEP_US if isinstance(stage, s.ElementStage) else sum(r.num_draws > 0 for r in s.refs(stage)) * _MATRIX_US
-    if isinstance(stage, _FREE):
-        return own
-    decoded = _decode_us(stage, given)
-    if isinstance(stage, s.Decode):
-        return own + decoded
+    own = _STEP_US if stage.one_example else sum(r.num_draws > 0 for r in stage.uses()) * _MATRIX_US
     x = entry[stage.feature] if stage.feature in entry else out[stage.feature]
-    return own + decoded + _ns_per_value(stage, x) * _values(out[stage.feature], x) / 1e3
+    return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out[stage.feature], x) / 1e3
 
 
 def gather_us(out: ElementType, *, together: bool) -> float:
@@ -190,44 +154,12 @@ def gathers(plan: Plan, number: int) -> bool:
 
 def example_bytes(out: ElementType) -> int:
     """Bytes of one example, labels not counted; a dimension that is not known stands for a photograph's."""
-    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not t.indexed and t.kind != "text")
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not kind_of(t).indexed)
 
 
 def reads_rows(node: Read) -> bool:
     """Returns whether records are rows of arrays in memory, and no files."""
-    return all(t.kind != "encoded" for _, t in node.out.items())
-
-
-def _decode_us(stage: Stage, given: Circumstances) -> float:
-    if isinstance(stage, s.Decode):
-        return given.file_bytes * _DECODE_NS / 1e3
-    if isinstance(stage, s.DecodeWindow):
-        return _WINDOW_US + given.file_bytes * _DECODE_NS / 1e3 * (1.0 if stage.whole else _WINDOW_SHARE)
-    return 0.0
-
-
-def _ns_per_value(stage: Stage, x: FeatureType) -> float:
-    """Nanoseconds for each value that a stage writes."""
-    if isinstance(stage, s.Branch):
-        return min(1.0, sum(ref.share for ref in s.refs(stage))) * _ns_per_value(stage.stage, x)
-    if isinstance(stage, s.Warp) and stage.mirrors:
-        return _MIRROR_NS
-    if isinstance(stage, s.Colour):
-        return (_PER_VALUE_NS[s.Colour] if stage.mixes_channels else _CHANNEL_NS) + stage.uses_mean * _MEAN_NS
-    if isinstance(stage, (s.Warp, s.Resample)):
-        return _PER_VALUE_NS[type(stage)] * _PER_VALUE_OF_INTERPOLATION.get(stage.interpolation, 1.0)
-    if isinstance(stage, s.DecodeWindow):
-        return _step_ns(stage.crop, s.Crop, x)
-    if isinstance(stage, (s.Apply, s.Crop, s.Neighbourhood)):
-        return _step_ns(stage.ref, type(stage), x)
-    if isinstance(stage, s.LookupTable) and stage.reads_histogram:
-        return _PER_VALUE_NS[s.LookupTable] + _HISTOGRAM_NS
-    return _PER_VALUE_NS.get(type(stage), _OTHER_NS)
-
-
-def _step_ns(ref: s.StepRef, kind: type[object], x: FeatureType) -> float:
-    traits = ref.step.traits(x)
-    return _PER_VALUE_NS[s.Apply if traits.resizes else kind] * traits.weight
+    return all(not t.encoded for _, t in node.out.items())
 
 
 def _values(out: FeatureType, entry: FeatureType) -> int:
@@ -238,7 +170,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
             for d in t.shape:
                 count *= d or 0
             return count
-    return ASSUMED_CLASSES if out.kind == "label" else ASSUMED_VALUES
+    return ASSUMED_CLASSES if kind_of(out).labels else ASSUMED_VALUES
 
 
 def _own_us(node: Node, together: bool) -> float:

@@ -7,7 +7,7 @@ difference of the whole image. So what enters such a stage has to have the same 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
     from pipegen.plan.nodes import Node
     from pipegen.types import ElementType
-
-_Computing: TypeAlias = "s.ApplyColour | s.Colour | s.Resample | s.Warp | s.Neighbourhood | s.Mix | s.Pointwise"
-_COMPUTES = (s.ApplyColour, s.Colour, s.Resample, s.Warp, s.Neighbourhood, s.Mix, s.Pointwise)
-"""The stages that compute floats and can do so exactly."""
 
 
 def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -40,7 +36,7 @@ def _with(node: Node, stage: s.Stage) -> Node:
     return replace(node, stages=(stage,))
 
 
-def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, _Computing]]:
+def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, s.Computes]]:
     """Yields the stages that compute floats which are rounded later, or that round them, with the places of their nodes; the last
     one first."""
     rounded: set[str] = set()
@@ -54,7 +50,7 @@ def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, _Computing]]:
         if before in FLOATING and after not in FLOATING:
             rounded.add(feature)
         computing = stage.stage if isinstance(stage, s.Branch) else stage
-        if feature in rounded and isinstance(computing, _COMPUTES):
+        if feature in rounded and isinstance(computing, s.Computes):
             yield place, computing
         if before not in FLOATING:
             rounded.discard(feature)

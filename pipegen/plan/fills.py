@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import ConstantFill
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
 from pipegen.types import INTEGER_RANGES
 
@@ -31,21 +32,20 @@ class Fills:
     every unit, so neither is of interest."""
 
     def __init__(self) -> None:
-        self._met: dict[tuple[Path, int], tuple[StepRef, dict[str, FeatureType]]] = {}
+        self._met: dict[tuple[Path, int], tuple[StepRef, float, dict[str, FeatureType]]] = {}
 
     def note(self, ref: StepRef, feature: str, x: FeatureType) -> None:
         """Keep what enters a use of a step."""
         fill = getattr(ref.step, "fill", None)
-        if x.kind == "image" and isinstance(fill, ConstantFill) and fill.constant:
-            self._met.setdefault((ref.path, ref.start), (ref, {}))[1][feature] = x
+        if kind_of(x).levels and isinstance(fill, ConstantFill) and fill.constant:
+            self._met.setdefault((ref.path, ref.start), (ref, fill.constant, {}))[2][feature] = x
 
     def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:
         """Returns the uses whose constant means something else on an image than on one aligned with it."""
-        for ref, images in self._met.values():
+        for ref, value, images in self._met.values():
             for feature, x in images.items():
                 home = followers.anchor(record, feature)
                 if home != feature and home in images and not _alike(images[home], x):
-                    value = ref.step.fill.constant  # type: ignore[attr-defined]
                     message = (
                         f"`{ref.step.op}` fills with {value:g}, and `{home}` ({images[home]}) and `{feature}` ({x}), "
                         "which is aligned with it, have different units"

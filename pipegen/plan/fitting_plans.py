@@ -16,8 +16,8 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 _BATCH = 64

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.ops.base import PICTURES, GeometricTransform
+from pipegen.errors import OpError
+from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.plan.outputs import meant_feature
+from pipegen.spec.stand_in import UnknownStep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.ops.base import Transform
     from pipegen.plan.stages import StepRef
     from pipegen.types import ElementType
@@ -23,7 +29,7 @@ def anchor(type_: ElementType, feature: str) -> str:
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
     """The features that draw for themselves, in order."""
-    return tuple(name for name, t in type_.items() if t.pictured and anchor(type_, name) == name)
+    return tuple(name for name, t in type_.items() if kind_of(t).pictured and anchor(type_, name) == name)
 
 
 def followed(type_: ElementType) -> frozenset[str]:
@@ -37,7 +43,7 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
     if (
         step.feature is None
         or step.feature not in type_
-        or not step.kinds >= PICTURES
+        or not all(step.acts_on(kind) for kind in kinds() if kind.pictured)
         or not (step.random or isinstance(step, GeometricTransform))
     ):
         return None
@@ -56,10 +62,35 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
     What is aligned with an image moves with it and keeps its values: steps that have no rule for masks, and so move nothing, leave it
     alone.
     """
-    if isinstance(step, DecodeTransform):
-        return tuple(name for name, t in type_.items() if t.pictured)
-    moves = step.kinds >= PICTURES or isinstance(step, MixingTransform)
-    return tuple(name for name, t in type_.items() if t.decoded_kind in step.kinds and (moves or anchor(type_, name) == name))
+    follows = step.moves or isinstance(step, (DecodeTransform, MixingTransform))
+    return tuple(name for name, t in type_.items() if step.acts_on(kind_of(t)) and (follows or anchor(type_, name) == name))
+
+
+def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:
+    """Returns the features that a use of a step acts on, and what is wrong with that.
+
+    Args:
+        ref: The use.
+        type_: What enters it.
+        written: The steps that the spec writes.
+    """
+    step = ref.step
+    if step.feature is not None:
+        if step.feature not in type_:
+            help_ = meant_feature(step.feature, type_)
+            return (), OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=help_)
+        left = left_behind(step, type_)
+        if left is None:
+            return (step.feature,), None
+        message = f"`{step.op}` moves `{step.feature}` alone, and `{left}` belongs to it"
+        return (step.feature,), OpError("PG203", message, help="leave `feature` out: a mask moves with its image")
+    found = acted_on(step, type_)
+    if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
+        found = tuple(name for name in found if name not in {t.feature for t in written if isinstance(t, DecodeTransform)})
+    if found or isinstance(step, UnknownStep):
+        return found, None
+    message = f"`{step.op}` works on features of kind {' or '.join(f'`{kind}`' for kind in step.known_kinds())}, and there is none"
+    return (), OpError("PG203", message, help="leave the step out")
 
 
 def own_draws(ref: StepRef, number: int, width: int, name: str) -> StepRef:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 
@@ -52,7 +52,7 @@ def _early(entry: FeatureType, steps: Sequence[StepRef], *, disk: bool) -> StepR
     """The first step that no cache can stand behind, where it comes before the size of images is fixed."""
     type_ = entry
     for ref in steps:
-        if type_.kind != "encoded" and type_.is_static:
+        if not type_.encoded and type_.is_static:
             return None
         if ref.is_random or (disk and not ref.step.lasting()):
             return ref

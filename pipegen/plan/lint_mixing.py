@@ -11,7 +11,7 @@ from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 

@@ -9,6 +9,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.lint_cache import lint_cache
 from pipegen.plan.lint_mixing import lint_mixing
 from pipegen.plan.lint_unused import lint_unused
@@ -17,8 +18,8 @@ from pipegen.spec.models import WindowShuffle
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
@@ -82,12 +83,12 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagn
     found: list[Diagnostic] = []
     names = spec.split_names()
     split = "train" if "train" in names else names[0]
-    type_ = next((t for t in dict(record.items()).values() if t.kind in ("encoded", "image")), None)
+    type_ = next((t for t in dict(record.items()).values() if kind_of(t).levels), None)
     if type_ is None:
         return found
     arithmetic: StepRef | None = None
     resized: StepRef | None = None
-    steps = _with_decoder(spec, split) if type_.kind == "encoded" else recipe(spec, split).steps
+    steps = _with_decoder(spec, split) if type_.encoded else recipe(spec, split).steps
     found.extend(lint_cache(spec, locate, type_, steps))
     name = next(name for name, t in record.items() if t is type_)
     for ref in (ref for ref in steps if ref.step.feature in (None, name)):

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
+    from pipegen.ops.families.mixing import MixingTransform
     from pipegen.plan.stages import Stage, StepRef
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
@@ -44,7 +46,7 @@ class MixPlan:
 def plan_mixing(
     spec: PipelineSpec,
     split: str,
-    ref: StepRef,
+    ref: StepRef[MixingTransform],
     type_: ElementType,
     taken: dict[str, FeatureType],
     later: tuple[StepRef, ...],
@@ -85,12 +87,14 @@ def late(mixed: StepRef, ref: StepRef) -> OpError:
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
 
-def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: FeatureType, canvas: tuple[int | None, int | None]) -> None:
+def _follower(
+    plan: MixPlan, spec: PipelineSpec, ref: StepRef[MixingTransform], name: str, x: FeatureType, canvas: tuple[int | None, int | None]
+) -> None:
     """A feature of the output that the step does not act on itself: a label follows, other images stay, the rest has no rule."""
     op = ref.step.op
-    if x.kind in ref.step.kinds or x.kind == "encoded":
+    if ref.step.acts_on(kind_of(x)) or x.encoded:
         return
-    if x.kind != "label":
+    if not kind_of(x).labels:
         message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{x.kind}`, which `{name}` is"
         plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
         return
@@ -99,7 +103,7 @@ def _follower(plan: MixPlan, spec: PipelineSpec, ref: StepRef, name: str, x: Fea
         message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
         plan.errors.append(OpError("PG223", message, help=write(f"output: {{encode: {{{name}: one_hot}}}}", "spec")))
         return
-    wrong = encoding == "multi_hot" and not (x.several_labels or is_encoded(x))
+    wrong = encoding == "multi_hot" and not (several_labels(x) or is_encoded(x))
     if wrong or (encoding == "binary" and x.classes not in (None, 2)):
         return  # a finding about the output
     y = x

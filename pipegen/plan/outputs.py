@@ -10,6 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
 from pipegen.spec.models import UNENCODED
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.build import Locate
     from pipegen.plan.stages import Stage
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import Encoding, Output, PipelineSpec
     from pipegen.types import ElementType, FeatureType
 
@@ -77,8 +78,8 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             _feature(plan, name, type_[name], split, spec, locate)
     _weight(plan, out.sample_weight, type_, poisoned, locate)
     for name in out.encode:
-        if name not in wanted or (name in type_ and not type_[name].holds_classes):
-            near = closest(name, [f for f in wanted if f in type_ and type_[f].holds_classes])
+        if name not in wanted or (name in type_ and not kind_of(type_[name]).holds_classes):
+            near = closest(name, [f for f in wanted if f in type_ and kind_of(type_[f]).holds_classes])
             message = f"`{name}` is no label of the output, so it cannot be encoded"
             help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
             plan.findings.append(make("PG218", message, locate(("output", "encode", name), key=True), help=help_))
@@ -96,10 +97,10 @@ def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: se
         )
         plan.failed = True
         return
-    kind, shape = type_[name].kind, type_[name].shape
-    if kind in ("weight", "tensor") and not shape:
+    kind, shape = kind_of(type_[name]), type_[name].shape
+    if kind.numbers and not shape:
         return
-    what = {"label": "class indices", "tensor": f"{'×'.join(map(str, shape))} of them"}.get(kind, "no weights")
+    what = "class indices" if kind.labels else f"{'×'.join(map(str, shape))} of them" if kind.numbers else "no weights"
     message = f"`sample_weight` needs a number that weighs each example in the loss, and `{name}` holds {what}"
     help_ = "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`"
     plan.findings.append(make("PG203", message, locate(("output", "sample_weight")), help=(help_,)))
@@ -107,16 +108,16 @@ def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: se
 
 
 def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: PipelineSpec, locate: Locate) -> None:
-    if x.kind == "label":
+    if kind_of(x).labels:
         _label(plan, name, x, locate)
         return
-    if x.kind not in ("image", "mask"):
+    if not kind_of(x).pictured:
         return
     if not x.is_static:
         plan.findings.append(unbatchable(spec, split, x, locate))
         plan.failed = True
         return
-    if x.kind == "mask":
+    if kind_of(x).categorical:
         _mask(plan, name, x, locate)
         return
     dtype = plan.output.dtype
@@ -208,12 +209,12 @@ def _fits_bytes(x: FeatureType) -> bool:
 def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
     encoding = encoding_of(plan.output, name, x)
     where = locate(("output", "encode", name))
-    if x.several_labels and encoding != "multi_hot":
+    if several_labels(x) and encoding != "multi_hot":
         message = f"an example can have several labels in `{name}`, which `{encoding}` cannot say"
         plan.findings.append(make("PG218", message, where, help=(write("multi_hot", "value", "use {}, or leave it out"),)))
         plan.failed = True
         return
-    if encoding == "multi_hot" and not x.several_labels and not is_encoded(x):
+    if encoding == "multi_hot" and not several_labels(x) and not is_encoded(x):
         help_ = write("one_hot", "value", "use {}; where a column holds several labels, give the feature the `separator` between them")
         message = f"`multi_hot` is for several labels, and `{name}` has one for each example"
         plan.findings.append(make("PG218", message, where, help=(help_,)))
@@ -231,12 +232,12 @@ def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
 
 def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
     """Returns the encoding of a label; by default several labels are `multi_hot`."""
-    return output.encode.get(name, "multi_hot" if x.several_labels else UNENCODED)
+    return output.encode.get(name, "multi_hot" if several_labels(x) else UNENCODED)
 
 
 def is_encoded(x: FeatureType) -> bool:
     """Returns whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
-    return x.kind == "label" and x.dtype == "float32"
+    return kind_of(x).labels and x.dtype == "float32"
 
 
 def encode(name: str, encoding: Encoding, x: FeatureType) -> tuple[s.EncodeLabel, FeatureType]:

@@ -55,7 +55,7 @@ def varying(stages: Sequence[Stage]) -> set[int]:
         for other in stages[place:]:
             if other.feature == stage.feature:
                 run.append(other)
-                if not isinstance(other, (s.Compose, s.ComposeColour)):
+                if not isinstance(other, s.Composes):
                     break
         if any(map(s.is_random, run)):
             random.add(stage.feature)

@@ -1,155 +1,131 @@
-"""Defines the closed set of stages that nodes are made of: what can be done to one feature of an example or a batch.
+"""Defines the stages that nodes are made of: what can be done to one feature of an example or a batch.
 
 A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
-TensorFlow; `backend/kernels/lower.py` gives each its meaning.
-
-`exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
-`plan/exactness.py`.
+TensorFlow; `backend/kernels/lower.py` gives each its meaning. Here are those that the plan itself is built around: decoding,
+windows, the segments of geometry and colour, and what the output asks for. Families with a stage of their own have it in their file.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, ClassVar
+
+from pipegen.ops.families.decoder import CROP_NS
+from pipegen.ops.families.decoder import Decode as Decode
+from pipegen.ops.families.decoder import Decodes as Decodes
+from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
+from pipegen.ops.families.items import Measure as Measure
+from pipegen.ops.families.items import Move as Move
+from pipegen.ops.families.items import MoveEach as MoveEach
+from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
+from pipegen.ops.families.mixing import Mix as Mix
+from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
+from pipegen.ops.stage import RESIZING_NS, Computes, Path, Stage, only_identities, weight_ns
+from pipegen.ops.stage import Choice as Choice
+from pipegen.ops.stage import StepRef as StepRef
+from pipegen.ops.wording import WAITING, fitted_use, size, use, uses, value
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Arithmetic, Fill, Transform
+    from collections.abc import Sequence
+
+    from pipegen.ops.base import (
+        Arithmetic,
+        ColourTransform,
+        CropTransform,
+        ElementTransform,
+        Fill,
+        GeometricTransform,
+        PointwiseTransform,
+    )
     from pipegen.spec.models import Encoding
     from pipegen.types import FeatureType, Interval
 
-Path = tuple[str | int, ...]
-"""A key path in the spec, such as `("transforms", 2, "random_flip")`."""
+__all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
+
+_MIRROR_NS = 0.13
+_CHANNEL_NS = 0.11
+"""A colour stage that mixes no channels."""
+_MEAN_NS = 1.0
+"""The mean luma, where a colour stage is around it."""
+_OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
-class StepRef:
-    """One use of a step.
-
-    Attributes:
-        step: The op.
-        id: What keys its draws.
-        path: Where it stands in the spec.
-        start: Its first number in the example's vector of draws.
-        gated: Whether the number after its own decides, by `probability`, if it acts at all.
-        choice: What else decides that: the policy that the step is a part of.
-    """
-
-    step: Transform
-    id: str
-    path: Path
-    start: int
-    gated: bool
-    choice: Choice | None = None
-
-    @property
-    def num_draws(self) -> int:
-        """Numbers in the example's vector, the gate included."""
-        return self.step.num_draws() + self.gated
-
-    @property
-    def conditional(self) -> bool:
-        """Returns whether it leaves some examples as they are, whatever its own numbers are."""
-        return self.gated or self.choice is not None
-
-    @property
-    def is_random(self) -> bool:
-        """Returns whether what it does depends on the example's draws."""
-        return bool(self.num_draws) or self.choice is not None
-
-    @property
-    def share(self) -> float:
-        """The expected share of the examples that it acts on."""
-        own: float = getattr(self.step, "probability", 1.0) if self.gated else 1.0
-        if self.choice is None:
-            return own
-        policy, number = self.choice.policy, self.choice.number
-        chosen: float = policy.step.share(number) if number is not None else 1.0  # type: ignore[attr-defined]
-        return own * policy.share * chosen
-
-    @property
-    def end(self) -> int:
-        """Returns how much of the example's vector of draws the stage needs."""
-        return max(self.start + self.num_draws, self.choice.policy.end if self.choice is not None else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Holds what a policy decides about one of its parts, for each example.
-
-    Attributes:
-        policy: The use of the policy.
-        number: Which of its choices; `None` where the part acts whenever the policy does.
-    """
-
-    policy: StepRef
-    number: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Decode:
-    """Bytes to pixels.
-
-    Attributes:
-        needed: The least height and width that the next step can use without loss, or `None`.
-        like: The image that it is aligned with, whose file is not decoded yet, and what decodes that: both have to be of one size.
-    """
-
-    feature: str
-    ref: StepRef
-    needed: tuple[int, int] | None
-    like: tuple[str, StepRef] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeWindow:
-    """Bytes to the pixels of a crop window, and the crop's finish.
-
-    A window that will be resized may be decoded at a smaller scale, which depends on the window; so decode and crop mean
-    something only together. `whole` decodes the whole image at that scale and slices; otherwise the window alone.
-    """
-
-    feature: str
-    decode: StepRef
-    crop: StepRef
-    needed: tuple[int, int] | None
-    whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Stage):
     """A function of one example."""
 
+    one_example: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = RESIZING_NS
+
     feature: str
-    ref: StepRef
+    ref: StepRef[ElementTransform]
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return fitted_use(self.ref)
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.ref, self.ns_per_value, x)
 
 
 @dataclass(frozen=True, slots=True)
-class Crop:
+class Crop(Stage):
     """A window of one example, and the crop's finish."""
 
+    one_example: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = CROP_NS
+
     feature: str
-    ref: StepRef
+    ref: StepRef[CropTransform]
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return fitted_use(self.ref)
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.ref, self.ns_per_value, x)
 
 
 @dataclass(frozen=True, slots=True)
-class Compose:
+class Compose(Stage):
     """Multiply one step's matrix into the pending transform of a geometric segment.
 
     `opens` starts the segment: what was pending before is the identity.
     """
 
+    ns_per_value: ClassVar[float] = 0.0
+
     feature: str
-    ref: StepRef
+    ref: StepRef[GeometricTransform | CropTransform]
     canvas: tuple[int | None, int | None]
     opens: bool
 
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return f"matrix of {use(self.ref)}"
+
 
 @dataclass(frozen=True, slots=True)
-class Resample:
+class Resample(Computes):
     """Read the image once through the pending transform, which ends the geometric segment.
 
     `projective` says that the transform divides: a step's matrix can have a last row other than (0, 0, 1).
     """
+
+    ns_per_value: ClassVar[float] = 5.0
 
     feature: str
     fill: Fill
@@ -158,13 +134,21 @@ class Resample:
     projective: bool = False
     exact: bool = False
 
+    def says(self) -> str:
+        return f"resample once, {_resampling(self)}"
+
+    def ns(self, x: FeatureType) -> float:
+        return self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
+
 
 @dataclass(frozen=True, slots=True)
-class Warp:
+class Warp(Computes):
     """A whole geometric segment: the product of the steps' matrices and one resampling."""
 
+    ns_per_value: ClassVar[float] = 5.0
+
     feature: str
-    refs: tuple[StepRef, ...]
+    refs: tuple[StepRef[GeometricTransform | CropTransform], ...]
     fill: Fill
     interpolation: str
     canvas: tuple[int | None, int | None]
@@ -175,33 +159,75 @@ class Warp:
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
     exact: bool = False
 
+    def uses(self) -> tuple[StepRef, ...]:
+        return self.refs
+
+    def says(self) -> str:
+        return f"{'mirror' if self.mirrors else f'warp once, {_resampling(self)}'}: {uses(self.refs)}"
+
+    def leads(self) -> bool:
+        return not self.mirrors
+
+    def rereads(self, before: Sequence[Stage]) -> bool:
+        return not all(stage.mirrors_only() for stage in before)
+
+    def mirrors_only(self) -> bool:
+        return self.mirrors
+
+    def ns(self, x: FeatureType) -> float:
+        return _MIRROR_NS if self.mirrors else self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
+
+
+def _resampling(stage: Resample | Warp) -> str:
+    fill = stage.fill if isinstance(stage.fill, str) else f"constant {stage.fill.constant:g}"
+    return f"{'in perspective, ' if stage.projective else ''}{stage.interpolation}, fill {fill}, to {size(stage.size)}"
+
 
 @dataclass(frozen=True, slots=True)
-class ComposeColour:
+class ComposeColour(Stage):
     """Multiply one step's colour matrix into the pending matrix of a colour segment."""
 
+    ns_per_value: ClassVar[float] = 0.0
+
     feature: str
-    ref: StepRef
+    ref: StepRef[ColourTransform]
     channels: int
     opens: bool
 
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return f"colour matrix of {use(self.ref)}"
+
+
+Composes = (Compose, ComposeColour)
+"""The stages that leave the image as it is until their segment ends."""
+
 
 @dataclass(frozen=True, slots=True)
-class ApplyColour:
+class ApplyColour(Computes):
     """Apply the pending colour matrix and clip, which ends the colour segment."""
+
+    ns_per_value: ClassVar[float] = 1.2
 
     feature: str
     clip: Interval | None
     uses_mean: bool
     exact: bool = False
 
+    def says(self) -> str:
+        return f"apply the colour matrix{_clip(self)}"
+
 
 @dataclass(frozen=True, slots=True)
-class Colour:
+class Colour(Computes):
     """A whole colour segment: the product of the steps' matrices, applied and clipped once."""
 
+    ns_per_value: ClassVar[float] = 1.2
+
     feature: str
-    refs: tuple[StepRef, ...]
+    refs: tuple[StepRef[ColourTransform], ...]
     channels: int
     clip: Interval | None
     uses_mean: bool
@@ -210,40 +236,32 @@ class Colour:
     @property
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel."""
-        return any(r.step.mixes_channels() for r in self.refs)  # type: ignore[attr-defined]
+        return any(r.step.mixes_channels() for r in self.refs)
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return self.refs
+
+    def says(self) -> str:
+        what = "one colour matrix" if self.mixes_channels else "one scale and offset for each channel"
+        return f"{what}{_clip(self)}: {uses(self.refs)}"
+
+    def rereads(self, before: Sequence[Stage]) -> bool:
+        if self.mixes_channels or self.uses_mean:
+            return bool(before)
+        # One on each channel alone reads a value once; it is faster apart behind a mirror, or a filter that reads just where it writes.
+        return any(stage.mirrors_only() or (isinstance(stage, Neighbourhood) and not stage.leads()) for stage in before)
+
+    def ns(self, x: FeatureType) -> float:
+        return (self.ns_per_value if self.mixes_channels else _CHANNEL_NS) + self.uses_mean * _MEAN_NS
+
+
+def _clip(stage: ApplyColour | Colour) -> str:
+    mean = ", around the mean" if stage.uses_mean else ""
+    return f", clip to {stage.clip}{mean}" if stage.clip else mean
 
 
 @dataclass(frozen=True, slots=True)
-class LookupTable:
-    """Read each value through the tables of the steps, one after another; what is not uint8 is rounded and clipped first.
-
-    Attributes:
-        reads_histogram: Whether one of the tables depends on the histogram of the image.
-    """
-
-    feature: str
-    refs: tuple[StepRef, ...]
-    reads_histogram: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
-    """A function of whole images, for the examples that it acts on.
-
-    Attributes:
-        clip: The values that may leave, where the step can leave the range of floats that enters it.
-        starts_kernel: Whether what computes its input has to be done with before it starts.
-    """
-
-    feature: str
-    ref: StepRef
-    clip: Interval | None
-    starts_kernel: bool
-    exact: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Stage):
     """A conditional stage, run on one example at a time and on those alone that it acts on.
 
     Attributes:
@@ -251,93 +269,94 @@ class Branch:
         compiled: Whether XLA compiles it, for a batch of one.
     """
 
+    one_example: ClassVar[bool] = True
+
     feature: str
-    stage: LookupTable | Neighbourhood
+    stage: Stage
     entry: FeatureType
     compiled: bool
 
+    def uses(self) -> tuple[StepRef, ...]:
+        return self.stage.uses()
 
-@dataclass(frozen=True, slots=True)
-class Mix:
-    """Take a part of another example of the group into each one.
+    def says(self) -> str:
+        return f"{said(self.stage)}, on those examples alone" + (", compiled by XLA" if self.compiled else "")
 
-    Attributes:
-        canvas: The height and width of the images, in pixels.
-        label: Whether the feature is a label, which is weighed by the share that is taken.
-    """
-
-    feature: str
-    ref: StepRef
-    canvas: tuple[int | None, int | None]
-    label: bool
-    exact: bool = False
+    def ns(self, x: FeatureType) -> float:
+        return min(1.0, sum(ref.share for ref in self.uses())) * self.stage.ns(x)
 
 
 @dataclass(frozen=True, slots=True)
-class Pointwise:
+class Pointwise(Computes):
     """Element-wise arithmetic and a dtype."""
+
+    cheap: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.11
 
     feature: str
     arithmetic: Arithmetic
-    refs: tuple[StepRef, ...]
+    refs: tuple[StepRef[PointwiseTransform], ...]
     exact: bool = False
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return self.refs
+
+    def says(self) -> str:
+        a = self.arithmetic
+        parts = [f"channels {list(a.order)}"] if a.order else []
+        if any(map(math.isnan, a.scale)):
+            parts.append(WAITING)
+        elif any(x != 1 for x in a.scale) or any(x != 0 for x in a.offset):
+            parts.append(f"× {value(a.scale)} + {value(a.offset)}")
+        return ", ".join([*parts, f"as {a.dtype}"]) + (f": {uses(self.refs)}" if self.refs else "")
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return x == y and self.arithmetic.is_identity(x)
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelsFirst:
+class ChannelsFirst(Stage):
     """Move the channel axis of an image before its height."""
+
+    cheap: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.3
 
     feature: str
 
+    def says(self) -> str:
+        return "channels first"
+
 
 @dataclass(frozen=True, slots=True)
-class EncodeLabel:
+class EncodeLabel(Stage):
     """Class indices to what the loss wants."""
+
+    cheap: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     encoding: Encoding
     classes: int | None
 
+    def says(self) -> str:
+        return self.encoding
 
-Stage = Union[
-    Decode, DecodeWindow, Apply, Crop, Compose, Resample, Warp, ComposeColour, ApplyColour, Colour, LookupTable, Neighbourhood,
-    Branch, Mix, Pointwise, ChannelsFirst, EncodeLabel,
-]  # fmt: skip
-ElementStage = (Decode, DecodeWindow, Apply, Crop, Branch)
-"""The stages that work on one example at a time, whatever its shape."""
+
+def said(stage: Stage) -> str:
+    """A stage as a line of a plan has it, after the name of its feature."""
+    return stage.says() + (", exact" if getattr(stage, "exact", False) else "")
 
 
 def refs(stage: Stage) -> tuple[StepRef, ...]:
     """The uses of steps in a stage, in the spec's order."""
-    if isinstance(stage, DecodeWindow):
-        return (stage.decode, stage.crop)
-    if isinstance(stage, Branch):
-        return refs(stage.stage)
-    if isinstance(stage, (Decode, Apply, Crop, Compose, ComposeColour, Neighbourhood, Mix)):
-        return (stage.ref,)
-    if isinstance(stage, (Warp, Colour, LookupTable, Pointwise)):
-        return stage.refs
-    return ()
-
-
-def starts_kernel(stage: Stage) -> bool:
-    """Returns whether what computes the stage's input has to be done with before the stage starts: it reads whole images first, or
-    pixels at other places than it writes."""
-    match stage:
-        case Warp():
-            return not stage.mirrors
-        case LookupTable():
-            return stage.reads_histogram
-        case Neighbourhood():
-            return stage.starts_kernel
-    return False
+    return stage.uses()
 
 
 def is_random(stage: Stage) -> bool:
     """Returns whether the stage reads the example's draws."""
-    return any(r.is_random for r in refs(stage))
+    return any(r.is_random for r in stage.uses())
 
 
 def is_lasting(stage: Stage) -> bool:
     """Returns whether what the stage gives may be kept on a disk, for other processes."""
-    return all(r.step.lasting() for r in refs(stage))
+    return all(r.step.lasting() for r in stage.uses())

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.outputs import names
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 
@@ -30,9 +31,7 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     split = next((s for s in spec.split_names() if s != "train"), "predict")
     record = record or spec.source.infer()
     wanted = names(spec.output.x)
-    images = ElementType(
-        tuple((name, t) for name, t in record.items() if t.decoded_kind == "image" and t.of is None and name in wanted)[:1]
-    )
+    images = ElementType(tuple((name, t) for name, t in record.items() if kind_of(t).levels and t.of is None and name in wanted)[:1])
     beside = [f"`{name}`" for name in wanted if name in record and name not in images]
     if beside:
         message = f"`predict_on` is given images alone, and the model takes {' and '.join(beside)} as well"

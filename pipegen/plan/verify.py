@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.exactness import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -60,9 +61,9 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
             return f"{type(node).__name__} comes before Read."
         if isinstance(node, Element) and batched:
             return "an Element follows Batch."
-        if isinstance(node, Kernel) and (not batched or any(isinstance(st, s.ElementStage) for st in node.stages)):
+        if isinstance(node, Kernel) and (not batched or any(st.one_example for st in node.stages)):
             return "a Kernel before Batch, or one that holds an element stage."
-        if isinstance(node, Element) and any(isinstance(st, s.Mix) for st in node.stages):
+        if isinstance(node, Element) and any(st.mixes for st in node.stages):
             return "an Element that mixes examples."
         if isinstance(node, (Element, Kernel)) and not node.stages:
             return "an empty node."
@@ -74,7 +75,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
     for node in plan.nodes:
         seen: set[str] = set()
         for stage in node.stages if isinstance(node, Kernel) else ():
-            if s.starts_kernel(stage) and stage.feature in seen:
+            if stage.leads() and stage.feature in seen:
                 return f"{type(stage).__name__} on `{stage.feature}` follows another stage."
             seen.add(stage.feature)
     return None
@@ -83,7 +84,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 def _batch_is_static(plan: Plan) -> str | None:
     """Requires that what is batched has a fixed shape."""
     for name, t in plan.batch.out.items():
-        if not t.is_static and not t.indexed:
+        if not t.is_static and not kind_of(t).indexed:
             return f"`{name}` is {t}."
     return None
 
@@ -92,7 +93,7 @@ def _segments_are_closed(plan: Plan) -> str | None:
     """A composed matrix is applied before anything else touches its feature."""
     pending: dict[str, str] = {}
     for stage in plan.stages():
-        if isinstance(stage, (s.Compose, s.ComposeColour)):
+        if isinstance(stage, s.Composes):
             kind = type(stage).__name__
             if stage.opens == (stage.feature in pending) or pending.get(stage.feature, kind) != kind:
                 return f"`{stage.feature}` has a segment that opens twice or never."
@@ -109,7 +110,7 @@ def _segments_are_closed(plan: Plan) -> str | None:
 def _pending_steps_leave_the_image(plan: Plan) -> str | None:
     """Composing a matrix leaves the image itself as it is until the segment ends."""
     for before, node in zip(plan.nodes, plan.nodes[1:], strict=False):
-        composes = isinstance(node, (Element, Kernel)) and all(isinstance(st, (s.Compose, s.ComposeColour)) for st in node.stages)
+        composes = isinstance(node, (Element, Kernel)) and all(isinstance(st, s.Composes) for st in node.stages)
         if composes and node.out != before.out:
             return f"{before.out} became {node.out}."
     return None
@@ -133,7 +134,9 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
-            if any(s.is_random(st) for st in before) or not all(t.is_static for t in dict(node.out.items()).values() if not t.indexed):
+            if any(s.is_random(st) for st in before) or not all(
+                t.is_static for t in dict(node.out.items()).values() if not kind_of(t).indexed
+            ):
                 return "a random or ragged stage precedes Cache."
     return None
 

@@ -14,14 +14,15 @@ from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName
-from pipegen.ops.families.policies import Selection
+from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import goes_bare, sources, transforms
+from pipegen.spec.accept import valid
 from pipegen.spec.flow import flow
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
 from pipegen.spec.scalars import resolve
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
-from pipegen.spec.validate import check, valid
+from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.base import Source
-    from pipegen.spec.validate import Place
+    from pipegen.spec.locate import Place
 
 _Op = TypeVar("_Op")
 

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from pipegen.ops.base import Model, Transform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.families.policies import STEP_SCHEMA
+from pipegen.ops.families.selections import STEP_SCHEMA
 from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.models import Param, PipelineSpec

@@ -12,7 +12,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.spec.compose import decode
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
-from pipegen.spec.locate import Locator
+from pipegen.spec.locate import Locator, Place
 from pipegen.spec.mapping import plain
 from pipegen.spec.overrides import Outside, lay_over, split
 from pipegen.spec.params import Given, Params
@@ -20,7 +20,6 @@ from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.substitute import Substitution
-from pipegen.spec.validate import Place
 
 if TYPE_CHECKING:
     from pipegen.spec.draft import Draft

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,12 @@ from pipegen.diagnostics.lines import split_lines
 from pipegen.spec.source_map import SourceMap, format_path, lookup
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Span
+    from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
     from pipegen.spec.extends import Files
-    from pipegen.spec.params import Value
     from pipegen.spec.source_map import KeyPath
+
+Locate = Callable[..., Label]
+"""From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
 
 
 @dataclass(slots=True)
@@ -117,12 +120,12 @@ class Locator:
         span = self.span(path)
         return self.files.folders.get(span.file, self.base) if span is not None else self.base
 
-    def from_param(self, path: KeyPath, name: str, value: Value, *, at_start: bool) -> None:
-        """Note that the value at `path` holds a param."""
+    def from_param(self, path: KeyPath, name: str, origin: str, *, outside: bool, at_start: bool) -> None:
+        """Note that the value at `path` holds a param, whose own value came from `origin`."""
         self.params.setdefault(path, []).append(name)
         default = self.spans.values.get(("params", name, "default"))
-        self.origins[path] = value.origin if value.outside or default is None else str(default)
-        if value.outside and at_start:
+        self.origins[path] = origin if outside or default is None else str(default)
+        if outside and at_start:
             self._folders[path] = self.base
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
@@ -136,3 +139,35 @@ class Locator:
 
     def _origin_outside(self, path: tuple[str | int, ...]) -> str | None:
         return next((self.outside[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.outside), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Tells where a value stands, and where findings about it go.
+
+    Attributes:
+        locate: Finds the spans.
+        path: The key path of the value.
+        out: Where findings go.
+        spoiled: Paths that hold a param without a value: what is wrong there has been said.
+        partial: Whether missing keys prove nothing, as a base file could not be read.
+    """
+
+    locate: Locator
+    path: KeyPath
+    out: Diagnostics
+    spoiled: set[KeyPath] = field(default_factory=set)
+    partial: bool = False
+
+    def at(self, *parts: str | int) -> Place:
+        """A place below."""
+        return replace(self, path=(*self.path, *parts))
+
+    def label(self, text: str = "", *, key: bool = False) -> Label:
+        """The label of the value, or of its key."""
+        return self.locate.label(self.path, text, key=key)
+
+    def add(self, finding: Diagnostic | None) -> None:
+        """Report, unless the place is spoiled."""
+        if finding is not None and self.path not in self.spoiled:
+            self.out.add(finding)

@@ -16,6 +16,7 @@ from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Source
+from pipegen.spec.accept import valid
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import format_path
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.advice import Advice
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.spec.locate import Place
     from pipegen.spec.source_map import KeyPath
-    from pipegen.spec.validate import Place
 
 _MOST_SPLITS = 100
 
@@ -53,7 +54,7 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
     code = "PG105" if _same_kind(annotation, value) else "PG104"
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
     sized = place.path[:2] == ("splits", "parts")
-    if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and _valid(annotation, int(value)):
+    if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and valid(annotation, int(value)):
         help_, fix = [write(str(int(value)), "value")], replacement(place, str(int(value)), Applicability.SAFE)
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
 
@@ -103,7 +104,7 @@ def _as_first(annotation: Any, value: Any) -> str | None:
     if s.kind != "model" or isinstance(value, dict) or not s.annotation.model_fields:
         return None
     first = next(iter(s.annotation.model_fields))
-    fits = isinstance(value, (int, float, str)) and _valid(field_type(s.annotation, first), value)
+    fits = isinstance(value, (int, float, str)) and valid(field_type(s.annotation, first), value)
     return f"{{{first}: {value}}}" if fits else None
 
 
@@ -245,14 +246,14 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
     trap = number_trap(value)
     if trap is not None:
         number, why = trap
-        if isinstance(number, float) and number.is_integer() and _valid(annotation, int(number)):
+        if isinstance(number, float) and number.is_integer() and valid(annotation, int(number)):
             number = int(number)
-        if _valid(annotation, number):
+        if valid(annotation, number):
             help_ = (write(str(number), "value", f"write {{}}: {why}"), *provenance(place))
             fix = replacement(place, str(number), certain(has_one_reading(value)))
             return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
     bare = quoted_number(value)
-    if bare is not None and _valid(annotation, bare):
+    if bare is not None and valid(annotation, bare):
         help_ = ("remove the quotes", *provenance(place))
         fix = replacement(place, value.strip(), Applicability.SAFE)
         return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=fix)
@@ -281,9 +282,3 @@ def _same_kind(annotation: Any, value: Any) -> bool:
     if isinstance(value, list):
         return accepts(annotation, "list", "pair")
     return isinstance(value, dict) and accepts(annotation, "map", "model")
-
-
-def _valid(annotation: Any, value: Any) -> bool:
-    from pipegen.spec.validate import valid
-
-    return valid(annotation, value)

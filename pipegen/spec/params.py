@@ -12,9 +12,10 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.flow import flow
+from pipegen.spec.locate import Place
 from pipegen.spec.models import Param
 from pipegen.spec.scalars import resolve
-from pipegen.spec.validate import Place, check
+from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Label
     from pipegen.ops.base import Transform
     from pipegen.spec.draft import Draft
+    from pipegen.spec.locate import Place
     from pipegen.spec.models import Param, Splits
     from pipegen.spec.source_map import KeyPath, Tree
-    from pipegen.spec.validate import Place
 
 VERSION = 1
 _BY_HAND = ("pipegen", "params", "source", "transforms")

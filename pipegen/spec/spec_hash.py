@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.spec.models import UNENCODED, Batch
 from pipegen.spec.rebase import SOURCE_PATHS
 from pipegen.spec.source_map import format_path
@@ -34,7 +35,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     result["output"]["encode"] = {name: encoding for name, encoding in spec.output.encode.items() if encoding != UNENCODED}
     if not spec.source.has_labels() and "y" not in spec.output.model_fields_set:
         result["output"]["y"] = None
-    images = [name for name, t in spec.source.infer().items() if t.decoded_kind == "image" and t.of is None]
+    images = [name for name, t in spec.source.infer().items() if kind_of(t).levels and t.of is None]
     if len(images) > 1:  # the first one's draws are the steps', and the others have their own
         result["images"] = images
     result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, step_ids(spec), strict=True)]

@@ -15,7 +15,7 @@ from pipegen.spec.traps import number_trap
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.validate import Place
+    from pipegen.spec.locate import Place
 
 _NAMES = frozenset({"train", "validation", "test", "predict"})
 

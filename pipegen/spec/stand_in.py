@@ -14,10 +14,11 @@ from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
-from pipegen.ops.traits import IMAGE_224, PICTURES, Family, Traits
+from pipegen.ops.traits import IMAGE_224, Family, Traits
+from pipegen.spec.accept import valid, validated
 from pipegen.spec.expect import field_type, words_of
-from pipegen.spec.validate import valid, validated
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -56,7 +57,7 @@ class UnknownStep(Transform):
 class ResizingStep(UnknownStep):
     """A step of which only this is known: images leave it with other sizes, and with the values that they had."""
 
-    kinds = PICTURES
+    moves = True
     keeps_size = False
     keeps_values = True
 
@@ -64,7 +65,7 @@ class ResizingStep(UnknownStep):
 class AnyStep(UnknownStep):
     """A step of which nothing is known but that features keep their kind."""
 
-    kinds = PICTURES
+    moves = True
     keeps_size = False
     keeps_channels = False
 
@@ -98,7 +99,7 @@ def stand_ins(raw: Any) -> tuple[Transform, ...]:
             return found
     if cls.only_sizes:
         return (ResizingStep(when="all"),)
-    if not keeps_shape(cls) or "image" not in cls.kinds:
+    if not keeps_shape(cls) or not cls.acts_on(kind_of(IMAGE_224)):
         return (AnyStep(when="all"),)
     if not _same_values(cls) or not isinstance(given, dict) or not _tells(cls, given):
         return (UnknownStep(when="all"),)

@@ -135,7 +135,7 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        self.locate.from_param(path, name, value, at_start=match.start() == 0)
+        self.locate.from_param(path, name, value.origin, outside=value.outside, at_start=match.start() == 0)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:

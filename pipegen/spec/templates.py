@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.foreign import Row, plain, rows
 from pipegen.ops.registry import sources, transforms
+from pipegen.spec.accept import valid
 from pipegen.spec.expect import field_type, words_of
 from pipegen.spec.flow import flow
 from pipegen.spec.models import PipelineSpec
@@ -197,22 +198,16 @@ def _right(node: dict[str, Any]) -> bool:
 
 def fills(model: type[BaseModel], value: dict[str, Any]) -> bool:
     """Tells whether a map is right as a whole, as far as that shows without what is around it."""
-    from pipegen.spec.validate import valid
-
     return model is PipelineSpec or "steps" in model.model_fields or valid(model, value)
 
 
 def takes(model: type[BaseModel], name: str, value: Any) -> bool:
     """Tells whether a map takes a value for one of its keys."""
-    from pipegen.spec.validate import valid
-
     return accepts(name, value) if model is PipelineSpec else valid(field_type(model, name), value)
 
 
 def accepts(name: str, value: Any) -> bool:
     """Tells whether a section, a source or a step takes a value."""
-    from pipegen.spec.validate import valid
-
     if name == "transforms":
         steps = [{step: {}} if isinstance(step, str) else step for step in value] if isinstance(value, list) else [None]
         return all(isinstance(step, dict) and all(accepts(op, given) for op, given in step.items()) for step in steps)

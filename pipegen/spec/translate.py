@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from pipegen.diagnostics.advice import Advice
-    from pipegen.spec.validate import Place
+    from pipegen.spec.locate import Place
 
 _MOST = 2
 """Answers that are given at most."""

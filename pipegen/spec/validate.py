@@ -6,70 +6,22 @@ gives one finding however many forms it has.
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pipegen.errors import PartError
+from pipegen.spec.accept import validated
 from pipegen.spec.expect import field_type, shape
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
 from pipegen.spec.source_map import lookup
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label
     from pipegen.spec.expect import Shape
-    from pipegen.spec.locate import Locator
+    from pipegen.spec.locate import Place
     from pipegen.spec.source_map import KeyPath
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Tells where a value stands, and where findings about it go.
-
-    Attributes:
-        locate: Finds the spans.
-        path: The key path of the value.
-        out: Where findings go.
-        spoiled: Paths that hold a param without a value: what is wrong there has been said.
-        partial: Whether missing keys prove nothing, as a base file could not be read.
-    """
-
-    locate: Locator
-    path: KeyPath
-    out: Diagnostics
-    spoiled: set[KeyPath] = field(default_factory=set)
-    partial: bool = False
-
-    def at(self, *parts: str | int) -> Place:
-        """A place below."""
-        return replace(self, path=(*self.path, *parts))
-
-    def label(self, text: str = "", *, key: bool = False) -> Label:
-        """The label of the value, or of its key."""
-        return self.locate.label(self.path, text, key=key)
-
-    def add(self, finding: Diagnostic | None) -> None:
-        """Report, unless the place is spoiled."""
-        if finding is not None and self.path not in self.spoiled:
-            self.out.add(finding)
-
-
-@lru_cache(maxsize=256)
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(annotation)
-
-
-def valid(annotation: Any, value: Any) -> bool:
-    """Returns whether a plain value is of a type."""
-    try:
-        validated(annotation, value)
-    except ValidationError:
-        return False
-    return True
 
 
 def check(annotation: Any, value: Any, place: Place) -> Any:
@@ -82,17 +34,6 @@ def check(annotation: Any, value: Any, place: Place) -> Any:
         if len(place.out) == before and not place.spoiled:
             place.add(mismatch(annotation, value, place))
         return None
-
-
-def validated(annotation: Any, value: Any) -> Any:
-    """The value as its type.
-
-    Raises:
-        ValidationError: If it is none.
-    """
-    # JSON, because strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple only there.
-    adapter = _adapter(annotation)
-    return adapter.validate_json(json.dumps(value), strict=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.fitted import StepPart
+from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Emit
@@ -23,7 +24,7 @@ def finishes(stage: s.Stage) -> bool:
     """Returns whether a stage at the end only brings an image into the form that a model takes."""
     if isinstance(stage, s.Neighbourhood):
         return isinstance(stage.ref.step, StepPart)
-    return isinstance(stage, (s.Pointwise, s.ChannelsFirst, s.EncodeLabel))
+    return stage.cheap
 
 
 def varies(split: str, plan: Plan) -> bool:
@@ -58,7 +59,7 @@ def augmented(plan: Plan, size: int | None) -> Plan:
             done.append(replace(item, out=mended(item.out), size=size, remainder="keep"))
         elif isinstance(item, Emit):
             out = mended(item.out)
-            done.append(Emit(out, Output(x={name: name for name in pictures(out)}, y=None)))
+            done.append(Emit(out, Output(x={name: name for name in (*pictures(out), *ragged(out))}, y=None)))
         else:
             done.append(replace(item, out=mended(item.out)))
     return pack(plan, done)
@@ -66,7 +67,12 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
 def pictures(type_: ElementType) -> tuple[str, ...]:
     """The features that can be looked at: images, then masks."""
-    return tuple(name for kind in ("image", "mask") for name, t in type_.items() if t.kind == kind)
+    return tuple(name for kind in kinds() if kind.pictured for name, t in type_.items() if t.kind == kind.name)
+
+
+def ragged(type_: ElementType) -> tuple[str, ...]:
+    """The features that have any number of items, and what says which of those are there."""
+    return tuple(name for name, t in type_.items() if kind_of(t).ragged or kind_of(t).valid)
 
 
 def with_index(plan: Plan) -> Plan:
@@ -74,6 +80,6 @@ def with_index(plan: Plan) -> Plan:
     nodes = list(plan.nodes)
     at = next(i for i, node in enumerate(nodes) if isinstance(node, Emit))
     emit = nodes[at]
-    names = {name: name for name in (*pictures(emit.out), *INDEX)}
+    names = {name: name for name in (*pictures(emit.out), *ragged(emit.out), *INDEX)}
     nodes[at] = Emit(emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
     return plan.with_nodes(nodes)

@@ -12,13 +12,14 @@ from pipegen.backend.index import mixing
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.ops.base import Transform
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Stage, StepRef
@@ -81,7 +82,7 @@ class DrawnParameters:
             sizes = self._sizes(node, stage, x, batch, active)
             found |= {("" if alike else f"{stage.feature}.") + name: value.numpy() for name, value in step.drawn_on(u, sizes).items()}
         if isinstance(step, MixingTransform):
-            partners = zip(self._partners(step.rank(u), ref, batch), found["own_share"], strict=True)
+            partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), found["own_share"], strict=True)
             found["partner"] = [key if share < 1 else None for key, share in partners]
         return found
 
@@ -104,11 +105,10 @@ class DrawnParameters:
                 self._x.element(before, features)
         value = features[stage.feature]
         if isinstance(stage, s.DecodeWindow):
-            decoder: Any = stage.decode.step
-            value = decoder.decode(value, None)
+            value = stage.decode.step.decode(value, None)
         return int(value.shape[0]), int(value.shape[1])
 
-    def _partners(self, rank: tf.Tensor, ref: StepRef, batch: dict[str, Array]) -> list[str]:
+    def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str]:
         """The record whose picture each example has taken its part of."""
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
@@ -121,11 +121,11 @@ class DrawnParameters:
             cycle, position, _ = order.at(epoch, tf.constant(slots))
             all_records = order.records(cycle, position)
             draws = self._x.draws(self._x.tensors, all_records, cycle, calendar=tf.zeros_like(cycle) + epoch)
-            ranks = ref.step.rank(own_draws(ref, draws)).numpy()  # type: ignore[attr-defined]
+            ranks = ref.step.rank(own_draws(ref, draws)).numpy()
             ranks[own], known = rank.numpy(), all_records.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        partner = mixing.partners(rank, tf.constant(slots < mixing.limit(order))).numpy()
+        partner = mixing.partners(rank, tf.constant(slots < order.grouped)).numpy()
         return [self._keys[records[i]] for i in partner[own]]
 
 
@@ -141,11 +141,15 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     """Returns where a step stands in the plan: the node, the stage, and the type that enters it; once for each image that it moves."""
     found = []
     before = plain.nodes[0].out
-    shown = "image" if any(t.decoded_kind == "image" for _, t in plain.read.items()) else "mask"
+    levels = any(kind_of(t).levels for _, t in plain.read.items())
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            if x.decoded_kind == shown and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage)):
+            if (
+                kind_of(x).pictured
+                and kind_of(x).levels == levels
+                and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage))
+            ):
                 found.append((number, stage, x))
         before = node.out
     return found

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.notebook import Explanation
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.physical.decide import Setting, assumed_examples, decide, extent_of
+from pipegen.physical.nodes import forms_of
+from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.recipe import recipe, runs_on
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
+from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pipegen.passes import Compiled
+    from pipegen.physical.nodes import Physical
     from pipegen.spec.models import PipelineSpec
 
 DEAREST = 5
@@ -33,6 +38,7 @@ def explain_text(
     counts: dict[str, str] | None = None,
     given: dict[str, Circumstances] | None = None,
     more: str = "",
+    physical: dict[str, list[Physical]] | None = None,
 ) -> Explanation:
     """Returns the explanation as text.
 
@@ -45,6 +51,7 @@ def explain_text(
         counts: A few words on the size of each split, where the data is known.
         given: What is known of each split's data and of the machine; without it no cost is predicted.
         more: A last line, which says what else there is.
+        physical: What runs for each split, in as many forms as are to be shown; it stands in place of the plan and its cost.
     """
     parts = []
     for split, done in compiled.items():
@@ -52,13 +59,13 @@ def explain_text(
         parts.append(f"{title}\n{'─' * len(title)}\n")
         if before and done.records:
             parts.append("as written\n" + _indent(render_plan(done.records[0].before)) + "\n")
-        parts.append(render_plan(done.plan))
-        parts.append(_stand_ins(spec, split))
-        parts.append(_learned(spec, split))
-        parts.append(_called(spec, split))
+        if physical is not None:
+            parts += map(render_physical, physical[split])
+        else:
+            parts += [render_plan(done.plan), _stand_ins(spec, split), _learned(spec, split), _called(spec, split)]
         if passes:
             parts.append("passes\n" + _passes(done) + "\n")
-        if given is not None:
+        if given is not None and physical is None:
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
     return Explanation(visible("\n".join(p for p in [*parts, more] if p).rstrip() + "\n"))
 
@@ -134,7 +141,24 @@ def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None
     return Circumstances(file_bytes or ASSUMED_FILE, threads, examples, assumed=not file_bytes)
 
 
-def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled], given: dict[str, Circumstances] | None = None) -> dict[str, Any]:
+def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: int, *, every: bool) -> dict[str, list[Physical]]:
+    """Returns what would run for each split where no data is known: in its usual form, or in `every` one."""
+    found = {}
+    for split, done in compiled.items():
+        shard = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
+        extent = extent_of(spec, done.plan, assumed_examples(done.plan), shard)
+        replaces = spec.errors.skip is not None and split == "train"
+        setting = Setting(extent, threads, spec.runtime.jit != "never", replaces)
+        found[split] = [decide(done.plan, form, setting) for form in forms_of(done.plan)[: None if every else 1]]
+    return found
+
+
+def explain_json(
+    spec: PipelineSpec,
+    compiled: dict[str, Compiled],
+    given: dict[str, Circumstances] | None = None,
+    physical: dict[str, list[Physical]] | None = None,
+) -> dict[str, Any]:
     """The explanation as plain values; see `explain_text`."""
     return {
         "version": 1,
@@ -148,6 +172,7 @@ def explain_json(spec: PipelineSpec, compiled: dict[str, Compiled], given: dict[
                     {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
                     for r in done.records
                 ],
+                **({"physical": [physical_json(plan) for plan in physical[split]]} if physical is not None else {}),
                 **({"cost": cost_json(done.plan, plan_cost(done.plan, given[split]))} if given is not None else {}),
             }
             for split, done in compiled.items()

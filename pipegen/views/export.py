@@ -19,17 +19,18 @@ import tensorflow as tf
 
 from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options
-from pipegen.backend.reading import damage
-from pipegen.backend.running.execute import Executor
 from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
+from pipegen.physical.nodes import EXPORTED
+from pipegen.types import valid_name
 from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
-from pipegen.views.pictures import encode_image, encode_mask, levels, mapped_range
 
 if TYPE_CHECKING:
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.plan.nodes import Plan
     from pipegen.types import ElementType
 
@@ -39,6 +40,7 @@ Batch = dict[str, Array]
 TABLE = "metadata.jsonl"
 """One JSON object a line, since examples differ in what was drawn for them; `datasets` reads a folder of images with this file."""
 _NAME_LENGTH = 60
+_SUFFIXES = {"png": "png", "jpeg": "jpg"}
 
 
 @dataclass(frozen=True)
@@ -138,14 +140,15 @@ class _Source:
         spec = engine.spec
         real = engine.executor(self.split, (0, 1))
         # The order of an epoch that goes on through the permutation, and who stands in for a damaged record, depend on the batch.
-        keeps_batch = real.job.quarantine is not None or real.order.epoch_steps is not None
+        keeps_batch = real.quarantine is not None or real.order.epoch_steps is not None
         self.plain = a.augmented(plain, None if keeps_batch else GROUP)
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
-        compiled = optimise(spec, self.plain, num_examples=len(real.job.records), file_bytes=size, cache=False).plan
-        self.executor = Executor(engine.job(self.split, a.with_index(compiled), real.job.quarantine))
+        compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
+        self.executor = engine.executor_of(a.with_index(compiled), real.quarantine)
         self.keys = engine.manifest.keys(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
+        self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]
         self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
         self.missing = 0
         self.scaled: dict[str, tuple[float, float]] = {}
@@ -198,19 +201,19 @@ class _Source:
         size = self.executor.order.batch
         wanted = sorted({(epoch, slot // size) for epoch, slots in self.slots.items() for slot in slots})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
-        data = self.executor.single_batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])))
+        data = self.executor.batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
         walk = iter(data.with_options(make_options(self.engine.spec.runtime)))
         for epoch, step in wanted:
             try:
                 batch = {name: value.numpy() for name, value in next(walk)[2].items()}
             except tf.errors.OpError as error:
-                raise damage.explain_failure(self.executor, error, (epoch, step), self.engine.where) from None
+                raise self.executor.explain(error, (epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
             yield batch, self._without_stand_ins(batch, rows)
 
     def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
         """Less the examples that stand where chosen ones would, which are damaged; in a whole epoch those are what the model sees."""
-        quarantine = self.executor.job.quarantine
+        quarantine = self.executor.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
         epoch = tf.constant(int(batch["@epoch"][0]), tf.int64)
@@ -231,9 +234,11 @@ class _Source:
             for name, value in self._beside(record).items():
                 line[name if name not in line else f"feature.{name}"] = value
             for name, t in self.types.items():
-                bounds = mapped_range(batch[name][i], t.interval) if t.kind == "image" else None
+                bounds = mapped_range(batch[name][i], t.interval) if kind_of(t).levels else None
                 if bounds is not None:
                     line[f"{name}_scaled_from"] = self.scaled[name] = bounds
+            for name in self.items:
+                line[name] = kind_of(self.plain.out[name]).described(batch[name][i][batch[valid_name(name)][i]], self.plain.out[name])
             found.append(line | {"parameters": parameters[i]})
         return found
 
@@ -243,11 +248,10 @@ class _Source:
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.steps * self.order.batch) - 1))
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
-        suffix = {"png": "png", "jpeg": "jpg"}[self.wanted.form]
-        names = list(self.types)
-        found = {"file_name": f"{name}.{suffix}"}
-        for other in names[1:]:
-            found[f"{other}_file_name"] = f"{name}-{other}.{suffix if self.types[other].kind == 'image' else 'png'}"
+        found = {}
+        for i, (feature, t) in enumerate(self.types.items()):
+            suffix = _SUFFIXES[self.wanted.form if i == 0 else kind_of(t).file_form(self.wanted.form)]
+            found[f"{feature}_file_name" if i else "file_name"] = f"{name}-{feature}.{suffix}" if i else f"{name}.{suffix}"
         return found
 
     def _beside(self, record: int) -> dict[str, Any]:
@@ -255,12 +259,12 @@ class _Source:
         manifest, found = self.engine.manifest, {}
         columns, labels = self._held
         for name, t in self.record.items():
-            if not t.indexed:
+            if not kind_of(t).indexed:
                 continue
             value = columns[name][record] if name in columns else np.asarray(labels[record]) if labels is not None else None
-            classes = manifest.listing.column_classes.get(name, manifest.class_names) if t.kind == "label" else ()
+            classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).labels else ()
             if value is not None:
-                found[name] = _named(value, classes, several=t.several_labels)
+                found[name] = _named(value, classes, several=several_labels(t))
         return found
 
     @cached_property
@@ -272,11 +276,7 @@ class _Source:
         found = {}
         for i, (name, t) in enumerate(self.types.items()):
             file = line["file_name" if i == 0 else f"{name}_file_name"]
-            picture = batch[name][row]
-            if t.kind == "mask":
-                found[file] = encode_mask(picture)
-            else:
-                found[file] = encode_image(levels(picture, t.interval), self.wanted.form, self.wanted.quality)
+            found[file] = kind_of(t).encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
         return found
 
 

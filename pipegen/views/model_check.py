@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
 from pipegen.log import log
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
 from pipegen.views.model_loss import FITS, ending_of, loss_problems, name_of
@@ -132,7 +133,7 @@ def _target(model: keras.Model, feature: str, said: str, tensor: Any, loss: Any)
 
 def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     target = record.get(t.feature)
-    first = output.channels == "first" and target is not None and target.decoded_kind == "mask"
+    first = output.channels == "first" and target is not None and kind_of(target).categorical
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
     found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
     if t.loss is not None:
@@ -179,9 +180,9 @@ def _shape(shape: tuple[int | None, ...]) -> str:
 
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
     target = record.get(feature)
-    if target is None or target.decoded_kind == "image":
+    if target is None or kind_of(target).levels:
         return []
-    if not target.holds_classes:
+    if not kind_of(target).holds_classes:
         wanted = target.shape[-1] if target.shape else 1
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
     encoding, classes = encoding_of(output, feature, target), target.classes
@@ -197,7 +198,7 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
 
     def fits(feature: str) -> str:
         target = record.get(feature)
-        if target is None or not target.holds_classes:
+        if target is None or not kind_of(target).holds_classes:
             return FITS["tensor"]
         return FITS[encoding_of(output, feature, target)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     """
     target = record.get(feature)
     name = name_of(loss)
-    if target is None or target.decoded_kind == "image":
+    if target is None or kind_of(target).levels:
         return []
-    if not target.holds_classes:
+    if not kind_of(target).holds_classes:
         wrong = name in (*_SPARSE, *_ONE_HOT)
         return [f"the loss `{name}` is for classes, and `{feature}` holds numbers; {FITS['tensor']} fits them"] if wrong else []
     encoding = encoding_of(output, feature, target)

@@ -10,19 +10,21 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.index.mixing import group_of
 from pipegen.backend.kernels.lower import apply_stage
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.pictures import levels
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Read
+from pipegen.types import valid_name
 from pipegen.views.augmented import finishes, varies
-from pipegen.views.overlay import overlay
-from pipegen.views.pictures import levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.engine import Engine
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
+    from pipegen.types import ElementType
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _MOST_PIXELS = 2**28
@@ -60,7 +62,7 @@ def contact_sheet(
             versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
             drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
-            if executor.job.quarantine is None:
+            if executor.quarantine is None:
                 raise engine.problem(split, record, first_epoch, error) from None
             drawn.append([])
             captions[i] += " cannot be read, and is skipped"
@@ -86,41 +88,46 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
 
     image = of(feature)
-    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    for name, t in node.out.items():
-        if t.decoded_kind == "mask" and t.of == feature:
-            image = overlay(image, of(name), t.ignore)
+    for name, t in executor.plan.read.items():
+        if kind_of(t).overlaid and t.of == feature:
+            image = kind_of(t).draw(image, of(name), t)
     return image
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
-    """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step."""
-    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    if node.out[feature].kind != "encoded":
-        return levels(executor.read(tf.constant(record, tf.int64), node.out)[feature].numpy())
-    contents = executor.read(tf.constant(record, tf.int64), node.out)[feature]
-    stage = next(st for st in executor.plan.stages() if isinstance(st, (s.Decode, s.DecodeWindow)) and st.feature == feature)
-    ref = stage.decode if isinstance(stage, s.DecodeWindow) else stage.ref
-    decoder: Any = ref.step
-    return np.asarray(decoder.decode(contents, None))
+    """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step; or its items."""
+    type_ = executor.plan.read
+    read = executor.read(tf.constant(record, tf.int64), type_)
+    if not type_[feature].encoded:
+        return _visible(read, feature, type_)
+    stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)
+    return np.asarray(stage.decode.step.decode(read[feature], None))
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
-    """One augmented version as uint8 `(height, width, channels)`: every step but the arithmetic at the end."""
+    """One augmented version as uint8 `(height, width, channels)`, or of items: every step but the arithmetic at the end."""
     features, row = _batch_with(executor, record, epoch)
     kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature == feature]
     while kernel_stages and finishes(kernel_stages[-1]):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
-    return levels(features[feature][row].numpy())
+    return _visible({name: value[row] for name, value in features.items()}, feature, executor.plan.read)
+
+
+def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray[Any, Any]:
+    """Returns what there is to see of one example's feature: the levels of an image, the classes of a mask, or the items that are
+    there."""
+    if kind_of(type_[feature]).ragged:
+        return np.asarray(features[feature][features[valid_name(feature)]])
+    return levels(features[feature].numpy())
 
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
     """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
-    records, passes, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
+    records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
     at = tf.constant(records, tf.int64)
-    draws = executor.draws(executor.tensors, at, tf.constant(passes, tf.int64))
+    draws = executor.draws(executor.tensors, at, tf.constant(cycles, tf.int64))
     compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
     rows: list[Features] = []
     for place, (one, own) in enumerate(zip(at, draws, strict=True)):
@@ -135,7 +142,7 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
 
 def _image_feature(executor: Executor) -> str:
     node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    found = next((name for name, t in node.out.items() if t.decoded_kind == "image"), None)
+    found = next((name for name, t in node.out.items() if kind_of(t).levels), None)
     if found is None:
         raise ValueError("a sheet shows images, and the model receives none")
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.backend.datasets.batch_type import describe, leaves, parts
 from pipegen.notebook import box, folded, preformatted, table
-from pipegen.phases.compilation import step_texts
+from pipegen.phases.specs import step_texts
 from pipegen.views.explanation import DEAREST, circumstances, explain_text, more_to_show
 from pipegen.views.model_check import fitting_loss
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
     from pipegen.notebook import Explanation
     from pipegen.passes import Compiled
+    from pipegen.physical.nodes import Physical
     from pipegen.plan.nodes import Plan
 
 _MOST_CLASSES = 10
@@ -54,7 +55,14 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
 
 
 def explained(
-    pipe: Pipeline, compiled: dict[str, Compiled], sizes: Callable[[str], float], *, passes: bool, whole: bool, before: bool
+    pipe: Pipeline,
+    compiled: dict[str, Compiled],
+    sizes: Callable[[str], float],
+    *,
+    passes: bool,
+    whole: bool,
+    before: bool,
+    physical: dict[str, list[Physical]] | None,
 ) -> Explanation:
     """Explains compiled splits of a pipeline, with the sizes of its data.
 
@@ -65,6 +73,7 @@ def explained(
         passes: Whether to show what each pass did.
         whole: Whether to show the cost of every stage.
         before: Whether to show the plan as written.
+        physical: What runs for each split, to be shown in place of its plan.
     """
     from pipegen.backend.process.budget import available_cores
 
@@ -72,9 +81,11 @@ def explained(
     counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
     given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=sizes(s)) for s in compiled}
     how = ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
-    more = "" if whole else more_to_show(pipe, compiled, passes, how)
+    more = "" if whole else more_to_show(pipe, compiled, passes or physical is not None, how)
     dearest = None if whole else DEAREST
-    return explain_text(model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more)
+    return explain_text(
+        model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more, physical=physical
+    )
 
 
 def _batches(number: int) -> str:

@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 @given(batch=st.integers(1, 300), most=st.integers(1, 8))
 def test_the_size_divides_the_batch(batch: int, most: int) -> None:
-    from pipegen.backend.running import chunks
+    from pipegen.physical.decide import chunk_size
 
-    size = chunks.size(batch, most)
+    size = chunk_size(batch, most)
     assert batch % size == 0
     assert not [n for n in range(size + 1, min(batch, most) + 1) if batch % n == 0]
 

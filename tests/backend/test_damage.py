@@ -50,7 +50,7 @@ def folder(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture
 def pipe(folder: Path) -> Any:
     made = shared(folder)
-    made._seek(0, 0)
+    made.seek(0, 0)
     return made
 
 
@@ -213,7 +213,7 @@ def test_an_image_too_small_for_a_crop_is_named(folder: Path) -> None:
 
 def test_the_pipeline_goes_on_after_an_error(pipe: Any) -> None:
     expected = epoch_of(pipe, 0)
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     with damaged(pipe, "train", 5), pytest.raises(DataError):
         stream(pipe.train)
     same(stream(pipe.train), expected)

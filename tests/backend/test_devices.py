@@ -22,7 +22,7 @@ passes = [sums(pipe.train) for _ in range(2)]
 states = [pipe.state()["epoch"], pipe.state()["step"]]
 fitted = model()
 history = fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
-pipe._seek(0, 0)
+pipe.seek(0, 0)
 fitted.fit(pipe.train, steps_per_epoch=pipe.steps("train"), epochs=2, verbose=0)
 auto = pipeline(folder, {"prefetch": {"device": "auto"}}, transforms=STEPS)
 prefetch = {
@@ -45,10 +45,10 @@ with strategy.scope():
 # whole epoch of four steps: the callback says which epoch it is.
 fitted.fit(pipe.train, validation_data=pipe.validation, epochs=2, verbose=0, callbacks=[pipe.callback()])
 single = model()
-plain._seek(0, 0)
+plain.seek(0, 0)
 single.fit(plain.train, epochs=2, verbose=0)
 off = max(float(np.abs(a - b).max()) for a, b in zip(fitted.get_weights(), single.get_weights()))
-pipe._seek(0, 2)
+pipe.seek(0, 2)
 rest = sum(1 for _ in strategy.experimental_distribute_dataset(pipe.train))
 mirrored = {"seen": seen, "clean": clean[0] + clean[1], "epochs": epochs, "after": pipe.state()["epoch"], "off": off, "rest": rest}
 

@@ -23,7 +23,7 @@ def draws_of(pipe: Any, step_id: str, epoch: int = 0, split: str = "train") -> A
     import tensorflow as tf
 
     executor = pipe._engine.executor(split)
-    record = tf.range(len(executor.job.records), dtype=tf.int64)
+    record = tf.range(len(executor.records), dtype=tf.int64)
     drawn = executor.draws(executor.tensors, record, tf.zeros_like(record) + epoch).numpy()
     ref = next(r for r in executor.plan.index.draws if r.id == step_id)
     return drawn[:, ref.start : ref.start + ref.num_draws]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tf
 def pipe(photo_folder: Path) -> Any:
     """At the start of epoch 0, with 4 steps an epoch."""
     made = shared(photo_folder)
-    made._seek(0, 0)
+    made.seek(0, 0)
     return made
 
 
@@ -110,9 +110,9 @@ def test_one_iterator_of_tensorflow_serves_pass_after_pass(photo_folder: Path, e
 def test_a_kept_iterator_begins_where_it_is_then_sought(photo_folder: Path, epochs: Any, made: list[Any]) -> None:
     pipe = pipeline(photo_folder)
     list(pipe.train)
-    pipe._seek(0, 3)
+    pipe.seek(0, 3)
     assert [len(y) for _, y in pipe.train] == [8]
-    pipe._seek(2, 0)
+    pipe.seek(2, 0)
     same(stream(pipe.train), epochs[2])
     assert len(made) == 1
 
@@ -194,7 +194,7 @@ def test_peek_moves_nothing(pipe: Any, epochs: Any) -> None:
 
 
 def test_peek_goes_on_into_the_next_epoch_but_ends_with_an_evaluation_split(pipe: Any, epochs: Any) -> None:
-    pipe._seek(1, 3)
+    pipe.seek(1, 3)
     same(pipe.peek("train", 12)[0][None], [np.concatenate([epochs[1][0][24:], epochs[2][0][:4]])])
     images, labels = pipe.peek("validation", 1000)
     assert len(images) == pipe.num_examples("validation")
@@ -218,7 +218,7 @@ def test_a_place_that_is_none_is_refused(pipe: Any, epoch: int, step: int) -> No
 
 def test_a_resumed_pass_may_be_derived_from(pipe: Any, epochs: Any) -> None:
     """`class_weight`, strategies and `.map` all derive a dataset, and the first pass after a resume is shorter."""
-    pipe._seek(1, 2)
+    pipe.seek(1, 2)
     mapped = pipe.train.map(lambda x, y: (x, y))
     same(stream(mapped), [p[16:] for p in epochs[1]])
     same(stream(mapped), epochs[2])

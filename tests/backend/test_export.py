@@ -206,7 +206,7 @@ def test_a_mask_keeps_its_ids() -> None:
 
     from PIL import Image
 
-    from pipegen.views.pictures import encode_image, encode_mask
+    from pipegen.ops.lowering.pictures import encode_image, encode_mask
 
     for most in (3, 255, 300):
         mask: Array = np.arange(12).reshape(3, 4, 1) * most // 11

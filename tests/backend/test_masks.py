@@ -205,7 +205,7 @@ def test_the_size_that_a_file_says() -> None:
 
 
 def test_a_contact_sheet_shows_the_mask_on_its_image(folder: Path) -> None:
-    from pipegen.views.overlay import overlay
+    from pipegen.ops.lowering.overlay import overlay
 
     image = np.full((2, 2, 3), 100, np.uint8)
     shown = overlay(image, np.array([[[0], [1]], [[1], [9]]], np.uint8), ignore=9)

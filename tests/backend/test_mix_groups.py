@@ -120,7 +120,7 @@ def test_peek_and_preview(photo_folder: Path, expected: Any) -> None:
     from pipegen.views.preview import render_example
 
     pipe = mixing(photo_folder, 12)
-    pipe._seek(2, 0)
+    pipe.seek(2, 0)
     same(pipe.peek("train", 14), [part[:14] for part in expected])
     executor = pipe._engine.executor("train")
     first = [record for record, _ in records_of(executor, 2, 0)][:2]
@@ -187,18 +187,18 @@ def orders() -> list[Any]:
 def test_a_widened_block_holds_every_group_that_it_touches() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.mixing import _slots, limit, widened, width
+    from pipegen.backend.index.mixing import widened
 
     widths = set()
     for order in orders():
-        rows = width(order)
+        rows = order.widened
         widths.add(rows)
         for step in range(order.steps):
-            first, last = _slots(order, step)
+            first, last = order._block(step)
             low, high = (int(v) for v in order.block(tf.constant(step, tf.int64)))
             assert (first, last) == (step * order.batch + low, step * order.batch + high), order
             touched = {g * GROUP + i for s in range(first, last) for g in [s // GROUP] for i in range(GROUP)}
-            wanted = {s for s in touched if s < limit(order)}
+            wanted = {s for s in touched if s < order.grouped}
             if rows is None:
                 assert wanted <= set(range(first, last)), order
                 continue

@@ -63,7 +63,7 @@ def by_day(cache: str) -> list[Any]:
 
 
 def _batches_of(pipe: Pipeline, epoch: int) -> list[tuple[Any, ...]]:
-    pipe._seek(epoch, 0)
+    pipe.seek(epoch, 0)
     return batches(pipe.train)
 
 
@@ -74,7 +74,7 @@ def kinds(batch: Any) -> tuple[bytes, ...]:
 
 def test_every_cache_gives_the_same_bits(pipes: dict[str, Pipeline]) -> None:
     assert pipes["none"].spec.model.transforms[2].magnitude == 12
-    cached = [any(isinstance(node, Cache) for node in pipe._compiled["train"].plan.nodes) for pipe in pipes.values()]
+    cached = [any(isinstance(node, Cache) for node in pipe._compiled.splits["train"].plan.nodes) for pipe in pipes.values()]
     assert cached == [False, True, True]
     assert len({pipe.spec_hash for pipe in pipes.values()}) == 1
     epochs = [epoch_of(pipes["none"], epoch) for epoch in (0, 1)]
@@ -90,7 +90,7 @@ def test_two_threads_over_one_iterator_give_each_batch_once(pipes: dict[str, Pip
     pipe = pipes[cache]
     expected = Counter(kinds(batch) for batch in _batches_of(pipes["none"], 2))
     assert len(expected) == TRAIN // SIZE
-    pipe._seek(2, 0)
+    pipe.seek(2, 0)
     iterator, taken = iter(pipe.train), list[Any]()
     threads = [threading.Thread(target=lambda: taken.extend(map(kinds, iterator))) for _ in range(2)]
     for thread in threads:
@@ -116,7 +116,7 @@ def test_two_functions_loop_over_one_dataset(pipes: dict[str, Pipeline], cache: 
     one, other = tf.function(total), tf.function(total)
     wanted = epoch_of(pipes["none"], 1)[1].sum(axis=0)
     for function in (one, other):
-        pipe._seek(1, 0)
+        pipe.seek(1, 0)
         np.testing.assert_allclose(function().numpy(), wanted, rtol=1e-5)
         assert pipe.state()["epoch"] == 2
 

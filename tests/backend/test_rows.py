@@ -58,14 +58,14 @@ def _shared(own: str) -> Pipeline:
 
 def as_written(pipe: Pipeline) -> Any:
     """The training dataset of the plan that no pass has touched: one example at a time."""
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
 
-    engine = Engine(pipe.spec.model, lambda split: pipe._plans[split], pipe._manifest, pipe.spec.loaded.locate.label)
+    engine = Engine(pipe._compiled, pipe._plans)
     return engine.fixed("train", 0, 0, None, None)
 
 
 def kinds(pipe: Pipeline) -> list[str]:
-    return [type(node).__name__ for node in pipe._compiled["train"].plan.nodes]
+    return [type(node).__name__ for node in pipe._compiled.splits["train"].plan.nodes]
 
 
 @pytest.mark.smoke
@@ -236,7 +236,7 @@ def test_fit() -> None:
     import keras
 
     pipe = shared(transforms=COLOUR)
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     model = keras.Sequential([keras.Input((SIDE, SIDE, 3)), keras.layers.Flatten(), keras.layers.Dense(3)])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     pipe.check(model)

@@ -70,7 +70,7 @@ def first(pipe: Any) -> tuple[Any, ...]:
 @pytest.mark.smoke
 def test_skip_keeps_steps_and_reports_exactly_the_bad_ones(pipe: Any, hurt: Hurt, report: Path) -> None:
     assert len(pipe.train) == 4
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     for epoch in range(3):
         assert [len(x) for x, _ in pipe.numpy("train")] == [8] * 4, epoch
     assert sorted(json.loads(line)["file"] for line in report.read_text().splitlines()) == sorted(hurt.bad)
@@ -101,7 +101,7 @@ def test_the_next_good_record_of_the_block_stands_in(hurt: Hurt, order: list[int
 def test_skip_resumes_and_repeats(pipe: Any, first: Any) -> None:
     same(epoch_of(pipe, 1), first)
     same(epoch_of(pipe, 1, 2), [part[16:] for part in first])
-    pipe._seek(1, 0)
+    pipe.seek(1, 0)
     same(stream(pipe.train.map(lambda x, y: (x, y))), first)
 
 
@@ -114,7 +114,7 @@ def test_a_cache_in_memory_freezes_no_stand_in(pipe: Any, hurt: Hurt, first: Any
     whole = stream(pipe.validation)
     for _ in range(2):
         same(stream(cached.validation), whole)
-    nodes = {split: cached._compiled[split].plan.nodes for split in ("train", "validation")}
+    nodes = {split: cached._compiled.splits[split].plan.nodes for split in ("train", "validation")}
     assert {split: any(isinstance(n, Cache) for n in found) for split, found in nodes.items()} == {"train": False, "validation": True}
     assert "no cache: `errors: skip` replaces records" in cached.explain("train", passes=True)
 

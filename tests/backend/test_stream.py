@@ -51,9 +51,9 @@ def test_the_runtime_changes_no_bit(expected: Any, photo_folder: Path, recipe: l
 def test_a_cache_filled_in_any_order_changes_no_bit(photo_folder: Path) -> None:
     cached, plain = pipeline(photo_folder, {"cache": "memory"}, transforms=COLOUR), shared(photo_folder, transforms=COLOUR)
     for split in ("train", "validation"):
-        assert any(isinstance(node, Cache) for node in cached._compiled[split].plan.nodes)
+        assert any(isinstance(node, Cache) for node in cached._compiled.splits[split].plan.nodes)
     next(iter(cached.train))  # fills a part, and is abandoned
-    cached._seek(3, 2)
+    cached.seek(3, 2)
     next(iter(cached.train))
     for epoch in (0, 1, 0, 5):
         same(epoch_of(cached, epoch), epoch_of(plain, epoch))

@@ -82,7 +82,7 @@ DERIVED: dict[str, Callable[[Any, str], Any]] = {
 @pytest.mark.parametrize("split", ["train", "validation"])
 @pytest.mark.parametrize("kind", DERIVED)
 def test_several_threads_share_a_pass(pipe: Any, split: str, kind: str) -> None:
-    pipe._seek(3, 0)
+    pipe.seek(3, 0)
     dataset = DERIVED[kind](pipe, split)
     for number in range(3):
         assert Counter(rows_of(taken(iter(dataset)))) == Counter(ROWS[split]), f"pass {number}"
@@ -93,7 +93,7 @@ def test_several_threads_share_a_pass(pipe: Any, split: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["plain", "map", "repeat", "numpy"])
 def test_the_state_counts_what_threads_took(pipe: Any, kind: str) -> None:
     """`next` in six threads, twice each: then twelve batches are handed over, and the next pass begins the epoch again."""
-    pipe._seek(1, 0)
+    pipe.seek(1, 0)
     dataset = DERIVED[kind](pipe, "train")
     for round_ in range(3):
         iterator = iter(dataset)
@@ -111,7 +111,7 @@ def test_an_iterator_each_over_one_dataset(pipe: Any, split: str) -> None:
 
 
 def test_iterators_of_one_epoch_side_by_side_end_it_once(pipe: Any) -> None:
-    pipe._seek(2, 0)
+    pipe.seek(2, 0)
     iterators = [iter(pipe.train) for _ in range(THREADS)]
     first = rows_of([next(iterator) for iterator in iterators])  # an iterator chooses its epoch when its first batch is asked for
     assert len(set(first)) == len(first) // THREADS == 2
@@ -124,7 +124,7 @@ def test_iterators_of_one_epoch_side_by_side_end_it_once(pipe: Any) -> None:
 def test_a_note_that_comes_late_does_not_reopen_an_epoch(pipe: Any) -> None:
     """One iterator ends the epoch between another one's look at it and what that one notes."""
     progress = pipe._engine.train_progress()
-    pipe._seek(0, 0)
+    pipe.seek(0, 0)
     list(pipe.train)
     progress.delivered.assign([0, 5])
     assert (pipe.state()["epoch"], pipe.state()["step"]) == (1, 0)

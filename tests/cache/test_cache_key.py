@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from planning import built, compiled, load_spec
 
-import pipegen
 from pipegen.cache import key as module
 from pipegen.cache.key import cache_key, describe_cache, plain, steps_in_words, upstream
 from pipegen.data.manifest import Manifest
@@ -81,7 +80,7 @@ def test_versions_make_another(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     monkeypatch.setattr(module, "tensorflow_version", lambda: "0.1")
     other = key()
-    monkeypatch.setattr(pipegen, "__version__", "99.0")
+    monkeypatch.setattr(module, "__version__", "99.0")
     assert len({before, other, key()}) == 3
 
 

@@ -48,7 +48,7 @@ def from_arrays() -> Any:
 
 def fresh(flow: Any) -> Any:
     """A flow at the start of its first epoch."""
-    flow.pipeline._seek(0, 0)
+    flow.pipeline.seek(0, 0)
     flow.reset()
     flow.total_batches_seen = 0
     return flow

@@ -32,17 +32,17 @@ from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.table_features import TableFeature
 from pipegen.phases.compilation import inspect
+from pipegen.spec.accept import valid
 from pipegen.spec.compose import compose
 from pipegen.spec.expect import field_type, words_of
 from pipegen.spec.models import DiskCache, Epoch, Errors, Param, PipelineSpec, SkipChoice, WindowShuffle
-from pipegen.spec.validate import valid
 
 ROOT = Path(pipegen.__file__).parent
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "diagnostics").rglob("*.md"))
 HIDDEN = {("typo-remainder", "PG220"), ("typo-output", "PG105")}
 """A second mistake of a golden case, which only shows once the first is mended."""
 ELSEWHERE = {
-    "backend/engine.py": "hosts of a cluster that do not share a batch evenly",
+    "backend/process/hosts.py": "hosts of a cluster that do not share a batch evenly",
     "diagnostics/advice.py": "where the helper stands",
 }
 """Files whose advice no spec alone can bring about."""

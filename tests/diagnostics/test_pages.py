@@ -14,7 +14,7 @@ from pipegen.data.collect import collect
 from pipegen.diagnostics.catalog import CODES, page
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
-from pipegen.phases.compilation import Spec, claim_cache, inspect, optimise, plans_with_data
+from pipegen.phases.compilation import bind, claim_cache, inspect, optimise
 from pipegen.phases.functions import Allowed, with_functions
 from pipegen.plan.build import Builder
 from pipegen.types import ElementType, FeatureType
@@ -85,16 +85,16 @@ def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
         (here / "spec.yaml").write_bytes(content)
     found = inspect("spec.yaml")
     result = list(found.diagnostics)
-    if not told.files or found.loaded.spec is None or found.diagnostics.has_errors:
+    spec = found.spec
+    if not told.files or spec is None:
         return result
-    spec = Spec(found.loaded.spec, found.loaded, found.plans, found.diagnostics)
     collected = collect(spec.model, locate=found.loaded.locate, base=found.loaded.base)
     result += [d for d in collected.diagnostics if d not in result]
     if collected.manifest is None:
         return result
     try:
         spec = with_functions(spec, Allowed(("my_pkg",) if code == "PG241" else ()))
-        plans_with_data(spec, collected.manifest)
+        bind(spec, collected.manifest)
         plans = {}
         for split, plan in found.plans.items():
             count = collected.manifest.num_examples(split)
@@ -109,7 +109,7 @@ def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
     if code in DECODING:
         from pipegen.cli.checking import DataRequest, check_data
 
-        result, _ = check_data(found, DataRequest(None, None))
+        result, _ = check_data(found, spec, DataRequest(None, None))
     return result
 
 

@@ -20,7 +20,6 @@ from pipegen.ops.base import (
     GeometricTransform,
     PointwiseTransform,
     Transform,
-    step_kwargs,
 )
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.custom import CustomTransform
@@ -31,6 +30,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import default_decoder, transforms
+from pipegen.ops.wording import step_kwargs
 
 if TYPE_CHECKING:
     from pipegen.ops.traits import Example

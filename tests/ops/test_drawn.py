@@ -14,7 +14,8 @@ from pipegen.ops.families.augmentation import OPERATIONS, Augmentation
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import WHOLE, MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy, Selection
+from pipegen.ops.families.policies import Policy
+from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import transforms
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def test_the_amounts_of_an_augmentation_are_those_of_its_matrices() -> None:
     step = transforms()["trivial_augment"]()
     assert isinstance(step, Augmentation)
     u = np.random.default_rng(9).random((300, step.num_draws()))
-    named, parts = drawn(step, u), {part.step.name: part.step for part in step.parts()}  # type: ignore[attr-defined]
+    named, parts = drawn(step, u), {part.step.part: part.step for part in step.parts()}
     (geometry,), (a, _, m) = effect(parts["geometry"], u), effect(parts["colour"], u)
     table, tried = effect(parts["tables"], u)[0][:, 0], set()
     none = np.zeros((1, 0))

@@ -188,7 +188,7 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     from pipegen.backend.kernels.lower import apply_element, apply_stage
 
     stages = stages_of(step, x, y)
-    if isinstance(stages[0], s.ElementStage):
+    if stages[0].one_example:
         rows = [{"image": tf.constant(g), "@draws": tf.constant(row, tf.float64)} for g, row in zip(given, u, strict=True)]
         for row in rows:
             apply_element(stages[0], row)
@@ -246,7 +246,7 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     from pipegen.errors import OpError
 
     found = []
-    for x in [FeatureType("encoded", "string", ())] if isinstance(step, DecodeTransform) else INPUTS:
+    for x in [FeatureType("image", "string", ())] if isinstance(step, DecodeTransform) else INPUTS:
         try:
             found.append((x, step.infer(x)))
         except OpError:
@@ -272,7 +272,7 @@ def test_inference_is_sound(op: type[Transform], given: dict[str, Any]) -> None:
     types = inputs_for(step)
     assert types, "no input suits it"
     for x, y in types:
-        files = x.kind == "encoded"
+        files = x.encoded
         out = lower(step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
         assert out.dtype.name == y.dtype
         assert len(out.shape) == len(y.shape) + 1

@@ -99,7 +99,7 @@ def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
     (fitted,) = (step.fitted for step in pipe.spec.model.transforms if step.op == "standardize")
     assert fitted is not None
     assert set(fitted.numbers) == {"image"}
-    quarantine = pipe._engine.executor("train").job.quarantine
+    quarantine = pipe._engine.executor("train").quarantine
     assert quarantine is not None
     assert all("other" not in path and " or " in path for path in map(quarantine.path, range(quarantine.count))), (
         "it may be the image or the mask"
@@ -126,7 +126,7 @@ def test_rows_of_arrays_do_without_their_image() -> None:
         pipegen.build(base | {"output": {"x": x, "y": None}}, data=data, runtime={"jit": "never"}) for x in (["image", "mask"], "mask")
     )
     assert set(alone._engine.executor("train").plan.read) == {"mask"}
-    assert set(alone._engine.executor("train").job.records.arrays) == {"mask"}
+    assert set(alone._engine.executor("train").records.arrays) == {"mask"}
     for (_, expected), mask in zip(both.train, alone.train, strict=True):
         np.testing.assert_array_equal(mask, expected)
     with pytest.raises(ValueError, match="the model receives none"):

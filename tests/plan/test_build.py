@@ -192,8 +192,8 @@ def test_every_edge_is_typed(text: str) -> None:
     for node in plan.nodes:
         for name, t in node.out.items():
             assert t.dtype in DTYPES
-            assert t.kind == ("label" if name == "label" else "encoded" if t.dtype == "string" else "image")
-            assert t.kind != "image" or len(t.shape) == 3
+            assert t.kind == ("label" if name == "label" else "image")
+            assert t.kind != "image" or t.encoded or len(t.shape) == 3
             assert t.interval is None or t.interval.low <= t.interval.high
     batch = plan.nodes.index(plan.batch)
     assert all(n.out.batch is None for n in plan.nodes[:batch])

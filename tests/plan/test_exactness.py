@@ -13,7 +13,7 @@ from pipegen.plan.render import render_plan
 def stages(steps: str, **sections: object) -> list[s.Stage]:
     """The stages of the training plan as built, without decoding and resizing."""
     plan = built({"transforms": [{"resize": {"size": 24}}, *steps_of(steps)], **sections}, classes=3)
-    return [stage for stage in plan.stages() if not isinstance(stage, s.ElementStage) and stage.feature == "image"]
+    return [stage for stage in plan.stages() if not stage.one_example and stage.feature == "image"]
 
 
 def steps_of(text: str) -> list[object]:

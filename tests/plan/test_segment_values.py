@@ -48,12 +48,12 @@ def run(*steps: str) -> tuple[Plan, Array, Array]:
     """The plan as built of some steps behind a resize to the size that images have, its output, and the draws."""
     import tensorflow as tf
 
-    from pipegen.backend.running.execute import Executor, Job
+    from pipegen.backend.running.execute import Executor
 
     text = f"{{transforms: [{{resize: {{size: [{HEIGHT}, {WIDTH}]}}}}, {', '.join(steps)}], runtime: {{jit: never}}}}"
     plan, spec = built(text), load_spec(text)
     data = records(tuple(png(image) for image in images()))
-    x = Executor(Job(plan, spec, data))
+    x = Executor(plan, spec, data)
     record = tf.range(COUNT, dtype=tf.int64)
     return plan, interpret(plan, spec, data)["image"], x.draws(x.tensors, record, tf.zeros_like(record)).numpy()
 

@@ -23,14 +23,16 @@ transforms:
 output: {channels: first, encode: {label: one_hot}}
 """
 
+KINDS = tuple(kind for kind in vars(s).values() if isinstance(kind, type) and issubclass(kind, s.Stage) and is_dataclass(kind))
 
-@pytest.mark.parametrize("kind", [*get_args(s.Stage), *get_args(n.Node)], ids=lambda k: k.__name__)
+
+@pytest.mark.parametrize("kind", [*KINDS, *get_args(n.Node)], ids=lambda k: k.__name__)
 def test_they_are_frozen_values_of_a_closed_set(kind: type) -> None:
     assert is_dataclass(kind)
     assert kind.__doc__
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     names = {f.name for f in fields(kind)}
-    assert ("feature" if kind in get_args(s.Stage) else "out") in names
+    assert ("feature" if kind in KINDS else "out") in names
 
 
 def test_a_plan_cannot_be_changed_in_place() -> None:

@@ -15,7 +15,7 @@ from spec_helpers import HEAD, read
 from pipegen.cli.resolved import _leaves, _Origins, plain_spec, resolved_json, resolved_yaml
 from pipegen.ops.arguments.magnitudes import Magnitude, canonical_magnitude, factor_range, has_type, symmetric_range
 from pipegen.ops.registry import transforms
-from pipegen.phases.compilation import Spec
+from pipegen.phases.specs import Spec
 from pipegen.spec.load import load
 from pipegen.spec.source_map import format_path
 from pipegen.spec.spec_hash import canonical, explain_difference, spec_hash
@@ -184,7 +184,7 @@ SPECS = [
 def test_what_show_calls_a_default_may_be_written(body: str) -> None:
     loaded = read(body)
     assert loaded.spec is not None
-    spec = Spec(loaded.spec, loaded, {}, loaded.diagnostics)
+    spec = Spec(loaded.spec, loaded, {}, loaded.diagnostics, {})
     assert hashed(resolved_yaml(spec), head="") == spec.hash, "all of them"
     assert json.loads(json.dumps(canonical(spec.model))) == canonical(spec.model), "a saved state holds it"
     origins, plain = resolved_json(spec)["origins"], plain_spec(spec.model)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @untraced
 class NumpyBatches(DerivedDataset):
-    """Gives a split as NumPy arrays: iterable any number of times, each pass of `len(self)` batches.
+    """Gives a split as NumPy arrays: iterable any number of times, each time `len(self)` batches.
 
-    A pass over the training split is an epoch, under the same rule as `.train`. It is a dataset by type, since Keras' `fit`
+    To go through the training split is an epoch, under the same rule as `.train`. It is a dataset by type, since Keras' `fit`
     takes no other iterable that knows its length and starts anew.
     """
 

@@ -17,7 +17,7 @@ from pipegen.phases.run_record import KEY, UNCOUNTED, Place, Record, rescaled
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
 
-STATE_FILE = "pipegen.phases.state.json"
+STATE_FILE = "pipegen.state.json"
 KERAS_FILE = "training_metadata.json"
 KERAS_WEIGHTS = "latest.weights.h5"
 """What `BackupAndRestore` writes: first the weights, then the epoch."""
@@ -125,7 +125,7 @@ class ResumeCallback(keras.callbacks.Callback):
         progress = self._pipe._engine.train_progress()
         if record.counts is False or self._batches(*progress.position()) >= batches:
             return record
-        return replace(record, counts=False, batches=self._batches(*progress.next_pass()))
+        return replace(record, counts=False, batches=self._batches(*progress.next_start()))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Notes that the run is finished: the next one begins where `fit` says."""
@@ -151,7 +151,7 @@ class ResumeCallback(keras.callbacks.Callback):
         per_epoch, now = self._per_epoch(), self._iterations()
         where = place or Place(epoch, 0, epoch * per_epoch)
         self._offset = where.done
-        self._pipe._seek(*divmod(where.batches, self._steps()))
+        self._pipe.seek(*divmod(where.batches, self._steps()))
         record = Record(epoch, where.batches, now, self._steps(), per_epoch, int(getattr(self.model, "steps_per_execution", None) or 1))
         earlier = self._earlier()
         if place is not None and earlier is not None and earlier[1].steps == record.steps:

@@ -29,7 +29,7 @@ class Explains(tf.data.Dataset):
     _pipegen_translate: Translate
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        """Returns what to build on: of a length that is not asserted, since the first pass after a resume is shorter."""
+        """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""
         raise NotImplementedError
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
@@ -72,7 +72,7 @@ class DerivedDataset(Explains):
         return self._pipegen_inner
 
     def cardinality(self) -> tf.Tensor:
-        """Elements in a whole pass, int64; negative when there is no end or it is not known."""
+        """Elements from the first to the last, int64; negative when there is no end or it is not known."""
         return self._pipegen_length
 
     def __len__(self) -> int:

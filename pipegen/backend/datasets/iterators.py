@@ -1,9 +1,8 @@
-"""Iterators over our datasets in Python: they turn a failure into one that names the file, and are kept from pass to pass."""
+"""Iterators over our datasets in Python: they turn a failure into one that names the file, and count what is handed over."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -43,32 +42,6 @@ def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
     return lambda flat: flat[places]
 
 
-class Passes:
-    """TensorFlow's iterators over a dataset, each lent for one pass.
-
-    Making one takes a third of a second and more: TensorFlow optimises and places each function anew. Within a dataset that
-    repeats it does so once. So one that has come to the end of a pass is kept, and begins the next when it is lent again.
-
-    Args:
-        marked: Elements `(epoch, step, batch)`, one pass.
-    """
-
-    def __init__(self, marked: tf.data.Dataset) -> None:
-        self._endless = marked.repeat()
-        self._idle: list[BareIterator] = []
-
-    def lend(self) -> BareIterator:
-        """An iterator that is at the start of a pass, which it has not begun."""
-        with suppress(IndexError):  # two threads may ask at a time
-            return self._idle.pop()
-        return BareIterator(self._endless)
-
-    def give_back(self, iterator: BareIterator) -> None:
-        """Keep an iterator that has handed over the last batch of a pass; one, since each has its threads."""
-        if not self._idle:
-            self._idle.append(iterator)
-
-
 class _Ours(InTurn):
     """Holds what both kinds of iterators have in common."""
 
@@ -88,13 +61,15 @@ class _Ours(InTurn):
             raise self._dataset._pipegen_translate(error, None) from None
 
 
-class PassIterator(_Ours):
-    """One pass, whose batches say themselves which step they are."""
+class EpochIterator(_Ours):
+    """Hands over one epoch, or what is left of it; its batches say themselves which step they are.
 
-    def __init__(self, dataset: PipelineDataset, passes: Passes) -> None:
+    TensorFlow's iterator is lent by the dataset, and goes back at the end of the epoch.
+    """
+
+    def __init__(self, dataset: PipelineDataset) -> None:
         super().__init__(dataset)
-        self._passes = passes
-        self._inner: BareIterator | None = passes.lend()
+        self._inner: BareIterator | None = dataset._pipegen_lend()
         self._at: tuple[int, int] | None = None
         """The epoch and the step that come next; not known before the first batch."""
         self._in_graphs: Iterator[Any] | None = None
@@ -120,7 +95,7 @@ class PassIterator(_Ours):
             raise self._dataset._pipegen_translate(error, at) from None
         self._at = self._after(int(epoch), int(step))
         if self._at is None:
-            self._passes.give_back(self._inner)
+            self._dataset._pipegen_take_back(self._inner)
             self._inner = None
         return batch
 
@@ -141,16 +116,16 @@ class PassIterator(_Ours):
             raise RuntimeError("this iterator has begun outside of `tf.function`, and cannot go on inside; take another one, by `iter`")
         with tf.init_scope():
             self._in_graphs = iter(self._dataset._pipegen_plain)
-        self._passes.give_back(self._inner)
+        self._dataset._pipegen_take_back(self._inner)
         self._inner = None
 
     def _after(self, epoch: int, step: int) -> tuple[int, int] | None:
-        """Returns the epoch and the step that follow in the pass; `None` after the last step."""
+        """Returns the epoch and the step that follow in the epoch; `None` after the last step."""
         return (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
 
 
 class CountingIterator(_Ours):
-    """The batches of one pass or of several as they come: their steps are counted here."""
+    """Hands over the batches of one epoch or of several as they come: their steps are counted here."""
 
     def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
         super().__init__(dataset)
@@ -166,7 +141,7 @@ class CountingIterator(_Ours):
                 raise RuntimeError("with `prefetch: {device: …}`, batches are taken outside of `tf.function`, and handed to it")
         if not self._counts:
             return self._take_uncounted(self._inner)
-        if self._at is None:  # read when the first batch of a pass is asked for, as the graph does
+        if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
             self._at = self._dataset._pipegen_first()
         epoch, step = self._at
         try:

@@ -1,4 +1,4 @@
-"""One pass over the training split to learn what a step needs of it: a batch at a time, in memory that does not grow."""
+"""Goes through the training split once to learn what a step needs of it: a batch at a time, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.guard import Quarantine
 from pipegen.backend.reading.records import records_from
-from pipegen.backend.running.execute import Executor, Job
+from pipegen.backend.running.execute import Executor
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
@@ -44,9 +44,7 @@ def measure(
     names = next(iter(records.files(plan.read)), records.paths)  # of the one feature that is measured
     quarantine = Quarantine(names.__getitem__, len(names), skip.max_fraction, skip.report) if skip is not None else None
     advice = damage.advice("train", skips=quarantine is not None)
-    place = damage.place_of_decode(plan, where)
-    executor = Executor(Job(plan, spec, records, quarantine=quarantine, place=place, advice=advice))
-    dataset = fixed_dataset(executor, 0, 0, lambda error, at: damage.explain_failure(executor, error, at, where))
+    dataset = fixed_dataset(Executor(plan, spec, records, quarantine=quarantine, where=where, advice=advice), 0, 0)
     return gather(_counted((batch.numpy() for batch in dataset), progress))
 
 

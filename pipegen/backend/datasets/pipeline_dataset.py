@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.datasets.derived import NO_LENGTH, DerivedDataset, Explains, Translate
-from pipegen.backend.datasets.iterators import CountingIterator, Passes, PassIterator
+from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.process.once import Once
-from pipegen.backend.process.options import make_options
-from pipegen.backend.running.walk import plain_map
+from pipegen.physical.nodes import FIXED, TRAINING
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
 
 Finish = Callable[[tf.data.Dataset], tf.data.Dataset]
-"""From the steps of a pass to what is handed over."""
+"""From the steps of an epoch to what is handed over."""
 
 
 @untraced
@@ -33,13 +32,13 @@ class PipelineDataset(Explains):
     strategy) runs where nobody can look, so it guards each record, which costs about half as much as decoding it.
 
     Args:
-        batches: Builds the steps of a pass, `(epoch, step, batch)`; called with whether to guard records.
+        batches: Builds the steps of an epoch, or of what is left of one, `(epoch, step, batch)`; called with whether to guard records.
         finish: What leaves the batches of those steps alone.
         marked: What hands the steps over with their numbers, for iteration in Python. `None` where only batches can be handed
             over, as from a device.
-        steps: Batches in a pass.
-        end: Steps in an epoch.
-        first: The epoch and the step that the next pass starts with.
+        steps: Batches that it has.
+        end: Steps in a whole epoch.
+        first: The epoch and the step that the next iterator starts with.
         translate: Explains an error.
         commit: Called with the epoch and step of each batch that Python iteration hands over, where the graph cannot
             note it (device prefetch).
@@ -64,8 +63,9 @@ class PipelineDataset(Explains):
         self._pipegen_translate = translate
         self._pipegen_commit = commit
         self._pipegen_marked = numbered if marked is None else marked(numbered)
-        self._pipegen_passes = None if marked is None else Passes(self._pipegen_marked)
-        self._pipegen_latest: weakref.ref[PassIterator] | None = None
+        self._pipegen_endless = None if marked is None else self._pipegen_marked.repeat()
+        self._pipegen_idle: list[BareIterator] = []
+        self._pipegen_latest: weakref.ref[EpochIterator] | None = None
         # Without a reference to this object, which could go only by a search for cycles then.
         self._pipegen_unnumbered = Once(lambda: finish(numbered))
         self._pipegen_guarded = guarded = Once(lambda: finish(batches(True)))
@@ -74,7 +74,7 @@ class PipelineDataset(Explains):
 
     @property
     def _pipegen_plain(self) -> tf.data.Dataset:
-        """The batches of a pass."""
+        """The batches without their numbers."""
         return self._pipegen_unnumbered()
 
     def _pipegen_source(self) -> tf.data.Dataset:
@@ -94,7 +94,7 @@ class PipelineDataset(Explains):
         return self._pipegen_numbered.element_spec[2]
 
     def cardinality(self) -> tf.Tensor:
-        """Batches in a pass, int64."""
+        """Batches that it has, int64."""
         return tf.constant(self._pipegen_steps, tf.int64)
 
     def __len__(self) -> int:
@@ -103,11 +103,26 @@ class PipelineDataset(Explains):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        if self._pipegen_passes is None:
+        if self._pipegen_endless is None:
             return CountingIterator(self, self._pipegen_plain)
-        iterator = PassIterator(self, self._pipegen_passes)
+        iterator = EpochIterator(self)
         self._pipegen_latest = weakref.ref(iterator)
         return iterator
+
+    def _pipegen_lend(self) -> BareIterator:
+        """Lends an iterator of TensorFlow that is at the start of an epoch, which it has not begun.
+
+        Making one takes a third of a second and more: TensorFlow optimises and places each function anew. Within a dataset that
+        repeats it does so once. So one that has come to the end of an epoch is kept, and begins the next when it is lent again.
+        """
+        with suppress(IndexError):  # two threads may ask at a time
+            return self._pipegen_idle.pop()
+        return BareIterator(self._pipegen_endless)
+
+    def _pipegen_take_back(self, iterator: BareIterator) -> None:
+        """Keeps an iterator that has handed over the last batch of an epoch; one, since each has its threads."""
+        if not self._pipegen_idle:
+            self._pipegen_idle.append(iterator)
 
     def _pipegen_is_over(self) -> bool:
         """Returns whether the latest iterator is still held, and at its end."""
@@ -172,12 +187,9 @@ class RepeatedDataset(Explains):
         return CountingIterator(self._pipegen_of, self._pipegen_again)
 
 
-def training_dataset(executor: Executor, progress: Progress, translate: Translate, device: str | None) -> PipelineDataset:
-    """The training split: finite, re-iterable, each pass the epoch that `progress` says."""
-    options = make_options(executor.job.spec.runtime)
-
-    def deliver(ds: tf.data.Dataset) -> tf.data.Dataset:
-        return plain_map(ds, lambda epoch, step, batch: progress.deliver(epoch, step, batch)[2]).with_options(options)
+def training_dataset(executor: Executor, progress: Progress, device: str | None) -> PipelineDataset:
+    """The training split: finite, re-iterable, each time the epoch that `progress` says."""
+    form = TRAINING if device is None else TRAINING.bare(device)
 
     def commit(epoch: int, step: int) -> None:
         last = step == progress.steps - 1
@@ -187,46 +199,36 @@ def training_dataset(executor: Executor, progress: Progress, translate: Translat
             progress.delivered.assign([epoch, step + 1])
 
     return PipelineDataset(
-        lambda guarded: executor.batches(progress.head(), name_damaged=guarded),
-        deliver if device is None else partial(_on_device, device, options),
-        (lambda ds: plain_map(ds, progress.deliver).with_options(options)) if device is None else None,
+        lambda guarded: executor.batches(progress.head(), form.built_on() if guarded else form),
+        lambda ds: executor.delivered(ds, form.bare(), progress),
+        (lambda ds: executor.delivered(ds, form, progress)) if device is None else None,
         steps=executor.steps,
         end=executor.steps,
-        first=progress.next_pass,
-        translate=translate,
+        first=progress.next_start,
+        translate=executor.explain,
         commit=commit if device is not None else None,
     )
 
 
-def fixed_dataset(executor: Executor, epoch: int, step: int, translate: Translate, device: str | None = None) -> PipelineDataset:
+def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None = None) -> PipelineDataset:
     """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
-    options = make_options(executor.job.spec.runtime)
+    form = FIXED if device is None else FIXED.bare(device)
 
     def batches(guarded: bool) -> tf.data.Dataset:
         head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
-        return executor.batches(head, name_damaged=guarded)
+        return executor.batches(head, form.built_on() if guarded else form)
 
     return PipelineDataset(
         batches,
-        (lambda ds: _alone(ds).with_options(options)) if device is None else partial(_on_device, device, options),
-        (lambda ds: ds.with_options(options)) if device is None else None,
+        lambda ds: executor.delivered(ds, form.bare()),
+        (lambda ds: executor.delivered(ds, form)) if device is None else None,
         steps=max(executor.steps - step, 0),
         end=executor.steps,
         first=lambda: (epoch, step),
-        translate=translate,
+        translate=executor.explain,
     )
 
 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:
     """The batches as a dataset of known length."""
     return ds.apply(tf.data.experimental.assert_cardinality(steps)).with_options(ds.options())
-
-
-def _alone(ds: tf.data.Dataset) -> tf.data.Dataset:
-    """The batches without their numbers."""
-    return plain_map(ds, lambda _epoch, _step, batch: batch)
-
-
-def _on_device(device: str, options: tf.data.Options, ds: tf.data.Dataset) -> tf.data.Dataset:
-    """The batches on a device, two ahead; nothing may come after this."""
-    return _alone(ds).with_options(options).apply(tf.data.experimental.prefetch_to_device(device, 2))

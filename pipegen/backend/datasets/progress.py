@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.variables import variable
-from pipegen.backend.running.walk import plain_map
 
 
 class Progress:
@@ -35,7 +35,7 @@ class Progress:
         epoch, step = max(tuple(int(v) for v in noted.numpy()) for noted in (self.delivered, self.start))
         return epoch, step
 
-    def next_pass(self) -> tuple[int, int]:
+    def next_start(self) -> tuple[int, int]:
         """Returns the epoch and the step that the next iterator starts with."""
         epoch, step = (int(v) for v in self.start.numpy())
         return epoch, step

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.options import make_options
-from pipegen.backend.running.walk import plain_map
+from pipegen.physical.nodes import REQUESTED
 
 if TYPE_CHECKING:
-    from pipegen.backend.datasets.derived import Translate
     from pipegen.backend.running.execute import Executor
 
 _AHEAD = 2
@@ -28,12 +28,10 @@ class RequestedBatches:
 
     Args:
         executor: The split's executor.
-        translate: Explains an error.
     """
 
-    def __init__(self, executor: Executor, translate: Translate) -> None:
+    def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._translate = translate
         self._lock = threading.Lock()
         self._last: tuple[int, int] | None = None
         self._start()
@@ -45,8 +43,8 @@ class RequestedBatches:
             self._queue = tf.queue.FIFOQueue(_AHEAD + 1, [tf.int64, tf.int64], [[], []])
         queue = self._queue  # the dataset must not hold this object, or neither would ever go
         steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), lambda _: tuple(queue.dequeue()))
-        batches = self._executor.single_batches(steps)
-        self._batches = iter(batches.with_options(make_options(self._executor.job.spec.runtime)))
+        batches = self._executor.batches(steps, REQUESTED)
+        self._batches = iter(batches.with_options(make_options(self._executor.spec.runtime)))
         # TensorFlow crashes where the iterator or the queue goes while one waits for the other; when it is closed, the wait ends.
         self._close = weakref.finalize(self, _close, queue)
         self._asked: deque[tuple[int, int]] = deque()
@@ -93,7 +91,7 @@ class RequestedBatches:
         except tf.errors.OpError as error:
             self._close()
             self._start()  # what is left of the batch would be taken for the next one
-            raise self._translate(error, at) from None
+            raise self._executor.explain(error, at) from None
 
 
 def _close(queue: tf.queue.QueueBase) -> None:

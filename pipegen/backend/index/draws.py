@@ -48,9 +48,9 @@ class Draws:
         Args:
             records: The split.
             record: int64 `(n,)`.
-            epoch: int64 `(n,)`: the pass over the data.
+            epoch: int64 `(n,)`: the cycle through the data.
             occurrence: How often the example has stood in this epoch before.
-            calendar: int64 `(n,)`: the epoch that schedules go by, where that is not the pass over the data.
+            calendar: int64 `(n,)`: the epoch that schedules go by, where that is not the cycle.
             jit: Whether XLA compiles the cipher: the same bits, and one node in the graph that TensorFlow does not take apart
                 into hundreds whenever an iterator is made. Worth it for what runs once a batch.
 

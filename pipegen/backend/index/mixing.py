@@ -11,45 +11,13 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws
-from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.families.mixing import GROUP, mix_labels
 from pipegen.ops.lowering.floats import as_float32
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from pipegen.backend.features import Features, Params
     from pipegen.backend.index.order import Order
-    from pipegen.backend.kernels.lower import Features, Params
-    from pipegen.plan.nodes import Kernel
-
-
-def mixes(kernel: Kernel) -> bool:
-    """Returns whether a kernel mixes examples."""
-    return any(isinstance(stage, s.Mix) for stage in kernel.stages)
-
-
-def limit(order: Order) -> int:
-    """Returns how many slots of an epoch form groups; what `pad` adds behind them mixes with nothing."""
-    return order.num_examples if order.epoch_steps is None else order.epoch_steps * order.batch
-
-
-def width(order: Order) -> int | None:
-    """The rows of a widened block, the same for every step; `None` where each block holds whole groups as it is."""
-    steps, end = order.steps, limit(order)
-    # Blocks lie alike towards the groups after at most `GROUP` steps; the last step's can be smaller.
-    blocks = [_slots(order, step) for step in {*range(min(steps, GROUP)), max(steps - 1, 0)} if step < steps]
-    if all(first % GROUP == 0 and (last % GROUP == 0 or last >= end) for first, last in blocks):
-        return None
-    return max(-(-last // GROUP) * GROUP - first // GROUP * GROUP for first, last in blocks)
-
-
-def _slots(order: Order, step: int) -> tuple[int, int]:
-    """The slots of this host's block: the first, and one past the last."""
-    index, count = order.shard
-    here = order.batch
-    if order.remainder == "keep" and order.epoch_steps is None:
-        here = min(here, order.num_examples - step * order.batch)
-    return step * order.batch + here * index // count, step * order.batch + here * (index + 1) // count
 
 
 def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -58,7 +26,7 @@ def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Ten
     Args:
         order: The order.
         step: int64, any shape `(...)`.
-        rows: From `width`.
+        rows: As `Order.widened` says.
 
     Returns:
         int64 and bool `(..., rows)`. Slots behind the end of the epoch are examples of some kind that nobody reads.
@@ -69,17 +37,8 @@ def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Ten
     return slot, tf.logical_and(slot >= first, slot < last)
 
 
-def then_own_rows(kernel: Callable[[Features], Features], size: int | None) -> Callable[[Features], Features]:
-    """A kernel on widened batches that leaves the examples of others out of what it gives.
-
-    Args:
-        kernel: The kernel.
-        size: The host's own examples in a batch, where that is the same for each.
-    """
-    return lambda features: _own_rows(kernel(features), size)
-
-
-def _own_rows(features: Features, size: int | None) -> Features:
+def own_rows(features: Features, size: int | None) -> Features:
+    """A widened batch without the examples of others; `size` is how many are the host's own, where that is the same for each batch."""
     own = features["@own"]
     start = tf.argmax(own, output_type=tf.int32)
     count = tf.reduce_sum(tf.cast(own, tf.int32)) if size is None else tf.constant(size)
@@ -92,11 +51,11 @@ def _own_rows(features: Features, size: int | None) -> Features:
 
 
 def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int]:
-    """The records of the group that a record is in, their passes over the data, and its place among them.
+    """The records of the group that a record is in, their cycles through the data, and its place among them.
 
     A record that the epoch leaves out is alone.
     """
-    slot = tf.range(limit(order), dtype=tf.int64)
+    slot = tf.range(order.grouped, dtype=tf.int64)
     cycle, position, _ = order.at(tf.constant(epoch, tf.int64), slot)
     records = order.records(cycle, position)
     found = tf.where(records == record)[:, 0].numpy()
@@ -138,7 +97,6 @@ def mix_params(stage: s.Mix, features: Features) -> Params:
     `@member` says which rows have a place in the epoch's order: all of them where it is missing.
     """
     step = stage.ref.step
-    assert isinstance(step, MixingTransform)  # noqa: S101 - the builder makes the stage for no other
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
     rank = step.rank(u)
     partner = partners(rank, features.get("@member", tf.ones_like(rank, tf.bool)))
@@ -154,5 +112,5 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     if stage.label:
         return mix_labels(value, others, how)
     pair = (tf.cast(value, tf.float64), tf.cast(others, tf.float64)) if stage.exact else (value, others)
-    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)  # type: ignore[attr-defined]
+    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)
     return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import tensorflow as tf
+
+from pipegen.ops.families.policies import Policy
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Transform
     from pipegen.plan.stages import StepRef
+
+F = TypeVar("F", bound="Transform")
 
 
 def own_draws(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
@@ -16,7 +20,7 @@ def own_draws(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
     return draws[..., ref.start : ref.start + ref.step.num_draws()]
 
 
-def step_of(ref: StepRef, draws: tf.Tensor) -> Transform:
+def step_of(ref: StepRef[F], draws: tf.Tensor) -> F:
     """The step, its schedules read at the epoch, which is the last number of every example's vector where there are any.
 
     A batch is of one epoch, so the first example speaks for all.
@@ -28,14 +32,13 @@ def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
     """Returns whether a conditional step acts on each example: bool `(...)`."""
     reasons = []
     if ref.gated:
-        probability: float = ref.step.probability  # type: ignore[attr-defined]
-        reasons.append(draws[..., ref.start + ref.step.num_draws()] < probability)
+        reasons.append(draws[..., ref.start + ref.step.num_draws()] < ref.probability)
     if ref.choice is not None:
         policy = ref.choice.policy
         if policy.conditional:
             reasons.append(acts(policy, draws))
         if ref.choice.number is not None:
-            reasons.append(step_of(policy, draws).chosen(own_draws(policy, draws), ref.choice.number))  # type: ignore[attr-defined]
+            reasons.append(step_of(policy.of(Policy), draws).chosen(own_draws(policy, draws), ref.choice.number))
     result = reasons[0]
     for reason in reasons[1:]:
         result = tf.logical_and(result, reason)

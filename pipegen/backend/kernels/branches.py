@@ -13,7 +13,7 @@ from pipegen.plan import stages as s
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
 
 
 def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Params
 from pipegen.backend.kernels.blocks import block_size, finished, in_blocks
-from pipegen.backend.kernels.lower import Params, apply_stage, expand, parameters, params_are_quantised, phases, prepare
+from pipegen.backend.kernels.lower import apply_stage, expand, parameters, params_are_quantised, phases
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.notice import say_compiling
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
@@ -20,7 +21,7 @@ from pipegen.log import log
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.plan.nodes import Kernel
     from pipegen.types import ElementType
 
@@ -111,8 +112,9 @@ class _Chain:
 
     def drawn(self, draws: tf.Tensor) -> tuple[Params, ...]:
         """The parameters of the other stages. Each is made of dozens of small operations, which cost TensorFlow more than they compute."""
-        images = {name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}  # of which they read the shape
-        return tuple(prepare(stage, images[stage.feature], draws) if params_are_quantised(stage) else () for stage in self.stages)
+        # Of the images they read the shape.
+        given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
+        return tuple(parameters(stage, given) if params_are_quantised(stage) else () for stage in self.stages)
 
     def phases(self) -> list[Callable[..., Any]]:
         """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""

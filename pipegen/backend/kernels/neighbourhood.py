@@ -16,19 +16,18 @@ from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.floats import as_float32
 
 if TYPE_CHECKING:
+    from pipegen.backend.features import Features, Params, Phase
     from pipegen.plan import stages as s
 
-Params = tuple[tf.Tensor, ...]
 
-
-def neighbourhood_params(stage: s.Neighbourhood, image: tf.Tensor, draws: tf.Tensor) -> Params:
+def neighbourhood_params(stage: s.Neighbourhood, features: Features) -> Params:
     """The step's own parameters, and behind them whether it acts, where that is drawn."""
-    ref = stage.ref
-    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *_size(image))  # type: ignore[attr-defined]
+    ref, draws = stage.ref, features["@draws"]
+    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *_size(features[stage.feature]))
     return (*own, acts(ref, draws)) if ref.conditional else own
 
 
-def neighbourhood_phases(stage: s.Neighbourhood) -> tuple[Callable[[tf.Tensor, Params], Params], ...]:
+def neighbourhood_phases(stage: s.Neighbourhood) -> tuple[Phase, ...]:
     """The step's phases, which know nothing of whether it acts; where it displaces, then what each pixel reads."""
     step: Any = stage.ref.step
     own: list[Callable[..., Params]] = list(step.phases())

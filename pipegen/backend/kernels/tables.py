@@ -10,18 +10,19 @@ import tensorflow as tf
 from pipegen.backend.index.uses import acts, own_draws, step_of
 
 if TYPE_CHECKING:
+    from pipegen.backend.features import Features, Params
+    from pipegen.ops.families.lookup_tables import LookupTableTransform
     from pipegen.plan import stages as s
     from pipegen.plan.stages import StepRef
 
-    Params = tuple[tf.Tensor, ...]
 
-
-def table_params(stage: s.LookupTable, draws: tf.Tensor) -> Params:
+def table_params(stage: s.LookupTable, features: Features) -> Params:
     """Returns what the draws say of a chain of tables, outside XLA.
 
     Neighbours that need no histogram are one table. A step that needs it leaves its draws, and behind them whether it
     acts, where that is drawn.
     """
+    draws = features["@draws"]
     found: list[tf.Tensor] = []
     for waits, refs in groupby(stage.refs, _waits):
         if waits:
@@ -30,7 +31,7 @@ def table_params(stage: s.LookupTable, draws: tf.Tensor) -> Params:
             continue
         table = None
         for ref in refs:
-            own = step_of(ref, draws).table(own_draws(ref, draws), None)  # type: ignore[attr-defined]
+            own = step_of(ref, draws).table(own_draws(ref, draws), None)
             table = fold(table, _gated(own, acts(ref, draws) if ref.conditional else None))
         found.append(table)
     return tuple(found)
@@ -48,15 +49,15 @@ def histogram_table(stage: s.LookupTable, image: tf.Tensor, params: Params) -> P
             continue
         for ref in refs:
             entering = counts if table is None else through(counts, table)
-            own = ref.step.table(next(given), entering)  # type: ignore[attr-defined]
+            own = ref.step.table(next(given), entering)
             table = fold(table, _gated(own, next(given) if ref.conditional else None))
     assert table is not None  # noqa: S101 - a stage has steps
     return (table,)
 
 
-def _waits(ref: StepRef) -> bool:
+def _waits(ref: StepRef[LookupTableTransform]) -> bool:
     """Returns whether the step's table has to wait for the image."""
-    return bool(ref.step.needs_histogram)  # type: ignore[attr-defined]
+    return ref.step.needs_histogram
 
 
 def _gated(table: tf.Tensor, when: tf.Tensor | None) -> tf.Tensor:

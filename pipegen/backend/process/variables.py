@@ -34,3 +34,8 @@ def variable(value: Any, dtype: tf.DType, name: str) -> tf.Variable:
 def untouched(shape: Sequence[int | None], dtype: tf.DType, name: str) -> tf.Variable:
     """A variable on this host whose pages the system hands out only as they are written; what it starts as is not defined."""
     return on_this_host(lambda: tf.Variable(tf.raw_ops.Empty(shape=shape, dtype=dtype, init=False), trainable=False, name=name))
+
+
+def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
+    """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
+    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])

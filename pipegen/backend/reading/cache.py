@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.variables import untouched, variable
+from pipegen.backend.process.variables import untouched, variable, write_row
+from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.disk_cache import DiskCache
     from pipegen.types import ElementType
 
@@ -30,7 +31,7 @@ class MemoryCache:
     """
 
     def __init__(self, entry: ElementType, num_examples: int) -> None:
-        self.features = tuple(name for name, t in entry.items() if not t.indexed)
+        self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")
@@ -76,8 +77,3 @@ def fill_all(cache: MemoryCache | DiskCache, features: Features, compute: Callab
 
     record = single["@record"]
     return features | {"@record": tf.cond(tf.reduce_all(cache.ready.sparse_read(record)), lambda: record, fill)}
-
-
-def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
-    """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
-    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])

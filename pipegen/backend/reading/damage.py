@@ -19,7 +19,7 @@ from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Plan
@@ -44,14 +44,14 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
         error itself when no record of the batch is at fault.
     """
-    quarantine = executor.job.quarantine
+    quarantine = executor.quarantine
     if quarantine is not None and quarantine.failure is not None:
         return _too_many(executor, quarantine, at, where)
     if at is None:
         named = re.search(r"\[pipegen: (.*)\]", str(error))
         return DataError(_more_of(executor, named[1], where)) if named is not None else error
-    for record, epoch_of_pass in records_of(executor, *at):
-        problem = find_problem(executor, record, epoch_of_pass, where)
+    for record, cycle in records_of(executor, *at):
+        problem = find_problem(executor, record, cycle, where)
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
@@ -64,22 +64,21 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
     for record in quarantine.damaged:
         problem = find_problem(executor, record, epoch, where)
         if problem is not None:
-            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.job.advice}')}")
+            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.advice}')}")
     return failure
 
 
 def _more_of(executor: Executor, said: str, where: Where) -> str:
     """Says what is wrong with the record that a guard has named, where it is wrong in the first epoch too: the guard says no more than that
     it could not be read or decoded, and a user's function may have failed."""
-    job = executor.job
-    told = (f"cannot read or decode {path}{job.place}; {job.advice}" for path in job.records.paths)
+    told = (f"cannot read or decode {path}{executor.place}; {executor.advice}" for path in executor.records.paths)
     record = next((r for r, text in enumerate(told) if text == said), None)
     problem = find_problem(executor, record, 0, where) if record is not None else None
     return problem or said
 
 
 def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
-    """The records of one batch of this host, each with its pass over the data."""
+    """The records of one batch of this host, each with its cycle through the data."""
     order = executor.order
     number = tf.constant(step, tf.int64)
     if executor.wide is None:
@@ -92,7 +91,7 @@ def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int
 
 def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> str | None:
     """Says what is wrong with one record, in a line, or `None`."""
-    path = executor.job.records.path
+    path = executor.records.path
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
@@ -102,7 +101,7 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
                 try:
                     features.update(executor.read(at, ElementType(((name, t),))))
                 except _FAILURES as error:
-                    return f"cannot read {path(record, name)}: {reason(error)}; {executor.job.advice}"
+                    return f"cannot read {path(record, name)}: {reason(error)}; {executor.advice}"
         elif isinstance(node, Element):
             for stage in node.stages:
                 try:
@@ -114,18 +113,18 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
 
 def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, where: Where) -> str:
     refs = s.refs(stage)
-    verb = "decode" if isinstance(stage, (s.Decode, s.DecodeWindow)) else "process"
+    verb = "decode" if isinstance(stage, s.Decodes) else "process"
     ref = refs[0] if refs else None
     if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
         ref, verb = stage.crop, "crop"
     place = f" (step `{ref.id}`, {where(ref.path)})" if ref is not None else ""
-    return f"cannot {verb} {path}{place}: {reason(error)}; {executor.job.advice}"
+    return f"cannot {verb} {path}{place}: {reason(error)}; {executor.advice}"
 
 
 def place_of_decode(plan: Plan, where: Where) -> str:
     """The step that decodes and its place, in brackets; empty when nothing is decoded."""
     stages = (st for node in plan.nodes if isinstance(node, Element) for st in node.stages)
-    decode = next((st for st in stages if isinstance(st, (s.Decode, s.DecodeWindow))), None)
+    decode = next((st for st in stages if isinstance(st, s.Decodes)), None)
     return f" (step `{s.refs(decode)[0].id}`, {where(s.refs(decode)[0].path)})" if decode is not None and s.refs(decode) else ""
 
 

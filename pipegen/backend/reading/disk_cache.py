@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.variables import variable
-from pipegen.backend.reading.cache import write_row
+from pipegen.backend.process.variables import variable, write_row
 from pipegen.cache.store import file_stamp
 from pipegen.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.cache.store import Store
     from pipegen.ops.sources.strings import Ints
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 from pipegen.errors import DataError
 
 if TYPE_CHECKING:
-    from pipegen.backend.kernels.lower import Features
+    from pipegen.backend.features import Features
     from pipegen.types import ElementType
 
 MAX_TRIES = 8
@@ -56,7 +56,7 @@ class Quarantine:
             DataError: When more than `max_fraction` of the split is damaged.
         """
         with self._lock:
-            if self.failure is not None:  # also on a later pass, and for the other threads of this one
+            if self.failure is not None:  # also in a later epoch, and for the other threads of this one
                 raise self.failure
             if record in self.damaged:
                 return
@@ -109,8 +109,8 @@ def replace_damaged(
         compute: From a record and its draws to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
         out: The type of what `compute` gives.
-        alternates: From epoch and slot to the passes and records to try.
-        draw: From a record and a pass to the draws of a second occurrence.
+        alternates: From epoch and slot to the cycles and records to try.
+        draw: From a record and a cycle to the draws of a second occurrence.
         quarantine: Where damaged records are noted.
         path: From a record to where it is.
     """

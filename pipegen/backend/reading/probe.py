@@ -22,9 +22,8 @@ from pipegen.plan.nodes import Element, Read
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipegen.backend.engine import Engine
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.build import Locate
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime
 
@@ -59,16 +58,13 @@ def spread(count: int, sample: int | None) -> list[int]:
     return [i * count // taken for i in range(taken)]
 
 
-def probe(
-    engine: Engine, split: str, records: Sequence[int], locate: Locate, progress: Callable[[int], None] | None = None
-) -> Iterator[Damaged]:
+def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable[[int], None] | None = None) -> Iterator[Damaged]:
     """Read records through every step that works on single examples.
 
     Args:
         engine: What runs the spec.
         split: The split.
         records: Which records of it.
-        locate: Finds the place of a key path, for the messages.
         progress: Called with how many are done.
 
     Yields:
@@ -77,18 +73,14 @@ def probe(
     executor = engine.executor(split)
     keys = engine.manifest.keys(split)
 
-    def where(path: tuple[str | int, ...]) -> str:
-        label = locate(path, key=True)
-        return str(label.span) if label.span is not None else label.path
-
     done = 0
-    with ThreadPoolExecutor(threads(executor.job.spec.runtime)) as pool:
+    with ThreadPoolExecutor(threads(executor.spec.runtime)) as pool:
         for numbers, good in _readable(executor, records):
             tried = numbers.tolist()
             inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
             for record, works, problem in zip(tried, good.tolist(), inside):  # noqa: B905 - without the extra, there is no end of `None`
                 if not works:
-                    yield Damaged(split, keys[record], _problem(executor, record, where))
+                    yield Damaged(split, keys[record], _problem(executor, record))
                 elif problem is not None:
                     yield Damaged(split, keys[record], problem)
             done += len(numbers)
@@ -98,7 +90,7 @@ def probe(
 
 def _inside(executor: Executor, record: int) -> str | None:
     """Describes damage in a record's files that can still be decoded, in one line; `None` where there is none."""
-    records = executor.job.records
+    records = executor.records
     for files in records.files(executor.plan.read):
         try:
             with open(files[record], "rb") as stream:
@@ -119,16 +111,16 @@ def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterat
         draws = executor.draws(executor.tensors, record[None], tf.zeros([1], tf.int64))[0]
         return record, attempt(compute, record, draws, out)[1]
 
-    runtime = executor.job.spec.runtime
+    runtime = executor.spec.runtime
     numbers = tf.data.Dataset.from_tensor_slices(tf.constant(list(records), tf.int64))
     plain = tf.autograph.experimental.do_not_convert(check)
     checked = numbers.map(plain, num_parallel_calls=threads(runtime), deterministic=True)
     return checked.batch(_TOGETHER).with_options(make_options(runtime)).as_numpy_iterator()
 
 
-def _problem(executor: Executor, record: int, where: Callable[[tuple[str | int, ...]], str]) -> str:
+def _problem(executor: Executor, record: int) -> str:
     """Returns what is wrong, less the advice on how to go on training."""
-    problem = find_problem(executor, record, 0, where)
+    problem = find_problem(executor, record, 0, executor.where)
     if problem is None:
-        return f"cannot read {executor.job.records.paths[record]}"
-    return problem.removesuffix(f"; {executor.job.advice}")
+        return f"cannot read {executor.records.paths[record]}"
+    return problem.removesuffix(f"; {executor.advice}")

@@ -13,6 +13,7 @@ from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
 from pipegen.errors import InternalError
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.strings import aligned
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Records:
         """The records as functions read them, made once for all."""
         with tf.device("CPU:0"):
             contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
+            ragged = {name: _ragged(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
         return RecordTensors(
             paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
             contents=contents,
@@ -73,13 +75,14 @@ class Records:
             labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32)),
             arrays=self.arrays,
             rows=None if self.rows is None else Column(self.rows),
-            columns={name: Column(values) for name, values in self.columns.items()},
+            columns={name: Column(values) for name, values in self.columns.items() if name not in ragged},
+            ragged=ragged,
         )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
     """The features of a record that are files of their own."""
-    return tuple(name for name, t in read.items() if t.kind == "encoded")
+    return tuple(name for name, t in read.items() if t.encoded)
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class RecordTensors:
     arrays: Mapping[str, Reader] = field(default_factory=dict)
     rows: Column | None = None
     columns: Mapping[str, Column] = field(default_factory=dict)
+    ragged: Mapping[str, tf.RaggedTensor] = field(default_factory=dict)
 
     def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
@@ -117,6 +121,14 @@ class RecordTensors:
         if self.labels is None:
             raise InternalError(f"`{feature}` was asked of records that have no label")
         return tf.cast(self.labels(record), tf.int64)
+
+    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
+        items = self.ragged[feature]
+        values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
+        place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
+        there = place < ends[..., 1:]
+        return tf.gather(values, tf.where(there, place, tf.shape(values, tf.int64)[0] - 1)), there
 
     def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
         """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
@@ -136,13 +148,24 @@ class RecordTensors:
         return self.paths.get(feature) or self.paths[""]
 
 
+def _ragged(values: Ragged) -> tf.RaggedTensor:
+    """A ragged column as a tensor; behind its items stands an item of zeros."""
+    items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
+    splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
+    return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
+
+
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
     labels, members = manifest.listing.labels, manifest.members[split]
     # Tensors share the memory of what is aligned, so that nothing is held twice.
     ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
     common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
-    columns = {name: aligned([values]) for name, values in manifest.columns(split).items()}
+    columns = manifest.columns(split)
+    for name, values in columns.items():
+        if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
+            raise InternalError(f"an example has more of `{name}` than its type has room for")
+    columns = {name: values if isinstance(values, Ragged) else aligned([values]) for name, values in columns.items()}
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))

@@ -37,20 +37,23 @@ def readers(rows: Rows, names: Sequence[str], ram_budget: int) -> dict[str, Read
 
 def _reader(array: np.ndarray[Any, Any], ram_budget: int) -> Reader:
     if isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget:
-        return _mapped(array)
+        return Mapped(array)
     # An eager tensor that a dataset's function captures is handed over as it is, and never becomes a constant of the graph.
     with tf.device("CPU:0"):
         tensor = tf.constant(array)
     return lambda row: tf.gather(tensor, row)
 
 
-def _mapped(array: np.ndarray[Any, Any]) -> Reader:
-    def take(row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.ascontiguousarray(array[row])
+class Mapped:
+    """Reads rows from a mapped file, by a call into Python."""
 
-    def read(row: tf.Tensor) -> tf.Tensor:
-        taken = tf.numpy_function(take, [row], tf.as_dtype(array.dtype), stateful=False)
-        taken.set_shape([*row.shape, *array.shape[1:]])
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    def __call__(self, row: tf.Tensor) -> tf.Tensor:
+        taken = tf.numpy_function(self._take, [row], tf.as_dtype(self._array.dtype), stateful=False)
+        taken.set_shape([*row.shape, *self._array.shape[1:]])
         return taken
 
-    return read
+    def _take(self, row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.ascontiguousarray(self._array[row])

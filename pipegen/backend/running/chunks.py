@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from pipegen.backend.kernels.lower import Features, Found, survey, surveyed
+from pipegen.backend.features import Features, Found
+from pipegen.backend.kernels.decode import survey, surveyed
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
@@ -20,11 +21,6 @@ _REAL = "@real"
 _BY_REFERENCE = 1 << 14
 """Bytes of an example's feature from which on it goes to its batch as it is. Stacking it within the chunk first would cost a second
 copy, and fresh pages for it."""
-
-
-def size(batch: int, most: int) -> int:
-    """The largest number up to `most` that `batch` is a multiple of."""
-    return next(n for n in range(max(1, min(batch, most)), 0, -1) if batch % n == 0)
 
 
 def cut(features: Features, chunk: int, *, full: bool) -> Features:

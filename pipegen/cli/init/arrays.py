@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.columns import batch_for
 from pipegen.cli.failures import CannotRun
 from pipegen.errors import OpError
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.classes import read_labels
 from pipegen.ops.sources.npz import read_arrays
 from pipegen.ops.sources.rows import read_image

@@ -8,17 +8,21 @@ A section's page is `sections/NAME.md`: what the section is for, an example that
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
 
 
-def reference_pages() -> dict[str, str]:
-    """Returns every generated page of the documentation, by its path in pipegen's own repository."""
-    from pipegen.cli.op_reference import reference
+def reference_pages(app: typer.Typer) -> dict[str, str]:
+    """Returns every generated page of the documentation, by its path in pipegen's own repository; `app` has the commands."""
     from pipegen.cli.reference.commands import commands_page
     from pipegen.cli.reference.findings import findings_page, migration_findings_page
+    from pipegen.cli.reference.op_reference import reference
     from pipegen.cli.reference.section_pages import PAGES, markdown
 
     pages = {name: markdown(name) for name in PAGES}
-    pages |= {"commands": commands_page(), "findings": findings_page(), "migration-findings": migration_findings_page()}
+    pages |= {"commands": commands_page(app), "findings": findings_page(), "migration-findings": migration_findings_page()}
     return {
         os.path.join("docs", "ops.md"): reference(),
         **{os.path.join("docs", "reference", f"{name}.md"): text for name, text in pages.items()},

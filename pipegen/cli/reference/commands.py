@@ -28,10 +28,8 @@ _CODES = {
 }
 
 
-def commands_page() -> str:
+def commands_page(app: typer.Typer) -> str:
     """Returns the whole page."""
-    from pipegen.cli.commands import app
-
     lines = [_HEAD]
     for name, command in every_command(app):
         lines += [f"## pipegen {name}", "", *_command(name, command), ""]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cli.op_docs import default_of
+from pipegen.cli.reference.op_docs import default_of
 from pipegen.ops.arguments.schedules import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
 from pipegen.ops.base import GeometricTransform, Model, Transform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.base import Source
 from pipegen.ops.sources.files import FilesFeature
 from pipegen.ops.sources.table_features import TableFeature

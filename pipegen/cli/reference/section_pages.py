@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from pipegen.cli.op_docs import summary
 from pipegen.cli.reference.keys import keys_named
+from pipegen.cli.reference.op_docs import summary
 from pipegen.ops.registry import sources
 
 if TYPE_CHECKING:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+_ARRAYS = ("mean", "matrix", "variances")
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,24 @@ class Whitening:
     variances: Array = field(compare=False, repr=False)
     digest: str
 
+    @classmethod
+    def of(cls, count: int, epsilon: float, mean: Array, matrix: Array, variances: Array) -> Whitening:
+        """Makes one of its numbers, with their digest."""
+        import numpy as np
+
+        digest = hashlib.sha256(f"{count} {epsilon!r}".encode())
+        for array in (mean, matrix, variances):
+            digest.update(np.ascontiguousarray(array).data)
+        return cls(count, epsilon, mean, matrix, variances, digest.hexdigest()[:32])
+
     @cached_property
     def reach(self) -> tuple[Array, Array, Array]:
         """Returns what bounds the values that leave: of each column of the matrix the sum of what is positive, the sum of what is
         negative, and its product with the mean. float64 `(values,)` each."""
-        from pipegen.ops.lowering.whitening import reach
+        import numpy as np
 
-        return reach(self)
+        up = np.maximum(self.matrix, 0).sum(0, dtype=np.float64)
+        return up, self.matrix.sum(0, dtype=np.float64) - up, self.mean @ self.matrix
 
     @property
     def below(self) -> int:
@@ -78,14 +94,35 @@ class Whitening:
         return ()
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
-        """A `.npz` file of plain arrays."""
-        from pipegen.ops.lowering.whitening import packed
+        """A `.npz` file of plain arrays; what is known about it is JSON in an array of bytes."""
+        import numpy as np
 
-        return packed(self, about)
+        text = json.dumps({**about, "count": self.count, "epsilon": self.epsilon, "digest": self.digest})
+        stream = io.BytesIO()
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        np.savez(stream, about=np.frombuffer(text.encode(), np.uint8), **arrays)
+        return stream.getvalue()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Whitening]:
-        """See `Statistics`."""
-        from pipegen.ops.lowering.whitening import unpacked
+        """See `Statistics`; `ValueError` where a part is missing or was changed."""
+        import zipfile
+        import zlib
 
-        return unpacked(content)
+        import numpy as np
+
+        damaged = (OSError, EOFError, KeyError, TypeError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as held:
+                about: dict[str, Any] = json.loads(held["about"].tobytes())
+                mean, matrix, variances = (held[name] for name in _ARRAYS)
+            found = cls.of(int(about.pop("count")), float(about.pop("epsilon")), mean, matrix, variances)
+            shapes = [(len(mean),), (len(mean),) * 2, (len(mean),)]
+            dtypes = ["float64", "float32", "float64"]
+            whole = [a.shape for a in (mean, matrix, variances)] == shapes and [a.dtype.name for a in (mean, matrix, variances)] == dtypes
+            if not whole or found.digest != about.pop("digest"):
+                raise ValueError("the arrays are not those that were written")
+        except damaged as error:
+            raise ValueError(f"this is no whitening transform: {error}") from error
+        return about, found

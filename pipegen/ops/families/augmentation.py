@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from pipegen.ops.base import ColourTransform, Fill, GeometricTransform, Interpolation, Part, Transform
+from pipegen.ops.base import Fill, Interpolation, Transform
 from pipegen.ops.families.policies import Policy
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from typing_extensions import Self
 
     from pipegen.ops.arguments.schedules import Schedule
 
@@ -114,7 +115,7 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 
 
 class Augmentation(Policy):
-    """A policy of layers, each of which does one of `OPERATIONS`.
+    """A policy of layers, each of which does one of `OPERATIONS`; `LayeredAugmentation` has its parts.
 
     Class attributes:
         limits: What each operation does at full strength.
@@ -153,23 +154,6 @@ class Augmentation(Policy):
                 found[f"{name}_{layer + 1}"] = tf.where(does, amount[..., layer], math.nan)
         return found
 
-    def parts(self) -> tuple[Part, ...]:
-        from pipegen.ops.families.augmentation_tables import LayerFilter, LayerHistogramTable, LayerTable
-
-        kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))
-        shares, found = self.shares(), []
-        for layer, own in enumerate(shares):
-            for kind, (names, part) in enumerate(kinds):
-                if any(own.get(name, 0) for name in names):
-                    step = part(policy=self, layer=layer, feature=self.feature)
-                    found.append(Part(step, layer * len(KINDS) + kind))
-        used = {name for own in shares for name, share in own.items() if share}
-        if used & set(GEOMETRY):
-            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
-        if used & set(COLOUR):
-            found.append(Part(AllColour(policy=self, feature=self.feature)))
-        return tuple(found)
-
     def share(self, number: int) -> float:
         layer, kind = divmod(number, len(KINDS))
         return sum(self.shares()[layer].get(name, 0.0) for name in KINDS[kind])
@@ -187,14 +171,9 @@ KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
 
 
 class AugmentationPart(Transform):
-    """Takes from its policy what every part has: its draws, its schedules, and how a message calls it.
-
-    Class attributes:
-        name: What the part is, in a plan.
-    """
+    """Takes from its policy what every part has: its draws, its schedules, and how a message calls it."""
 
     random = True
-    name: ClassVar[str]
 
     policy: Augmentation
     """Whose."""
@@ -212,7 +191,7 @@ class AugmentationPart(Transform):
     def schedules(self) -> dict[str, Schedule]:
         return self.policy.schedules()
 
-    def at(self, epoch: tf.Tensor) -> Transform:
+    def at(self, epoch: tf.Tensor) -> Self:
         return self.model_copy(update={"policy": self.policy.at(epoch)})
 
 
@@ -221,63 +200,3 @@ class LayerPart(AugmentationPart):
 
     layer: int
     """Which layer, from 0."""
-
-
-class AllGeometry(AugmentationPart, GeometricTransform):
-    """The geometry of every layer of a policy, as one matrix."""
-
-    name = "geometry"
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import multiply, radians, stack
-
-        chosen, limits = self.policy.layers(u), self.policy.limits
-        slant_x, slant_y = chosen.signed("shear_x", limits.shear), chosen.signed("shear_y", limits.shear)
-        right, down = chosen.signed("translate_x", limits.translation), chosen.signed("translate_y", limits.translation)
-        if not limits.in_pixels:
-            right, down = right * width, down * height
-        angle = radians(chosen.signed("rotate", limits.degrees))
-        cos, sin = tf.cos(angle), tf.sin(angle)
-        cx, cy = (width - 1.0) / 2.0, (height - 1.0) / 2.0
-        # A layer does one of these, so the others are 0 and their terms add up; the corner lies half a pixel outside.
-        across = cx - (cos * cx - sin * cy) - 0.5 * slant_x - right
-        along = cy - (sin * cx + cos * cy) - 0.5 * slant_y - down
-        matrices = stack([[cos, -sin - slant_x, across], [sin - slant_y, cos, along], [0.0, 0.0, 1.0]], angle)
-        product = matrices[..., 0, :, :]
-        for layer in range(1, len(self.policy.shares())):
-            product = multiply(product, matrices[..., layer, :, :])
-        return product
-
-
-class AllColour(AugmentationPart, ColourTransform):
-    """The colour of every layer of a policy, as one matrix."""
-
-    name = "colour"
-
-    def uses_mean(self) -> bool:
-        return any(own.get("contrast", 0) for own in self.policy.shares())
-
-    def mixes_channels(self) -> bool:
-        return any(own.get("color", 0) for own in self.policy.shares())
-
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import LUMA, multiply, stack
-
-        chosen, limit = self.policy.layers(u), self.policy.limits.enhancement
-        brightness, colour, contrast = (1.0 + chosen.signed(name, limit) for name in COLOUR)
-        luma = LUMA if channels == 3 else (1.0,)
-        gain = brightness * contrast
-        own, gray = gain * colour, gain * (1.0 - colour)
-        rows = [[gray * luma[j] + (own if i == j else 0.0) for j in range(channels)] for i in range(channels)]
-        matrices, pivots = stack(rows, gain), tf.stack([1.0 - contrast] * channels, -1)
-        a, m = matrices[..., 0, :, :], pivots[..., 0, :]
-        for layer in range(1, len(self.policy.shares())):
-            a, m = (
-                multiply(matrices[..., layer, :, :], a),
-                tf.reduce_sum(matrices[..., layer, :, :] * m[..., None, :], -1) + pivots[..., layer, :],
-            )
-        return a, tf.zeros_like(m), m

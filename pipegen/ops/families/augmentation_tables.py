@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class LayerTable(LayerPart, LookupTableTransform):
     """Posterize, solarize or invert: what one layer of a policy says."""
 
-    name = "tables"
+    part = "tables"
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         import tensorflow as tf
@@ -32,7 +32,7 @@ class LayerTable(LayerPart, LookupTableTransform):
 class LayerHistogramTable(LayerPart, LookupTableTransform):
     """Auto-contrast or equalization: what one layer of a policy says."""
 
-    name = "histogram tables"
+    part = "histogram tables"
     needs_histogram = True
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
@@ -47,7 +47,7 @@ class LayerHistogramTable(LayerPart, LookupTableTransform):
 class LayerFilter(LayerPart, SharpenTransform):
     """Sharpness: what one layer of a policy says."""
 
-    name = "filter"
+    part = "filter"
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         from pipegen.ops.families.sharpening import gains

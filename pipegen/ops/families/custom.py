@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import PrivateAttr, field_validator
 
@@ -32,8 +32,10 @@ class CustomTransform(ElementTransform):
         num_arguments: How many values it is given.
     """
 
+    family: ClassVar[str] = "custom"
     call: ClassVar[str] = "fn(image)"
     num_arguments: ClassVar[int] = 1
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
 
     function: str
     """The function, as `module:function`. The module is imported as any other is, when a pipeline is built and not before, and only

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.ops.base import ElementTransform
+from pipegen.ops.stage import Stage, StepRef, weight_ns
 from pipegen.ops.traits import Family, Traits
+from pipegen.ops.wording import size, use
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.base import CropTransform
+    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, WindowOf
     from pipegen.types import FeatureType
+
+_DECODE_NS = 14.5
+"""A stored byte, decoded."""
+_WINDOW_SHARE = 0.78
+"""What decoding a window alone costs, of the whole image."""
+_WINDOW_US = 60.0
+"""Finding the window."""
+CROP_NS = 0.5
+"""A value of a window, copied."""
 
 
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"encoded"})
+    family: ClassVar[str] = "decode"
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.storage == "encoded"
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        return ["encoded"]
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
@@ -83,3 +106,72 @@ class DecodeTransform(ElementTransform):
     ) -> tf.Tensor:
         """Decodes a file of which a survey says `found`, as `decode` or with a window `decode_window` does."""
         return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Decode(Stage):
+    """Bytes to pixels.
+
+    Attributes:
+        needed: The least height and width that the next step can use without loss, or `None`.
+        like: The image that it is aligned with, whose file is not decoded yet, and what decodes that: both have to be of one size.
+    """
+
+    one_example: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    ref: StepRef[DecodeTransform]
+    needed: tuple[int, int] | None
+    like: tuple[str, StepRef[DecodeTransform]] | None = None
+
+    @property
+    def decode(self) -> StepRef[DecodeTransform]:
+        """The use of the decoder, by the name that it has in `DecodeWindow`."""
+        return self.ref
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return use(self.ref) + _needed(self)
+
+    def decode_us(self, file_bytes: float) -> float:
+        return file_bytes * _DECODE_NS / 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeWindow(Stage):
+    """Bytes to the pixels of a crop window, and the crop's finish.
+
+    A window that will be resized may be decoded at a smaller scale, which depends on the window; so decode and crop mean
+    something only together. `whole` decodes the whole image at that scale and slices; otherwise the window alone.
+    """
+
+    one_example: ClassVar[bool] = True
+
+    feature: str
+    decode: StepRef[DecodeTransform]
+    crop: StepRef[CropTransform]
+    needed: tuple[int, int] | None
+    whole: bool = False
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.decode, self.crop)
+
+    def says(self) -> str:
+        return f"{use(self.decode)} {'and take' if self.whole else 'only'} the window of {use(self.crop)}{_needed(self)}"
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.crop, CROP_NS, x)
+
+    def decode_us(self, file_bytes: float) -> float:
+        return _WINDOW_US + file_bytes * _DECODE_NS / 1e3 * (1.0 if self.whole else _WINDOW_SHARE)
+
+
+Decodes = (Decode, DecodeWindow)
+"""The stages that turn bytes into pixels."""
+
+
+def _needed(stage: Decode | DecodeWindow) -> str:
+    return f", no smaller than {size(stage.needed)}" if stage.needed else ""

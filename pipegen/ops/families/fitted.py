@@ -29,6 +29,7 @@ class FittedTransform(Transform):
         untrained: What to do instead where there is no training split.
     """
 
+    family: ClassVar[str] = "statistics"
     untrained: ClassVar[str]
 
     _fitted: Fitted | None = PrivateAttr(default=None)
@@ -92,10 +93,6 @@ class StepPart(Transform):
 
     def written(self) -> Transform:
         return self.owner
-
-    def waits(self) -> bool:
-        """Returns whether the numbers that it needs have not been learned yet."""
-        return False
 
     def meaning(self) -> dict[str, Any]:
         return self.owner.meaning()

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.base import Family, Traits, Transform, require_image
+from pipegen.ops.base import Family, Traits, require_image
+from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
+from pipegen.ops.wording import uses
 from pipegen.types import BYTE_RANGE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import tensorflow as tf
 
     from pipegen.types import FeatureType
 
 
 _EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
+_HISTOGRAM_NS = 1.5
+"""Counting a value, and making the table of the counts."""
 
 
-class LookupTableTransform(Transform):
+class LookupTableTransform(StagedTransform):
     """A table look-up on bytes. Floats from 0 to 255 are rounded half to even and clipped first.
 
     Adjacent steps fold into one look-up, bit for bit: a table read through a table is a table.
@@ -29,6 +36,7 @@ class LookupTableTransform(Transform):
         needs_histogram: Whether the table depends on the image, through the histogram of each channel.
     """
 
+    family: ClassVar[str] = "look-up table"
     needs_histogram: ClassVar[bool] = False
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -49,6 +57,9 @@ class LookupTableTransform(Transform):
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.LOOKUP_TABLE, random=self.random)
+
+    def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> LookupTable:
+        return LookupTable(feature, (ref,), self.needs_histogram)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value."""
@@ -74,6 +85,45 @@ class LookupTableTransform(Transform):
     def keeps_type(self, x: FeatureType) -> bool:
         """Returns whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
         return x.dtype == "uint8" and x.interval == BYTE_RANGE
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTable(Stage):
+    """Read each value through the tables of the steps, one after another; what is not uint8 is rounded and clipped first.
+
+    Attributes:
+        reads_histogram: Whether one of the tables depends on the histogram of the image.
+    """
+
+    branches: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.35
+
+    feature: str
+    refs: tuple[StepRef[LookupTableTransform], ...]
+    reads_histogram: bool
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return self.refs
+
+    def says(self) -> str:
+        what = "tables" if len(self.refs) > 1 else "table"
+        of = " of its histogram" if self.reads_histogram else ""
+        return f"through the {what}{of}: {uses(self.refs)}"
+
+    def leads(self) -> bool:
+        return self.reads_histogram
+
+    def rereads(self, before: Sequence[Stage]) -> bool:
+        return not all(stage.mirrors_only() for stage in before)
+
+    def commutes_with_mirrors(self, x: FeatureType) -> bool:
+        return True
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities(self.refs, x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return self.ns_per_value + _HISTOGRAM_NS if self.reads_histogram else self.ns_per_value
 
 
 class OccasionalLookupTable(LookupTableTransform):

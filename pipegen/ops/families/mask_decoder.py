@@ -33,7 +33,7 @@ class MaskDecoder(DecodeTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 `(height, width, 1)`."""
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
-        return x.with_(kind="mask", dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(*indices, x.ignore))))
+        return x.with_(dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(*indices, x.ignore))))
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""

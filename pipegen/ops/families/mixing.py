@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import Transform, require_image
+from pipegen.ops.stage import Computes, Stage, StepRef, only_identities
 from pipegen.ops.traits import Family, Traits
+from pipegen.ops.wording import use
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import tensorflow as tf
 
     from pipegen.types import FeatureType
@@ -32,6 +37,8 @@ class MixingTransform(Transform):
     The draws of the members of a group rank them, and the partner of each is the next in that order, the last one's the
     first: so everyone has another partner, and is one itself. What a member takes of its partner, its own draws decide.
     """
+
+    family: ClassVar[str] = "mixing"
 
     random = True
     handles_probability = True
@@ -113,6 +120,37 @@ class MixingTransform(Transform):
             Images of the dtype that `infer` says.
         """
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Mix(Computes):
+    """Take a part of another example of the group into each one.
+
+    Attributes:
+        canvas: The height and width of the images, in pixels.
+        label: Whether the feature is a label, which is weighed by the share that is taken.
+    """
+
+    mixes: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.2
+
+    feature: str
+    ref: StepRef[MixingTransform]
+    canvas: tuple[int | None, int | None]
+    label: bool
+    exact: bool = False
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return f"{'weigh the labels of' if self.label else 'mix'} two of a group of {GROUP}: {use(self.ref)}"
+
+    def rereads(self, before: Sequence[Stage]) -> bool:
+        return bool(before)
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
 
 
 def mix_labels(labels: tf.Tensor, partners: tf.Tensor, own_share: tf.Tensor) -> tf.Tensor:

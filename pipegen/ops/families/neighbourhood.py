@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import filled, interpolated
-from pipegen.ops.base import PICTURES, ConstantFill, Fill, Interpolation, Transform, require_image
+from pipegen.ops.base import ConstantFill, Fill, Interpolation, require_image
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Computes, StagedTransform, StepRef, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits
+from pipegen.ops.wording import fitted_use
 from pipegen.types import FLOATING
 
 if TYPE_CHECKING:
@@ -18,10 +22,11 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
+    from pipegen.ops.base import Transform
     from pipegen.types import FeatureType, Interval
 
 
-class NeighbourhoodTransform(Transform):
+class NeighbourhoodTransform(StagedTransform):
     """A function of a batch of images of one size, where it is written: nothing about it composes.
 
     Draws become `parameters` outside XLA; `apply` is a pure function of the images and those. It consists of `phases` and
@@ -36,6 +41,7 @@ class NeighbourhoodTransform(Transform):
         symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
     """
 
+    family: ClassVar[str] = "neighbourhood"
     starts_kernel: ClassVar[bool] = True
     overshoots: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
@@ -111,6 +117,9 @@ class NeighbourhoodTransform(Transform):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.NEIGHBOURHOOD, random=self.random, starts_kernel=self.starts_kernel, weight=self.weight())
 
+    def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> Neighbourhood:
+        return Neighbourhood(feature, ref, self.clip_of(x), self.traits(x).starts_kernel)
+
     def weight(self) -> float:
         """Returns how many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
         return 1.0
@@ -124,6 +133,43 @@ class NeighbourhoodTransform(Transform):
         return x
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbourhood(Computes):
+    """A function of whole images, for the examples that it acts on.
+
+    Attributes:
+        clip: The values that may leave, where the step can leave the range of floats that enters it.
+        starts_kernel: Whether what computes its input has to be done with before it starts.
+    """
+
+    branches: ClassVar[bool] = True
+    ns_per_value: ClassVar[float] = 0.8
+
+    feature: str
+    ref: StepRef[NeighbourhoodTransform]
+    clip: Interval | None
+    starts_kernel: bool
+    exact: bool = False
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return fitted_use(self.ref)
+
+    def leads(self) -> bool:
+        return self.starts_kernel
+
+    def commutes_with_mirrors(self, x: FeatureType) -> bool:
+        return x.dtype == "uint8" and self.ref.step.symmetric
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.ref, self.ns_per_value, x)
+
+
 class DisplacementTransform(NeighbourhoodTransform):
     """Reads every pixel at another place. The last of the phases says where; the backend reads, once.
 
@@ -131,7 +177,7 @@ class DisplacementTransform(NeighbourhoodTransform):
     `(n, height, width)`, in 1/256 pixel.
     """
 
-    kinds: ClassVar[frozenset[str]] = PICTURES
+    moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
@@ -140,7 +186,7 @@ class DisplacementTransform(NeighbourhoodTransform):
 
     def on(self, x: FeatureType) -> Transform:
         """As of a geometric step: a mask is read at the nearest pixel, and its `ignore` is what a constant fill uncovers."""
-        if x.kind != "mask":
+        if not kind_of(x).categorical:
             return self
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})

@@ -7,15 +7,12 @@ with one clip. So a policy costs one warp and one matrix for all, and a branch f
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.base import ColourTransform, GeometricTransform, Part, Traits, Transform, step_kwargs
-from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.base import Traits, Transform
 from pipegen.ops.traits import Family
 
 if TYPE_CHECKING:
@@ -26,6 +23,8 @@ if TYPE_CHECKING:
 
 class Policy(Transform):
     """A step whose parts do its work. Subclasses say which parts there are, and what an example's draws choose."""
+
+    family: ClassVar[str] = "policy"
 
     random = True
 
@@ -63,83 +62,6 @@ class Policy(Transform):
         return self.probability == 0 and all(part.step.infer(x) == x for part in self.parts())
 
 
-def _read(value: Any) -> Any:
-    """A step from its form in a spec: a word, or a map with one key."""
-    from pipegen.ops.registry import transforms
-
-    if isinstance(value, Transform):
-        return value
-    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
-    cls = transforms().get(name) if isinstance(name, str) else None
-    if cls is None:
-        raise ValueError(f"there is no step `{name}`")
-    return cls.model_validate_json(json.dumps(given), strict=True)
-
-
-def _written(step: Transform) -> dict[str, Any] | str:
-    arguments = step_kwargs(step)
-    return {step.op: arguments} if arguments else step.op
-
-
-STEP_SCHEMA = "x-pipegen-step"
-"""Stands in a generated schema where any step may."""
-
-InnerStep = Annotated[Transform, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({STEP_SCHEMA: True})]
-"""A step inside another, in the form that it has in a spec."""
-
-_ORDER: tuple[type[Transform] | tuple[type[Transform], ...], ...] = (
-    (LookupTableTransform, NeighbourhoodTransform),
-    GeometricTransform,
-    ColourTransform,
-)
-
-
-class Selection(Policy):
-    """A policy over steps that the user writes. What is chosen does not depend on what the steps draw."""
-
-    steps: Annotated[tuple[InnerStep, ...], Field(min_length=2)]
-    """The steps to choose from, written as they are in `transforms`."""
-
-    @model_validator(mode="after")
-    def _plain(self) -> Selection:
-        for step in self.steps:
-            problem = self.refuses(step)
-            if problem is not None:
-                raise ValueError(problem[0])
-        return self
-
-    @classmethod
-    def refuses(cls, step: Transform) -> tuple[str, str] | None:
-        """Why a step cannot be one to choose from, and what helps; `None` where it can."""
-        if rank(step) == len(_ORDER):
-            return f"`{cls.op}` cannot hold `{step.op}`", "it holds geometry, colour, tables and filters, which keep the shape of an image"
-        for argument in ("when", "feature"):
-            if getattr(step, argument) is not None:
-                return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"`{argument}` goes beside `steps`"
-        return None
-
-    def inner_steps(self) -> tuple[Transform, ...]:
-        return self.steps
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """For each step whether it is chosen, by the step's name; the second one of a name is `NAME#2`."""
-        found: dict[str, tf.Tensor] = {}
-        for number, step in enumerate(self.steps):
-            before = sum(other.op == step.op for other in self.steps[:number])
-            found[f"{step.op}#{before + 1}" if before else step.op] = self.chosen(u, number)
-        return found
-
-    def parts(self) -> tuple[Part, ...]:
-        found = [
-            Part(step if self.feature is None else step.model_copy(update={"feature": self.feature}), number, number)
-            for number, step in enumerate(self.steps)
-        ]
-        return tuple(sorted(found, key=lambda part: rank(part.step)))
-
-    def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"steps": [[step.op, step.meaning(), step.id] for step in self.steps]}
-
-
 def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
     """Reject a part that changes the shape: examples of which only some have it could not be stacked.
 
@@ -149,10 +71,3 @@ def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
     if x.shape != y.shape:
         given, made = ("×".join("?" if d is None else str(d) for d in t.shape) for t in (x, y))
         raise OpError("PG226", f"`{step.op}` makes {made} of {given}, and a policy does it to some examples only")
-
-
-def rank(step: Transform) -> int:
-    """Ranks a step's family within a policy; a policy inside another takes part by its own parts, at the front."""
-    if isinstance(step, Policy):
-        return 0
-    return next((i for i, family in enumerate(_ORDER) if isinstance(step, family)), len(_ORDER))

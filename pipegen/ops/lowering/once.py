@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
     return found
 
 
-@cache
+# Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
+@lru_cache(maxsize=16)
 def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...]) -> Callable[..., tf.Tensor]:
     import tensorflow as tf
 

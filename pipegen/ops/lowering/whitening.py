@@ -1,12 +1,7 @@
-"""ZCA whitening: the covariance of a stream of images, the matrix that it gives, the file that keeps it, and its use."""
+"""ZCA whitening: the covariance of a stream of images, the matrix that it gives, and its use."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +9,7 @@ from pipegen.errors import DataError
 from pipegen.ops.arguments.whitening import Whitening
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     import numpy as np
     import tensorflow as tf
@@ -23,9 +18,6 @@ if TYPE_CHECKING:
 
 _ROWS = 1024
 """Images whose products are added up at a time: of a few, adding the matrices would take longer than the products."""
-_ARRAYS = ("mean", "matrix", "variances")
-_DAMAGED = (OSError, EOFError, KeyError, TypeError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""What reading a damaged file raises."""
 
 
 class Covariance:
@@ -121,60 +113,7 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
     variances, vectors = np.linalg.eigh(matrix)
     variances = np.maximum(variances, 0.0)  # rounding may leave the smallest just below
     np.matmul(vectors / np.sqrt(variances + epsilon), vectors.T, out=matrix)
-    return whitening(found.count, epsilon, mean, matrix.astype(np.float32), variances)
-
-
-def whitening(count: int, epsilon: float, mean: Array, matrix: Array, variances: Array) -> Whitening:
-    """A transform of known arrays."""
-    import numpy as np
-
-    digest = hashlib.sha256(f"{count} {epsilon!r}".encode())
-    for array in (mean, matrix, variances):
-        digest.update(np.ascontiguousarray(array).data)
-    return Whitening(count, epsilon, mean, matrix, variances, digest.hexdigest()[:32])
-
-
-def packed(numbers: Whitening, about: Mapping[str, Any]) -> bytes:
-    """A `.npz` file; what is known about it is JSON in an array of bytes."""
-    import numpy as np
-
-    text = json.dumps({**about, "count": numbers.count, "epsilon": numbers.epsilon, "digest": numbers.digest})
-    stream = io.BytesIO()
-    arrays = {name: getattr(numbers, name) for name in _ARRAYS}
-    np.savez(stream, about=np.frombuffer(text.encode(), np.uint8), **arrays)
-    return stream.getvalue()
-
-
-def unpacked(content: bytes) -> tuple[dict[str, Any], Whitening]:
-    """Returns what `packed` was given.
-
-    Raises:
-        ValueError: Where a part is missing or was changed.
-    """
-    import numpy as np
-
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as held:
-            about: dict[str, Any] = json.loads(held["about"].tobytes())
-            mean, matrix, variances = (held[name] for name in _ARRAYS)
-        found = whitening(int(about.pop("count")), float(about.pop("epsilon")), mean, matrix, variances)
-        shapes = [(len(mean),), (len(mean),) * 2, (len(mean),)]
-        dtypes = ["float64", "float32", "float64"]
-        whole = [a.shape for a in (mean, matrix, variances)] == shapes and [a.dtype.name for a in (mean, matrix, variances)] == dtypes
-        if not whole or found.digest != about.pop("digest"):
-            raise ValueError("the arrays are not those that were written")
-    except _DAMAGED as error:
-        raise ValueError(f"this is no whitening transform: {error}") from error
-    return about, found
-
-
-def reach(numbers: Whitening) -> tuple[Array, Array, Array]:
-    """See `Whitening.reach`."""
-    import numpy as np
-
-    matrix, mean = numbers.matrix, numbers.mean
-    up = np.maximum(matrix, 0).sum(0, dtype=np.float64)
-    return up, matrix.sum(0, dtype=np.float64) - up, mean @ matrix
+    return Whitening.of(found.count, epsilon, mean, matrix.astype(np.float32), variances)
 
 
 _TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionary()

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     Whole: TypeAlias = int | tf.Tensor
+    Box: TypeAlias = tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor, float | tf.Tensor]
+    """Top, left, height and width, in pixels."""
+    Sides: TypeAlias = tuple[Whole, Whole]
+    """Height and width, in pixels."""
 
 
 def pick(u: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
@@ -38,3 +42,15 @@ def inside(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor) -> None:
     # The raw op, since `tf.debugging.Assert` wraps it in a branch, which costs more than the crop.
     fits = tf.reduce_all(tf.logical_and(height >= size[0], width >= size[1]))
     tf.raw_ops.Assert(condition=fits, data=[message, height, width])
+
+
+def onto(box: Box, size: Sides, like: tf.Tensor) -> tf.Tensor:
+    """The matrix from pixels of an output to those of an image of which it shows a part: float64 `(..., 3, 3)`, as `like` has examples."""
+    import tensorflow as tf
+
+    from pipegen.ops.lowering.linear import stack
+
+    top, left, height, width = (tf.cast(side, tf.float64) for side in box)
+    down, across = height / tf.cast(size[0], tf.float64), width / tf.cast(size[1], tf.float64)
+    rows = [[across, 0.0, left + (across - 1.0) / 2.0], [0.0, down, top + (down - 1.0) / 2.0], [0.0, 0.0, 1.0]]
+    return stack(rows, like)

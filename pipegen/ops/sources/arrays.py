@@ -4,114 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.base import Size, height_width
-from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_features import ArrayFeature, FeatureName
 from pipegen.ops.sources.base import Listing, Source
-from pipegen.ops.sources.pictures import Picture, lives_on
-from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
+from pipegen.ops.sources.pictures import lives_on
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-_UNIT = Interval(0.0, 1.0)
-_OF_IMAGES = ("size", "channels", "bits", "range")
-_OF_LABELS = ("classes", "offset")
-_OF_MASKS = ("classes", "size")
-
-
-class ArrayFeature(Picture):
-    """One array of a source: what it holds, and where it comes from."""
-
-    kind: Literal["image", "mask", "label", "tensor", "weight"]
-    """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
-    float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
-    names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32. `weight`: numbers of 0 or more, `(n,)`,
-    which weigh the examples in the loss."""
-    key: Annotated[str, Field(min_length=1)] | None = None
-    """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
-    path: Annotated[str, Field(min_length=1)] | None = None
-    """A `.npy` file that holds this array alone, relative to the spec's file."""
-    size: Size | None = None
-    """The size of the images: a square's side or `[height, width]`, in pixels. Said here, it is known before the data is there."""
-    channels: Annotated[int, Field(ge=1)] | None = None
-    """Channels of the images. Without it they are those of the data; until that is there, images are taken for RGB."""
-    bits: Literal[8, 16] | None = None
-    """Bits of an integer image: 8 for uint8, 16 for uint16. Without it the data says so."""
-    range: tuple[Number, Number] | None = None
-    """The lowest and the highest value that images of floats can have, such as `[0, 1]`. Without it, data that lies in 0..1,
-    in -1..1 or in 0..255 has that range, and any other none."""
-    classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
-    offset: int = 0
-    """What is subtracted from the stored labels to get class indices, such as 1 where classes are counted from 1."""
-
-    @field_validator("size")
-    @classmethod
-    def _one_form(cls, size: int | tuple[int, int] | None) -> int | tuple[int, int] | None:
-        return size[0] if isinstance(size, tuple) and size[0] == size[1] else size
-
-    @field_validator("range")
-    @classmethod
-    def _rises(cls, ends: tuple[float, float] | None) -> tuple[float, float] | None:
-        if ends is not None and not ends[0] < ends[1]:
-            raise ValueError(f"`range` is the lowest and the highest value, got [{ends[0]:g}, {ends[1]:g}]")
-        return ends
-
-    @field_validator("classes")
-    @classmethod
-    def _distinct(cls, names: int | tuple[str, ...] | None) -> int | tuple[str, ...] | None:
-        twice = next((n for n in names if names.count(n) > 1), None) if isinstance(names, tuple) else None
-        if twice is not None:
-            raise ValueError(f"the class {twice!r} is listed twice")
-        return names
-
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> ArrayFeature:
-        foreign = (*(_OF_LABELS if self.kind != "label" else ()), *(_OF_IMAGES if self.kind != "image" else ()))
-        if self.kind == "mask":
-            foreign = tuple(name for name in foreign if name not in _OF_MASKS)
-        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
-        if given is not None:
-            other = "labels" if given in _OF_LABELS else "images"
-            raise ValueError(f"`{given}` belongs to {other}, and this is `kind: {self.kind}`")
-        if self.bits is not None and self.range is not None:
-            raise ValueError("`range` is for images of floats, and `bits` for integers; leave one of them out")
-        if self.key is not None and self.path is not None:
-            raise ValueError("`key` names an array among several, and a `.npy` file holds one; leave `key` out")
-        return self
-
-    def possible(self) -> tuple[FeatureType, ...]:
-        """The types that it can turn out to have; the first is what stands for it before the data is there."""
-        if self.kind == "label":
-            count = len(self.classes) if isinstance(self.classes, tuple) else self.classes
-            return (FeatureType("label", "int64", (), classes=count),)
-        if self.kind == "mask":
-            return (self.mask_type(*(height_width(self.size) if self.size is not None else (None, None))),)
-        if self.kind != "image":
-            return (FeatureType(self.kind, "float32", (), uniform=True),)
-        values: list[tuple[str, Interval | None]] = [("uint8", BYTE_RANGE), ("uint16", WORD_RANGE)]
-        values += [("float32", _UNIT), ("float32", BYTE_RANGE), ("float32", None)]
-        if self.range is not None:
-            values = [("float32", Interval(*self.range))]
-        elif self.bits is not None:
-            values = values[:1] if self.bits == 8 else values[1:2]
-        size = height_width(self.size) if self.size is not None else (None, None)
-        channels = (3, 1, 4) if self.channels is None else (self.channels,)
-        return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
-
-    def mask_type(self, height: int | None, width: int | None) -> FeatureType:
-        """Returns the type of a mask, without the image that it is aligned with."""
-        classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
-        highest = max((classes or LARGEST + 1) - 1, self.ignore)
-        interval = Interval(0.0, float(highest))
-        return FeatureType("mask", "uint8", (height, width, 1), interval, classes=classes, uniform=True, ignore=self.ignore)
 
 
 class Arrays(Source):
@@ -131,7 +36,7 @@ class Arrays(Source):
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
-        if not any(feature.kind == "image" for feature in features.values()):
+        if not any(kind_of(feature).levels for feature in features.values()):
             raise ValueError("`features` names no image; such as `image: {kind: image}`")
         lives_on(features)
         return features
@@ -158,7 +63,7 @@ class Arrays(Source):
 
     def has_labels(self) -> bool:
         """Returns whether one of the features is a label."""
-        return any(feature.kind == "label" for feature in self.features.values())
+        return any(kind_of(feature).labels for feature in self.features.values())
 
     def has_rows(self) -> bool:
         """Always."""

@@ -10,7 +10,7 @@ from pipegen.ops.base import Model
 from pipegen.ops.sources.strings import Strings, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
@@ -211,9 +211,9 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """The feature that says of which class each record is, whether or not a model is to learn it."""
-        from pipegen.ops.sources.classes import main_label
+        from pipegen.ops.kinds.registry import kind_of, several_labels
 
-        return main_label(name for name, t in self.infer().items() if t.kind == "label" and not t.several_labels)
+        return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
         """Returns whether a record is a row of arrays, and no file of its own."""
@@ -263,3 +263,9 @@ class Source(Model):
             OpError: `PG401` when a path does not exist, `PG402` when nothing was found.
         """
         raise NotImplementedError
+
+
+def main_label(names: Iterable[str]) -> str | None:
+    """Returns the label that gives the data its classes, of several: `label`, else the first."""
+    names = tuple(names)
+    return "label" if "label" in names else next(iter(names), None)

@@ -10,6 +10,7 @@ from pydantic import SerializeAsAny, field_validator, model_serializer, model_va
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.base import SplitName
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.base import Note, Source
 from pipegen.ops.sources.merge import merge
 
@@ -185,14 +186,15 @@ class BySplit(Source):
 
 def _like(a: FeatureType, b: FeatureType) -> bool:
     """Returns whether two features hold the same, as far as the arguments say."""
-    images = ("encoded", "image")
+    kind = kind_of(a)
     return (
-        (a.kind == b.kind or (a.kind in images and b.kind in images))
-        and a.several_labels == b.several_labels
+        a.kind == b.kind
+        and (a.encoded == b.encoded or kind.levels)
+        and several_labels(a) == several_labels(b)
         and len(a.shape) == len(b.shape)
         and (a.file_channels, a.file_bits) == (b.file_channels, b.file_bits)
-        and (a.decoded_kind, a.of, a.ignore) == (b.decoded_kind, b.of, b.ignore)
-        and (a.decoded_kind != "mask" or a.classes == b.classes)
+        and (a.of, a.ignore) == (b.of, b.ignore)
+        and (not kind.categorical or a.classes == b.classes)
     )
 
 

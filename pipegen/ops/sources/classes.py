@@ -9,18 +9,12 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.reports import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pipegen.ops.sources.strings import Ints
 
 Classes = int | tuple[str, ...] | None
 _MOST = 100_000
-
-
-def main_label(names: Iterable[str]) -> str | None:
-    """Returns the label that gives the data its classes, of several: `label`, else the first."""
-    names = tuple(names)
-    return "label" if "label" in names else next(iter(names), None)
 
 
 def read_labels(

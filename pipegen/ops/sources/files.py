@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.ops.sources.arrays import FeatureName
+from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.base import Files as FilesOf
 from pipegen.ops.sources.base import Listing, Note, Source
 from pipegen.ops.sources.glob import compile_glob
-from pipegen.ops.sources.pictures import StoredPicture, encoded, lives_on
+from pipegen.ops.sources.pictures import StoredPicture, decoders, lives_on
 from pipegen.ops.sources.reports import count, find_root, nothing_found, quoted, tally_notes
 from pipegen.ops.sources.scan import Scan
 from pipegen.patterns import compile_pattern
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.scan import Tree
     from pipegen.ops.sources.strings import Ints
 
+    Kind = str
+else:
+    Kind = names_in("files")
+
 _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
 
@@ -36,7 +41,7 @@ _compiled = lru_cache(maxsize=16)(compile_pattern)
 class FilesFeature(StoredPicture):
     """One kind of file of the records."""
 
-    kind: Literal["image", "mask"]
+    kind: Kind
     """`image`, or `mask`: a class for each pixel of the image."""
     path: Annotated[str, Field(min_length=1)]
     """A folder, of which every image counts, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
@@ -102,16 +107,16 @@ class Files(Source):
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features; a record is known by the first, which is an image where there is one."""
-        return tuple(sorted(self.features, key=lambda name: self.features[name].kind != "image"))
+        return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return {name: feature.decoder(feature.classes) for name, feature in self.features.items() if feature.kind == "mask"}
+        return decoders({name: (feature, feature.classes) for name, feature in self.features.items()})
 
     def infer(self) -> ElementType:
         """Encoded files."""
         of = lives_on(self.features)
-        return ElementType(tuple((name, encoded(f.kind, of[name], f, f.classes)) for name, f in self.features.items()))
+        return ElementType(tuple((name, kind_of(f).file_type(f, of[name], f.classes)) for name, f in self.features.items()))
 
     def has_labels(self) -> bool:
         """No: a mask is no class of the record."""

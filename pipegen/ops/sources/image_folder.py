@@ -76,7 +76,7 @@ class ImageFolder(Source):
 
     def infer(self) -> ElementType:
         """An encoded image, and the class index where there are labels."""
-        image = FeatureType("encoded", "string", ())
+        image = FeatureType("image", "string", ())
         if self.labels == "none":
             return ElementType((("image", image),))
         label = FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)

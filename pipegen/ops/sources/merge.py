@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds.ragged import joined
 from pipegen.ops.sources.base import Files, Listing, Note, Parts
 from pipegen.ops.sources.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.rows import Rows, common_type
@@ -121,10 +122,8 @@ def _all(columns: Sequence[Ints | None]) -> Ints:
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns of several splits, one after another; none where a note says what is wrong with them."""
-    import numpy as np
-
     try:
-        return {name: np.concatenate([part[name] for part in columns]) for name in (columns[0] if columns else {})}
+        return {name: joined([part[name] for part in columns]) for name in (columns[0] if columns else {})}
     except ValueError:
         return {}
 

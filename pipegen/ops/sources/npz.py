@@ -17,7 +17,7 @@ from pipegen.ops.sources.reports import quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.array_features import ArrayFeature
 
 _LOCAL_HEADER = 30
 """Bytes of a member's own header in a ZIP file, before its name and its extra field."""

@@ -9,11 +9,14 @@ from pydantic import Field, field_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.mask_decoder import LARGEST, MaskDecoder
+from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.model import Model
-from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.kinds.base import FeatureKind
 
 _Index = Annotated[int, Field(ge=0, le=LARGEST)]
 _Stored = Annotated[int, Field(ge=0, le=65535)]
@@ -25,6 +28,9 @@ class Picture(Model):
     Attributes:
         kind: What it is; subclasses say which kinds there are.
     """
+
+    if TYPE_CHECKING:
+        kind: str
 
     of: Annotated[str, Field(min_length=1)] | None = None
     """The image that this mask or image is aligned with: it moves with it, and takes no steps that change values unless one names it. A
@@ -70,33 +76,31 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
         PartError: For an `of` that names no image or one that is aligned with another, for a mask whose image is in doubt, and for
             arguments of other kinds of features.
     """
-    kinds = {name: getattr(feature, "kind", None) for name, feature in features.items()}
-    images = [name for name, feature in features.items() if kinds[name] == "image" and feature.of is None]
+    images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
     found: dict[str, str | None] = {}
     for name, feature in features.items():
-        if kinds[name] not in ("image", "mask"):
+        kind = kind_of(feature)
+        if not kind.aligns:
             for argument in ("of", "ignore", "values"):
                 if getattr(feature, argument, None) not in (None, 0):
-                    raise PartError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kinds[name]}`", name, argument)
+                    raise PartError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kind.name}`", name, argument)
             continue
-        _check_kind(name, feature, kinds[name])
+        _check_kind(name, feature, kind)
         if feature.of is not None and feature.of not in images:
             raise _nowhere(name, feature.of, features, images)
-        if kinds[name] == "mask" and feature.of is None and len(images) > 1:
+        if kind.lives and feature.of is None and len(images) > 1:
             raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
-        _check_classes(name, feature, kinds[name])
-        found[name] = feature.of if feature.of is not None or kinds[name] == "image" else next(iter(images), None)
+        kind.check(name, feature)
+        found[name] = feature.of if feature.of is not None or not kind.lives else next(iter(images), None)
     return found
 
 
-def _check_kind(name: str, feature: Picture, kind: str | None) -> None:
-    """Reject the arguments of masks on an image, and those of images on a mask in files."""
-    if kind == "image" and (feature.ignore or getattr(feature, "values", None) is not None):
-        argument = "ignore" if feature.ignore else "values"
-        raise PartError(f"`{argument}` belongs to masks, and `{name}` is `kind: image`", name, argument)
-    if kind == "mask" and isinstance(feature, StoredPicture) and (feature.channels or feature.bits):
-        argument = "channels" if feature.channels else "bits"
-        raise PartError(f"`{argument}` belongs to images, and `{name}` is `kind: mask`", name, argument)
+def _check_kind(name: str, feature: Picture, kind: FeatureKind) -> None:
+    """Reject the arguments that belong to another kind of picture."""
+    for other in kinds():
+        for argument in other.picture_arguments:
+            if argument not in kind.picture_arguments and getattr(feature, argument, None) not in (None, 0):
+                raise PartError(f"`{argument}` belongs to {other.plural}, and `{name}` is `kind: {kind.name}`", name, argument)
 
 
 def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
@@ -105,7 +109,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequen
     further = features[of].of if of in features else None
     if of == name:
         what = "is itself"
-    elif further is not None and getattr(features[of], "kind", None) == "image":
+    elif further is not None and kind_of(features[of]).levels:
         what = "is aligned with another image itself"
     else:
         what = "is no image of `features`"
@@ -119,24 +123,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequen
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 
-def _check_classes(name: str, feature: Picture, kind: str | None) -> None:
-    given = getattr(feature, "classes", None)
-    if kind != "mask" or given is None:
-        return
-    classes = given if isinstance(given, int) else len(given)
-    if classes > LARGEST + 1:
-        message = f"`{name}` has {classes} classes, and a mask has at most {LARGEST + 1}, since a pixel of it is a byte"
-        raise PartError(message, name, "classes")
-    values = getattr(feature, "values", None) or {}
-    stored = next((stored for stored, index in values.items() if index >= classes and index != feature.ignore), None)
-    if stored is not None:
-        message = f"`values` of `{name}` gives the class index {values[stored]}, and there are {classes} `classes`, counted from 0"
-        raise PartError(message, name, "values")
-
-
-def encoded(kind: str, of: str | None, feature: StoredPicture, classes: int | None) -> FeatureType:
-    """The type of a file that becomes an image or a mask."""
-    if kind == "image":
-        return FeatureType("encoded", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
-    known = classes if classes is not None else feature.classes_of_mask()
-    return FeatureType("encoded", "string", (), of=of, classes=known, ignore=feature.ignore, becomes="mask")
+def decoders(features: Mapping[str, tuple[Picture, int | None]]) -> dict[str, Transform]:
+    """Returns what decodes the files of those features that no step of the spec decodes; each is given with its number of classes."""
+    found = {name: kind_of(feature).decoder(feature, classes) for name, (feature, classes) in features.items()}
+    return {name: decoder for name, decoder in found.items() if decoder is not None}

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.base import Note
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.array_features import ArrayFeature
     from pipegen.types import ElementType, FeatureType
 
 
@@ -36,9 +37,8 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
     if array.dtype.kind not in "bui":
         raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices are whole numbers: pass them as uint8")
     height, width = array.shape[1:3]
-    type_ = feature.mask_type(height, width)
-    declared = feature.mask_type(None, None) if feature.size is None else feature.possible()[0]
-    if declared.height is not None and (height, width) != (declared.height, declared.width):
+    type_ = feature.possible()[0].with_(shape=(height, width, 1))
+    if feature.size is not None and (height, width) != feature.height_width():
         raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
     highest = LARGEST if type_.classes is None else type_.classes - 1
     wrong = [int(value) for value in np.unique(array) if not 0 <= value <= highest and value != feature.ignore]
@@ -52,6 +52,8 @@ def sizes_apart(type_: ElementType) -> list[Note]:
     """Reports a mask or an image whose size differs from that of the image that it is aligned with."""
     notes = []
     for name, x in type_.items():
+        if not kind_of(x).pictured:
+            continue
         image = type_[x.of] if x.of is not None else x
         if (x.height, x.width) != (image.height, image.width):
             message = f"`{name}` has {x.height}×{x.width} pixels, and `{x.of}`, on which it lives, has {image.height}×{image.width}"

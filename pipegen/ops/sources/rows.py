@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.base import height_width
-from pipegen.ops.sources.base import Listing, Note
-from pipegen.ops.sources.classes import main_label, read_labels
+from pipegen.ops.arguments.sizes import height_width
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.base import Listing, Note, main_label
 from pipegen.ops.sources.pictures import lives_on
 from pipegen.ops.sources.reports import count, quoted
-from pipegen.ops.sources.row_masks import read_mask, sizes_apart
+from pipegen.ops.sources.row_masks import sizes_apart
 from pipegen.ops.sources.strings import Strings
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.array_features import ArrayFeature
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28
@@ -59,7 +59,7 @@ class Rows:
             y = other.type[name]
             if (x.dtype, x.shape) != (y.dtype, y.shape):
                 return f"`{name}` is {y.with_(interval=None)} here and {x.with_(interval=None)} there"
-            if x.kind == "mask" and (x.classes, x.ignore) != (y.classes, y.ignore):
+            if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
                 return f"`{name}` has other `classes` or another `ignore` here than there"
         return None
 
@@ -120,8 +120,6 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """The rows of arrays as records; what is wrong with an array is an error among the notes, and then there are no records."""
-    import numpy as np
-
     types: dict[str, FeatureType] = {}
     images: dict[str, Any] = {}
     columns: dict[str, Any] = {}
@@ -130,20 +128,12 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     lengths: dict[str, int] = {}
     for name, feature in features.items():
         try:
-            if feature.kind == "label":
-                indices, classes[name] = read_labels(name, feature.classes, feature.offset, arrays[name])
-                types[name] = feature.possible()[0].with_(classes=len(classes[name]))
-                columns[name], lengths[name] = indices, len(indices)
-            elif feature.kind == "mask":
-                images[name], types[name] = read_mask(name, feature, _as_array(name, arrays[name]))
-                lengths[name] = len(images[name])
-            elif feature.kind != "image":
-                columns[name] = read_values(name, arrays[name], weights=feature.kind == "weight")
-                types[name] = FeatureType(feature.kind, "float32", columns[name].shape[1:])
-                lengths[name] = len(columns[name])
-            else:
-                images[name], types[name] = read_image(name, feature, arrays[name])
-                lengths[name] = len(images[name])
+            kind = kind_of(feature)
+            read = kind.read_array(name, feature, arrays[name])
+            (images if kind.pictured else columns)[name] = read.values
+            types[name], lengths[name] = read.type, len(read.values)
+            if kind.labels:
+                classes[name] = read.classes
         except OpError as error:
             field = f"features.{name}" + (f".{error.field}" if error.field else "")
             notes.append(Note(error.code, error.message, error.help, field, "error"))
@@ -152,6 +142,8 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
     if notes:
         return _nothing(notes)
+    import numpy as np
+
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     of = lives_on(features)
@@ -162,9 +154,8 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    return Listing(
-        "", Strings.hold(map(str, range(n))), main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes
-    )
+    keys = Strings.hold(map(str, range(n)))
+    return Listing("", keys, main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes)
 
 
 def _nothing(notes: list[Note]) -> Listing:
@@ -181,7 +172,7 @@ def read_values(name: str, given: Any, *, weights: bool = False) -> Any:
     """
     import numpy as np
 
-    array = _as_array(name, given)
+    array = as_array(name, given)
     if array.dtype.kind not in "biuf":
         raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they have to be numbers")
     if array.ndim == 0 or not len(array):
@@ -208,7 +199,7 @@ def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, Featu
         OpError: `PG204` for a wrong rank, `PG402` for no rows, `PG418` for objects, `PG419` for a dtype, a size or values that
             cannot be what the feature says.
     """
-    array = _ranked(name, feature, _as_array(name, given))
+    array = _ranked(name, feature, as_array(name, given))
     if not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")
     if 0 in array.shape:
@@ -222,7 +213,12 @@ def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, Featu
     return array, FeatureType("image", str(array.dtype), (height, width, channels), _interval(name, feature, array))
 
 
-def _as_array(name: str, given: Any) -> Any:
+def as_array(name: str, given: Any) -> Any:
+    """Returns what was given as a NumPy array of numbers.
+
+    Raises:
+        OpError: `PG418` for objects.
+    """
     import numpy as np
 
     try:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.sources.pictures import StoredPicture, encoded
-from pipegen.types import FeatureType, Interval
+from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.sources.pictures import StoredPicture
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
+
+    Kind = str
+else:
+    Kind = names_in("table")
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _OF = {
-    "root": ("image", "mask"),
-    "channels": ("image",),
-    "bits": ("image",),
-    "classes": ("label", "mask"),
-    "offset": ("label",),
-    "separator": ("label",),
-    "columns": ("tensor",),
-}
-"""The kinds that an argument belongs to."""
-_WHAT = {"image": "images", "label": "labels", "tensor": "tensors"}
+    "root": "images", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels", "separator": "labels",
+    "columns": "tensors",
+}  # fmt: skip
+"""What an argument belongs to in the first place."""
 
 
 class TableFeature(StoredPicture):
     """One feature of a table's rows: what it is, and the column that it stands in."""
 
-    kind: Literal["image", "mask", "label", "tensor", "weight"]
+    kind: Kind
     """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:
     it holds class names, or class indices as whole numbers. `tensor`: numbers, as float32. `weight`: a number of 0 or more, which
     weighs the example in the loss."""
@@ -47,9 +48,10 @@ class TableFeature(StoredPicture):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> TableFeature:
-        given = next((name for name, kinds in _OF.items() if self.kind not in kinds and getattr(self, name) not in (None, 0)), None)
+        foreign = (name for name in _OF if not kind_of(self).takes("table", name))
+        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
         if given is not None:
-            raise ValueError(f"`{given}` belongs to {_WHAT[_OF[given][0]]}, and this is `kind: {self.kind}`")
+            raise ValueError(f"`{given}` belongs to {_OF[given]}, and this is `kind: {self.kind}`")
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if isinstance(self.classes, tuple) and len(set(self.classes)) < len(self.classes):
@@ -69,16 +71,5 @@ class TableFeature(StoredPicture):
 
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
-        if self.kind in ("image", "mask"):
-            return encoded(self.kind, of, self, self.num_classes)
-        if self.kind == "label":
-            return label_type(self.num_classes, several=self.several)
-        shape = (len(self.columns),) if self.columns is not None else ()
-        return FeatureType(self.kind, "float32", shape)
-
-
-def label_type(classes: int | None, *, several: bool) -> FeatureType:
-    """The type of a label: a class index, or where an example has any number of labels, 1 for each class that it has."""
-    if several:
-        return FeatureType("label", "uint8", (classes,), Interval(0.0, 1.0), classes=classes)
-    return FeatureType("label", "int64", (), classes=classes)
+        kind = kind_of(self)
+        return kind.file_type(self, of, self.num_classes) if kind.pictured else kind.column_type(self)

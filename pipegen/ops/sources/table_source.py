@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, PrivateAttr, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.ops.sources.arrays import FeatureName
-from pipegen.ops.sources.base import Files, Listing, Note, Source
-from pipegen.ops.sources.classes import main_label
+from pipegen.ops.kinds.label import label_type
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_features import FeatureName
+from pipegen.ops.sources.base import Files, Listing, Note, Source, main_label
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
-from pipegen.ops.sources.pictures import lives_on
+from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.strings import Strings, as_sizes
-from pipegen.ops.sources.table_features import TableFeature, label_type
+from pipegen.ops.sources.table_features import TableFeature
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -49,17 +50,17 @@ class TableSource(Source):
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files; the record is known by the first of them, which is an image where there is one."""
-        found = [name for name, feature in self.features.items() if feature.kind in ("image", "mask")]
-        return tuple(sorted(found, key=lambda name: self.features[name].kind != "image"))
+        found = [name for name, feature in self.features.items() if kind_of(feature).pictured]
+        return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return {name: feature.decoder(feature.num_classes) for name, feature in self.features.items() if feature.kind == "mask"}
+        return decoders({name: (feature, feature.num_classes) for name, feature in self.features.items()})
 
     @property
     def label(self) -> str | None:
         """The feature whose classes are those of the data: `label`, else the first that has one class for each example."""
-        return main_label(name for name, feature in self.features.items() if feature.kind == "label" and not feature.several)
+        return main_label(name for name, feature in self.features.items() if kind_of(feature).labels and not feature.several)
 
     def infer(self) -> ElementType:
         """An encoded image and what else there is, in the order that the features are listed in."""
@@ -68,7 +69,7 @@ class TableSource(Source):
 
     def has_labels(self) -> bool:
         """Returns whether a column holds labels."""
-        return any(feature.kind == "label" for feature in self.features.values())
+        return any(kind_of(feature).labels for feature in self.features.values())
 
     def has_classes(self) -> bool:
         """Returns whether a column holds one class for each example."""
@@ -99,7 +100,7 @@ class TableSource(Source):
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
         for name, feature in self.features.items():
-            if feature.kind == "label":
+            if kind_of(feature).labels:
                 labels = tried.of(self._labels, table, name)
                 if labels is not None:
                     columns[name], classes[name] = labels.values, labels.names
@@ -202,7 +203,7 @@ class TableSource(Source):
         feature, field = self.features[name], f"features.{name}"
         if feature.columns is None:
             cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
-            return read_numbers(cells, table.place, f"{field}.column", weights=feature.kind == "weight")
+            return read_numbers(cells, table.place, f"{field}.column", weights=kind_of(feature).weighs)
         each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
         tried = Attempts()
         read = [

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.augmentation import NUMBER, Augmentation, Chosen, Limits, signs
+from pipegen.ops.families.augmentation import NUMBER, Chosen, Limits, signs
+from pipegen.ops.families.augmentation_parts import LayeredAugmentation
 from pipegen.ops.families.auto_augment_policies import PolicyName, sub_policies
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ FULL_LEVEL = 9
 """The level of full strength in the published tables."""
 
 
-class AutoAugment(Augmentation):
+class AutoAugment(LayeredAugmentation):
     """Draws one of 25 published pairs of operations for each example, and does each of the two with its own probability.
 
     The operations, and what they do at full strength (level 9 of the tables): shear along x or y, a slope of 0.3 about the

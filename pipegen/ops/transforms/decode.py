@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.lowering.decoding import Found, WindowOf
 
-FILE = FeatureType("encoded", "string", ())
+FILE = FeatureType("image", "string", ())
 _BITS, _CHANNELS = 8, 3
 
 
@@ -75,7 +75,7 @@ class Decode(DecodeTransform):
         return said | {"scaled": "never"} if self._accurate else {key: value for key, value in said.items() if key != "jpeg"}
 
     def infer(self, x: FeatureType) -> FeatureType:
-        if x.kind != "encoded":
+        if not x.encoded:
             raise OpError("PG215", f"`decode` reads files, and this {x.kind} is decoded already", help="make it the first step, once")
         for name, value in _said(x).items():
             own = getattr(self, name)
@@ -85,7 +85,7 @@ class Decode(DecodeTransform):
         step = self.on(x)
         dtype, interval = ("uint8", BYTE_RANGE) if step._bits == _BITS else ("uint16", WORD_RANGE)
         shape = (None, None, step._channels)
-        return x.with_(kind="image", dtype=dtype, shape=shape, interval=interval, file_channels=None, file_bits=None)
+        return x.with_(dtype=dtype, shape=shape, interval=interval, file_channels=None, file_bits=None)
 
     def on(self, x: FeatureType) -> Decode:
         """The step for files of type `x`: what their source says of them fills in what the step leaves open."""

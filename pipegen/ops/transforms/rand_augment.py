@@ -9,7 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.ops.arguments.magnitudes import Level, level_range
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.augmentation import OPERATIONS, Augmentation, Chosen, Limits, signs, uniform_operation
+from pipegen.ops.families.augmentation import OPERATIONS, Chosen, Limits, signs, uniform_operation
+from pipegen.ops.families.augmentation_parts import LayeredAugmentation
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 USED = tuple(name for name in OPERATIONS if name != "invert")
 
 
-class RandAugment(Augmentation):
+class RandAugment(LayeredAugmentation):
     """Does `num_ops` operations to each example, each drawn among 14, all at the strength `magnitude` (RandAugment).
 
     The operations, and what they do at full strength, a magnitude of `max_magnitude`: nothing; shear along x or y, a

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example, Size, Transform, height_width
+from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example, Transform
 
 if TYPE_CHECKING:
     import tensorflow as tf

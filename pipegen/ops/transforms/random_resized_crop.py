@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Range, check_range
-from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Size, Transform, height_width
+from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE
 
@@ -95,7 +97,7 @@ class RandomResizedCrop(CropTransform):
         return 2 * TRIES + 2
 
     def on(self, x: FeatureType) -> Transform:
-        return self.model_copy(update={"method": "nearest", "antialias": False}) if x.kind == "mask" else self
+        return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         from pipegen.ops.transforms.center_crop import CenterCrop

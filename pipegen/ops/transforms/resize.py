@@ -9,19 +9,18 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.fills import require_holds
+from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import (
     ANY_IMAGE,
-    PICTURES,
     ConstantFill,
     ElementTransform,
     Example,
     Family,
-    Size,
     Traits,
     Transform,
-    height_width,
     require_image,
 )
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering import pillow_resizing as pillow
 from pipegen.ops.lowering.resizing import (
     ANTIALIAS_WEIGHT,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from pipegen.ops.lowering.resizing import Side
+    from pipegen.ops.lowering.windows import Box, Sides
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 
@@ -76,7 +76,7 @@ class Resize(ElementTransform):
     """
 
     op = "resize"
-    kinds = PICTURES
+    moves = True
     only_sizes = True
     examples = (
         Example("resize: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
@@ -155,7 +155,7 @@ class Resize(ElementTransform):
         return (OpError("PG501", message, help=(write("antialias: true", "arguments"), write("method: area", "arguments", "or write {}"))),)
 
     def on(self, x: FeatureType) -> Transform:
-        if x.kind != "mask":
+        if not kind_of(x).categorical:
             return self
         return self.model_copy(update={"method": "nearest", "antialias": False, "fill": ConstantFill(constant=x.ignore)})
 
@@ -186,6 +186,25 @@ class Resize(ElementTransform):
             y = tf.pad(y, margins, constant_values=tf.cast(self.fill.constant, y.dtype))
         y.set_shape([*size, image.shape[-1]])
         return y
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        import tensorflow as tf
+
+        whole = (0, 0, height, width)
+        if self.size is None:
+            return whole, shorter_side_size(height, width, self.shorter_side or 0)
+        size = height_width(self.size)
+        if self.mode == "stretch":
+            return whole, size
+        if isinstance(self.method, PillowMethod) and self.mode == "crop":
+            return pillow.centred_box(height, width, size), size
+        rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
+        down, across = tf.cast(height, tf.float64) / tf.cast(rows, tf.float64), tf.cast(width, tf.float64) / tf.cast(columns, tf.float64)
+        if self.mode == "crop":
+            top, left = (rows - size[0]) // 2, (columns - size[1]) // 2
+        else:
+            top, left = -((size[0] - rows) // 2), -((size[1] - columns) // 2)
+        return (tf.cast(top, tf.float64) * down, tf.cast(left, tf.float64) * across, size[0] * down, size[1] * across), size
 
     def _resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
         if isinstance(self.method, PillowMethod):

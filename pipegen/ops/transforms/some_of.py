@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, model_validator
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.policies import Selection
+from pipegen.ops.families.selections import Selection
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.augmentation import OPERATIONS, Augmentation, Chosen, Limits, signs, uniform_operation
+from pipegen.ops.families.augmentation import OPERATIONS, Chosen, Limits, signs, uniform_operation
+from pipegen.ops.families.augmentation_parts import LayeredAugmentation
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -15,7 +16,7 @@ BINS = 31
 """Strengths are drawn from this many, evenly spaced from none to full."""
 
 
-class TrivialAugment(Augmentation):
+class TrivialAugment(LayeredAugmentation):
     """Does one operation to each example, drawn among 14, at a strength drawn evenly (TrivialAugment, the wide table).
 
     The operations, and what they do at full strength: nothing; shear along x or y, a slope of 0.99 about the top left

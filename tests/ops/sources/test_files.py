@@ -49,7 +49,7 @@ def test_the_files_of_a_record_share_what_they_are_called(folder: Path) -> None:
 def test_a_record_is_known_by_its_image_whatever_the_order_of_features(folder: Path) -> None:
     turned = source({"mask": PAIR["mask"], "image": PAIR["image"]})
     assert turned.list(folder).keys == ("a.jpg", "b.jpg", "deep/a.jpg")
-    assert [(name, t.becomes, t.of) for name, t in turned.infer().items()] == [("mask", "mask", "image"), ("image", "image", None)]
+    assert [(name, t.kind, t.of) for name, t in turned.infer().items()] == [("mask", "mask", "image"), ("image", "image", None)]
 
 
 def test_a_key_is_what_a_group_finds(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_without_labels_every_image_is_one_flat_sorted_list(tree: Tree) -> None:
 def test_the_type_of_a_record(tree: Tree) -> None:
     type_ = ImageFolder(path="x").infer()
     assert [(name, t.kind, t.dtype, t.shape, t.classes) for name, t in type_.items()] == [
-        ("image", "encoded", "string", (), None),
+        ("image", "image", "string", (), None),
         ("label", "label", "int64", (), None),
     ]
 

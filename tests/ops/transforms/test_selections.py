@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planning import built, checked, compiled, load_spec
 
-from pipegen.ops.families.policies import Selection
+from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import transforms
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from pipegen.cli.op_docs import all_ops, argument_names, default_of, family, markdown_table
+from pipegen.cli.reference.op_docs import all_ops, argument_names, default_of, family, markdown_table
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.custom import CustomTransform

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from PIL import Image
-
 if TYPE_CHECKING:
+    import numpy as np
+    from PIL import Image
+
     from pipegen.types import Interval
 
-Array = np.ndarray[Any, Any]
+    Array = np.ndarray[Any, Any]
 
 
 def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float, float] | None:
@@ -21,7 +21,7 @@ def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float,
         image: Any shape.
         interval: The values that can occur; where nothing is known of them, those of the image itself count.
     """
-    if image.dtype == np.uint8:
+    if image.dtype == "uint8":
         return None
     low, high = (interval.low, interval.high) if interval is not None else (float(image.min(initial=0)), float(image.max(initial=1)))
     return (low, high) if low < 0 or high > 255 or high <= 1 else None
@@ -29,8 +29,10 @@ def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float,
 
 def levels(image: Array, interval: Interval | None = None) -> Array:
     """The image as uint8: values from 0 to 255 are rounded, half to even; others are mapped to them from their `mapped_range`."""
-    if image.dtype == np.uint8:
+    if image.dtype == "uint8":
         return image
+    import numpy as np
+
     values, bounds = np.asarray(image, np.float64), mapped_range(image, interval)
     if bounds is not None:
         values = (values - bounds[0]) * (255.0 / max(bounds[1] - bounds[0], 1e-6))
@@ -48,6 +50,8 @@ def encode_image(image: Array, form: Literal["png", "jpeg"], quality: int) -> by
     Raises:
         ValueError: For another number of channels.
     """
+    from PIL import Image
+
     channels = image.shape[-1]
     if channels not in ((1, 3, 4) if form == "png" else (1, 3)):
         raise ValueError(f"an image of {channels} channels is no {form.upper()}")
@@ -60,8 +64,10 @@ def encode_mask(mask: Array) -> bytes:
     Args:
         mask: Whole numbers from 0 to 65535, `(height, width, 1)`.
     """
+    from PIL import Image
+
     ids = mask[..., 0]
-    return _file(Image.fromarray(ids.astype(np.uint8 if ids.max(initial=0) <= 255 else np.uint16)), "png")
+    return _file(Image.fromarray(ids.astype("uint8" if ids.max(initial=0) <= 255 else "uint16")), "png")
 
 
 def _file(picture: Image.Image, form: str, quality: int = 0) -> bytes:

@@ -8,15 +8,8 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.common import bold
-from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import describe_argument, field_type, shape
 
@@ -26,19 +19,6 @@ if TYPE_CHECKING:
 
 _WIDTH, _SUMMARY = 100, 72
 """Columns of a page, and of a line of text in the table."""
-_FAMILIES = {
-    DecodeTransform: "decode",
-    CropTransform: "crop",
-    GeometricTransform: "geometric",
-    ColourTransform: "colour",
-    LookupTableTransform: "look-up table",
-    NeighbourhoodTransform: "neighbourhood",
-    MixingTransform: "mixing",
-    PointwiseTransform: "pointwise",
-    FittedTransform: "statistics",
-    Policy: "policy",
-    CustomTransform: "custom",
-}
 _COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
 """Arguments that many steps share; they stand last on a page."""
 
@@ -50,9 +30,7 @@ def all_ops() -> dict[str, type[Any]]:
 
 def family(op: type[Model]) -> str:
     """Names the family of an op, which says how it composes with its neighbours."""
-    if not issubclass(op, Transform):
-        return "source"
-    return next((name for base, name in _FAMILIES.items() if issubclass(op, base)), "element")
+    return op.family if issubclass(op, Transform) else "source"
 
 
 def summary(op: type[Model]) -> str:

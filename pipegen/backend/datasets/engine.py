@@ -1,0 +1,184 @@
+"""Holds what one spec has once in a process: an executor for each split, the progress of training, open caches, and the datasets."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset, training_dataset
+from pipegen.backend.datasets.progress import Progress
+from pipegen.backend.datasets.requested import RequestedBatches
+from pipegen.backend.process.devices import resolve_device
+from pipegen.backend.process.hosts import check_last_batch, resolve_shard, uneven
+from pipegen.backend.reading import damage
+from pipegen.backend.reading.guard import Quarantine
+from pipegen.backend.reading.records import files_of, records_from
+from pipegen.backend.running.execute import Executor
+from pipegen.cache.key import describe_cache
+from pipegen.cache.room import cache_folder, unusable
+from pipegen.cache.store import open_store
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import DataError, SpecError
+from pipegen.garbage import uncollected
+from pipegen.plan.nodes import Prefetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+
+    from pipegen.cache.store import Store
+    from pipegen.phases.specs import BoundSpec
+    from pipegen.plan.nodes import Plan
+
+
+class Engine:
+    """Runs the plans of one spec on its data: the half of a `Pipeline` that needs TensorFlow. `validate --data` has one without the other.
+
+    Whatever it holds is made once, on first use, for all threads that ask.
+
+    Args:
+        bound: The spec and its data.
+        plans: An optimised plan for each split.
+    """
+
+    def __init__(self, bound: BoundSpec, plans: Mapping[str, Plan]) -> None:
+        self.spec = spec = bound.spec.model
+        self.manifest = bound.manifest
+        self.where = bound.spec.where
+        self._plans = plans
+        self._locate = bound.spec.loaded.locate.label
+        self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
+        self._datasets: dict[str, PipelineDataset] = {}
+        self._stores: dict[str, Store] = {}
+        self._requested: dict[str, RequestedBatches] = {}
+        self._lock = threading.RLock()
+        self.shard = resolve_shard(spec.runtime)
+        problem = uneven(spec, self.shard)
+        if problem is not None:
+            raise SpecError([make("PG412", problem, self._locate(("batch", "size")), help=(f"use a multiple of {self.shard[1]}",))])
+        self.progress: Progress | None = None
+
+    def executor(self, split: str, shard: tuple[int, int] | None = None) -> Executor:
+        """The executor of one split on one host, made on first use."""
+        key = (split, shard or self.shard)
+        with self._once():
+            if key not in self._executors:
+                check_last_batch(self.spec, split, self.manifest.num_examples(split), key[1][1], self._locate)
+                plan = self._plans[split]
+                self._executors[key] = self.executor_of(plan, self._quarantine(plan), key[1])
+            return self._executors[key]
+
+    @contextmanager
+    def _once(self) -> Iterator[None]:
+        """Whatever is kept is made by one thread, and eagerly: what is made for the graph of one function is out of scope in the next."""
+        with self._lock, tf.init_scope(), uncollected():
+            yield
+
+    def executor_of(self, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Executor:
+        """The executor of any plan, on the records of its split."""
+        return Executor(
+            plan,
+            self.spec,
+            records_from(self.manifest, plan.split, plan.read, self.spec.runtime),
+            shard,
+            quarantine=quarantine,
+            where=self.where,
+            advice=damage.advice(plan.split, skips=quarantine is not None),
+            store=partial(self.store, plan),
+            rows=self.manifest.members[plan.split],
+        )
+
+    def store(self, plan: Plan) -> Store:
+        """The cache on disk of a plan, opened once for all splits that share it.
+
+        Raises:
+            SpecError: `PG417` when it can be neither made nor read.
+        """
+        folder = cache_folder(self.spec)
+        about = describe_cache(self.spec, plan, self.manifest)
+        with self._lock:
+            if about.key not in self._stores:
+                try:
+                    self._stores[about.key] = open_store(folder, about)
+                except OSError as error:
+                    raise SpecError([unusable(folder, error, self._locate)]) from None
+            return self._stores[about.key]
+
+    def _quarantine(self, plan: Plan) -> Quarantine | None:
+        skip = self.spec.errors.skip
+        if skip is None or plan.split != "train":
+            return None
+        files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
+        columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
+
+        def path(record: int) -> str:
+            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
+
+        return Quarantine(path, len(files), skip.max_fraction, skip.report)
+
+    def train_progress(self) -> Progress:
+        """Returns where the training split stands."""
+        with self._once():
+            if self.progress is None:
+                self.progress = Progress(self.executor("train").steps)
+            return self.progress
+
+    def dataset(self, split: str) -> PipelineDataset:
+        """The dataset of a split, the same object each time."""
+        with self._once():
+            if split not in self._datasets:
+                executor = self.executor(split)
+                device = self._device(executor.plan)
+                if split == "train":
+                    self._datasets[split] = training_dataset(executor, self.train_progress(), device)
+                else:
+                    self._datasets[split] = fixed_dataset(executor, 0, 0, device)
+            return self._datasets[split]
+
+    def fixed(self, split: str, epoch: int, step: int, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
+        """One epoch of a split from one step on, without a variable.
+
+        Raises:
+            ValueError: For an unknown share or device.
+        """
+        problem = uneven(self.spec, shard) if shard is not None else None
+        if problem is not None:
+            raise ValueError(problem)
+        with self._once():
+            executor = self.executor(split, shard)
+            return fixed_dataset(executor, epoch, step, resolve_device(device) if device else None)
+
+    def requested(self, split: str) -> RequestedBatches:
+        """Single batches of a split, whichever are asked for; the same object each time."""
+        with self._once():
+            if split not in self._requested:
+                self._requested[split] = RequestedBatches(self.executor(split))
+            return self._requested[split]
+
+    def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
+        """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
+        order = self.executor(split).order
+        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), tf.range(order.num_examples, dtype=tf.int64))
+        return order.records(cycle, position).numpy()
+
+    def _device(self, plan: Plan) -> str | None:
+        last = plan.nodes[-1]
+        if not isinstance(last, Prefetch) or not last.device:
+            return None
+        try:
+            return resolve_device(last.device)
+        except ValueError as error:
+            raise SpecError([make("PG105", str(error), self._locate(("runtime", "prefetch", "device")))]) from None
+
+    def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
+        """Returns what to say of one record that could not be decoded on its own."""
+        executor = self.executor(split)
+        found = damage.find_problem(executor, record, epoch, self.where)
+        if found is None:  # the window that an epoch draws may lie before the damage
+            found = f"cannot decode {executor.records.paths[record]}{executor.place}: {damage.reason(error)}; {executor.advice}"
+        return DataError(found)

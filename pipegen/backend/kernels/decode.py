@@ -1,0 +1,80 @@
+"""Lowers what makes pixels out of bytes, and windows out of pixels, one example at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.index.uses import own_draws
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from pipegen.backend.features import Features, Found
+    from pipegen.ops.base import CropTransform
+
+
+def decode(stage: s.Decode, features: Features, found: Found | None) -> None:
+    """Decodes a file, or says that it is not of the size of the image that it is aligned with."""
+    decoder, contents = stage.ref.step, features[stage.feature]
+    if stage.like is not None:
+        features[stage.feature] = _of_one_size(stage, features)
+    elif found is None:
+        features[stage.feature] = decoder.decode(contents, stage.needed)
+    else:
+        features[stage.feature] = decoder.decode_surveyed(contents, found, stage.needed)
+
+
+def _of_one_size(stage: s.Decode, features: Features) -> tf.Tensor:
+    assert stage.like is not None  # noqa: S101 - the caller has asked
+    name, other = stage.like
+    image = stage.ref.step.decode(features[stage.feature])
+    own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
+    shown = tf.strings.format(f"its size is {{}}, and that of `{name}`, on which it lives, is {{}} (height, width)", (own, wanted))
+    same = tf.debugging.Assert(tf.reduce_all(own == wanted), [shown])
+    with tf.control_dependencies([same] if same is not None else []):
+        return tf.identity(image)
+
+
+def decode_window(stage: s.DecodeWindow, features: Features, found: Found | None) -> None:
+    """Decodes a window of a file."""
+    crop, decoder, contents, draws = stage.crop.step, stage.decode.step, features[stage.feature], features["@draws"]
+
+    def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        # Within it, so that an example whose window was found by the survey takes no draws out of its row.
+        return crop.window(own_draws(stage.crop, draws), height, width)
+
+    if found is None:
+        pixels = decoder.decode_window(contents, window, stage.needed, whole=stage.whole)
+    else:
+        pixels = decoder.decode_surveyed(contents, found, stage.needed, window, whole=stage.whole)
+    features[stage.feature] = crop.finish(pixels)
+
+
+def crop(stage: s.Crop, features: Features) -> None:
+    """Cuts a window out of an image."""
+    step: CropTransform = stage.ref.step
+    image = features[stage.feature]
+    shape = tf.shape(image)
+    top, left, height, width = tf.unstack(step.window(own_draws(stage.ref, features["@draws"]), shape[0], shape[1]))
+    window = tf.slice(image, [top, left, 0], [height, width, -1])
+    window.set_shape([None, None, image.shape[-1]])
+    features[stage.feature] = step.finish(window)
+
+
+def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
+    """Returns whether it helps a stage to look at several examples before it works on each."""
+    return isinstance(stage, s.Decodes)
+
+
+def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> list[Found]:
+    """Returns what a decoder finds out of several examples at once: of each, what its stage is told."""
+    contents = [features[stage.feature] for features in examples]
+    window = None
+    if isinstance(stage, s.DecodeWindow):
+        crop = stage.crop.step
+        window = partial(crop.window, own_draws(stage.crop, tf.stack([features["@draws"] for features in examples])))
+    return stage.decode.step.survey(contents, stage.needed, window)

@@ -1,0 +1,101 @@
+"""Policies over steps that a user writes: which of them there are, and in which order their families work."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
+
+from pipegen.ops.base import ColourTransform, GeometricTransform, Part, Transform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.policies import Policy
+from pipegen.ops.wording import step_kwargs
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def _read(value: Any) -> Any:
+    """A step from its form in a spec: a word, or a map with one key."""
+    from pipegen.ops.registry import transforms
+
+    if isinstance(value, Transform):
+        return value
+    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
+    cls = transforms().get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(f"there is no step `{name}`")
+    return cls.model_validate_json(json.dumps(given), strict=True)
+
+
+def _written(step: Transform) -> dict[str, Any] | str:
+    arguments = step_kwargs(step)
+    return {step.op: arguments} if arguments else step.op
+
+
+STEP_SCHEMA = "x-pipegen-step"
+"""Stands in a generated schema where any step may."""
+
+InnerStep = Annotated[Transform, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({STEP_SCHEMA: True})]
+"""A step inside another, in the form that it has in a spec."""
+
+_ORDER: tuple[type[Transform] | tuple[type[Transform], ...], ...] = (
+    (LookupTableTransform, NeighbourhoodTransform),
+    GeometricTransform,
+    ColourTransform,
+)
+
+
+class Selection(Policy):
+    """A policy over steps that the user writes. What is chosen does not depend on what the steps draw."""
+
+    steps: Annotated[tuple[InnerStep, ...], Field(min_length=2)]
+    """The steps to choose from, written as they are in `transforms`."""
+
+    @model_validator(mode="after")
+    def _plain(self) -> Selection:
+        for step in self.steps:
+            problem = self.refuses(step)
+            if problem is not None:
+                raise ValueError(problem[0])
+        return self
+
+    @classmethod
+    def refuses(cls, step: Transform) -> tuple[str, str] | None:
+        """Why a step cannot be one to choose from, and what helps; `None` where it can."""
+        if rank(step) == len(_ORDER):
+            return f"`{cls.op}` cannot hold `{step.op}`", "it holds geometry, colour, tables and filters, which keep the shape of an image"
+        for argument in ("when", "feature"):
+            if getattr(step, argument) is not None:
+                return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"`{argument}` goes beside `steps`"
+        return None
+
+    def inner_steps(self) -> tuple[Transform, ...]:
+        return self.steps
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """For each step whether it is chosen, by the step's name; the second one of a name is `NAME#2`."""
+        found: dict[str, tf.Tensor] = {}
+        for number, step in enumerate(self.steps):
+            before = sum(other.op == step.op for other in self.steps[:number])
+            found[f"{step.op}#{before + 1}" if before else step.op] = self.chosen(u, number)
+        return found
+
+    def parts(self) -> tuple[Part, ...]:
+        found = [
+            Part(step if self.feature is None else step.model_copy(update={"feature": self.feature}), number, number)
+            for number, step in enumerate(self.steps)
+        ]
+        return tuple(sorted(found, key=lambda part: rank(part.step)))
+
+    def meaning(self) -> dict[str, Any]:
+        return super().meaning() | {"steps": [[step.op, step.meaning(), step.id] for step in self.steps]}
+
+
+def rank(step: Transform) -> int:
+    """Ranks a step's family within a policy; a policy inside another takes part by its own parts, at the front."""
+    if isinstance(step, Policy):
+        return 0
+    return next((i for i, family in enumerate(_ORDER) if isinstance(step, family)), len(_ORDER))

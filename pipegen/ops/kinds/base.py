@@ -1,0 +1,167 @@
+"""Defines what a kind of feature says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pipegen.ops.traits import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import tensorflow as tf
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.traits import Traits
+    from pipegen.types import FeatureType
+
+    Size = tuple[int | tf.Tensor, int | tf.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Holds what was read of a feature for every record.
+
+    Attributes:
+        values: An array with a row for each record.
+        type: The type of a row.
+        classes: Of a label, its classes.
+    """
+
+    values: Any
+    type: FeatureType
+    classes: tuple[str, ...] = ()
+
+
+class FeatureKind:
+    """One kind of feature. The registry finds subclasses by their `name`.
+
+    Class attributes:
+        name: The name in a spec.
+        plural: Several of them, for messages.
+        sources: The sources that can give one: `arrays`, `files`, `table`.
+        arguments: Of each source, the arguments that describe it, of those that not every kind has.
+        picture_arguments: Those of them that belong to this kind alone among what has pixels.
+        storage: How an example's is stored: `encoded` in a file of its own, unless it is a row of an array; `dense`, where every
+            example has the same shape; or `ragged`, where it has any number of items.
+        pictured: Whether it has pixels.
+        levels: Whether its pixels are levels, which can be blended; other features can be aligned with it.
+        categorical: Whether its pixels are class indices, which cannot be blended.
+        labels: Whether it says of which class an example is, or of which classes.
+        numbers: Whether it is plain numbers that no step acts on.
+        weighs: Whether these weigh the example in the loss.
+        moved: Whether it is moved with the image that it is aligned with.
+        lives: Whether it is always aligned with an image: with the only one by default.
+        overlaid: Whether it is drawn on the image that it is aligned with.
+        valid: Whether it says which items of another feature are there.
+        output: How an output names it.
+    """
+
+    name: ClassVar[str]
+    plural: ClassVar[str]
+    sources: ClassVar[frozenset[str]] = frozenset()
+    arguments: ClassVar[Mapping[str, frozenset[str]]] = {}
+    picture_arguments: ClassVar[tuple[str, ...]] = ()
+    storage: ClassVar[Literal["encoded", "dense", "ragged"]] = "dense"
+    pictured: ClassVar[bool] = False
+    levels: ClassVar[bool] = False
+    categorical: ClassVar[bool] = False
+    labels: ClassVar[bool] = False
+    numbers: ClassVar[bool] = False
+    weighs: ClassVar[bool] = False
+    moved: ClassVar[bool] = False
+    lives: ClassVar[bool] = False
+    overlaid: ClassVar[bool] = False
+    valid: ClassVar[bool] = False
+    output: ClassVar[str] = "output: {{x: [image, {}]}}"
+
+    @property
+    def indexed(self) -> bool:
+        """Returns whether it is held in memory for every record, beside the index of the records, so that nothing is read for it."""
+        return self.labels or self.numbers
+
+    @property
+    def ragged(self) -> bool:
+        """Returns whether an example has any number of items."""
+        return self.storage == "ragged"
+
+    @property
+    def holds_classes(self) -> bool:
+        """Returns whether it holds class indices, of an example or of each pixel."""
+        return self.labels or self.categorical
+
+    @property
+    def aligns(self) -> bool:
+        """Returns whether it can be aligned with an image."""
+        return self.pictured or self.lives
+
+    def takes(self, source: str, argument: str) -> bool:
+        """Returns whether an argument describes it in a source."""
+        return argument in self.arguments.get(source, ())
+
+    def check(self, name: str, feature: Any) -> None:
+        """Reject arguments that contradict each other.
+
+        Raises:
+            PartError: Naming the feature and the argument.
+        """
+
+    def file_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        """Returns the type of one in a file, which is aligned with `of`."""
+        raise NotImplementedError
+
+    def decoder(self, feature: Any, classes: int | None) -> Transform | None:
+        """Returns what decodes its files, where no step of the spec does."""
+        return None
+
+    def column_type(self, feature: Any) -> FeatureType:
+        """Returns the type of one in columns of a table, from the arguments alone."""
+        raise NotImplementedError
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        """Returns the types that a row of an array can turn out to have; the first stands for it before the data is there."""
+        raise NotImplementedError
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        """Looks at an array, a row for each record.
+
+        Raises:
+            OpError: Where it does not hold what the feature says.
+        """
+        raise NotImplementedError
+
+    def follows(self, traits: Traits) -> bool:
+        """Returns whether items of its can be moved as a step moves its image: by a matrix, unless a kind says otherwise."""
+        return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes
+
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size) -> tuple[tf.Tensor, tf.Tensor]:
+        """Moves items with their image.
+
+        Args:
+            items: `(n, most, ...)`; what those hold that are not there does not matter.
+            matrix: float64 `(n, 3, 3)`, from pixel coordinates before to those after; see `GeometricTransform.matrix`.
+            before: Height and width of the image, in pixels.
+            after: The same of the image that leaves.
+
+        Returns:
+            The items, and which of them are still on the image: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
+    def draw(self, image: Any, value: Any, x: FeatureType) -> Any:
+        """Returns the image, uint8 `(height, width, channels)`, with what is aligned with it drawn on it: the pixels of a mask, or
+        the items that there are."""
+        return image
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        """Returns the items of an example as the table of an export has them."""
+        return items.tolist()
+
+    def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
+        """Returns the format of its files in an export that writes images as `form`."""
+        return "png"
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        """Returns the bytes of its file in an export, in the format that `file_form` says."""
+        raise NotImplementedError

@@ -1,0 +1,50 @@
+"""Images: levels of gray or of colours."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Literal
+
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
+
+_UNIT = Interval(0.0, 1.0)
+
+
+class Image(FeatureKind):
+    """A photograph, a depth map, or whatever else has levels."""
+
+    name = "image"
+    plural = "images"
+    sources = frozenset({"arrays", "files", "table"})
+    arguments = {"arrays": frozenset({"size", "channels", "bits", "range"}), "table": frozenset({"root", "channels", "bits"})}
+    picture_arguments = ("channels", "bits")
+    storage = "encoded"
+    pictured = levels = moved = True
+
+    def file_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        values: list[tuple[str, Interval | None]] = [("uint8", BYTE_RANGE), ("uint16", WORD_RANGE)]
+        values += [("float32", _UNIT), ("float32", BYTE_RANGE), ("float32", None)]
+        if feature.range is not None:
+            values = [("float32", Interval(*feature.range))]
+        elif feature.bits is not None:
+            values = values[:1] if feature.bits == 8 else values[1:2]
+        channels = (3, 1, 4) if feature.channels is None else (feature.channels,)
+        size = feature.height_width()
+        return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        from pipegen.ops.sources.rows import read_image
+
+        return Column(*read_image(name, feature, given))
+
+    def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
+        return form
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        from pipegen.ops.lowering.pictures import encode_image, levels
+
+        return encode_image(levels(value, x.interval), form, quality)

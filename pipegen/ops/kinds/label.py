@@ -1,0 +1,40 @@
+"""Labels: the class of an example, or its classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.types import FeatureType, Interval
+
+
+class Label(FeatureKind):
+    """A class index; where an example has any number of classes, 1 for each that it has."""
+
+    name = "label"
+    plural = "labels"
+    sources = frozenset({"arrays", "table"})
+    arguments = {"arrays": frozenset({"classes", "offset"}), "table": frozenset({"classes", "offset", "separator"})}
+    labels = True
+    output = "output: {{y: {}}}"
+
+    def column_type(self, feature: Any) -> FeatureType:
+        return label_type(feature.num_classes, several=feature.several)
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (label_type(feature.num_classes, several=False),)
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        import numpy as np
+
+        from pipegen.ops.sources.classes import read_labels
+
+        indices, names = read_labels(name, feature.classes, feature.offset, given)
+        return Column(np.array(indices, np.int64), label_type(len(names), several=False), names)
+
+
+def label_type(classes: int | None, *, several: bool) -> FeatureType:
+    """The type of a label: a class index, or where an example has any number of labels, 1 for each class that it has."""
+    if several:
+        return FeatureType("label", "uint8", (classes,), Interval(0.0, 1.0), classes=classes)
+    return FeatureType("label", "int64", (), classes=classes)

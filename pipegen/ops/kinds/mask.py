@@ -1,0 +1,73 @@
+"""Masks: the class index of each pixel of an image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.errors import PartError
+from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.types import FeatureType, Interval
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Transform
+
+
+class Mask(FeatureKind):
+    """A class for each pixel. It is read at the nearest pixel, and what a constant fill uncovers is its `ignore`."""
+
+    name = "mask"
+    plural = "masks"
+    sources = frozenset({"arrays", "files", "table"})
+    arguments = {"arrays": frozenset({"classes", "size"}), "table": frozenset({"root", "classes"})}
+    picture_arguments = ("ignore", "values")
+    storage = "encoded"
+    pictured = categorical = moved = lives = overlaid = True
+    output = "output: {{y: {}}}"
+
+    def check(self, name: str, feature: Any) -> None:
+        given = getattr(feature, "classes", None)
+        if given is None:
+            return
+        classes = given if isinstance(given, int) else len(given)
+        if classes > LARGEST + 1:
+            message = f"`{name}` has {classes} classes, and a mask has at most {LARGEST + 1}, since a pixel of it is a byte"
+            raise PartError(message, name, "classes")
+        values = getattr(feature, "values", None) or {}
+        stored = next((stored for stored, index in values.items() if index >= classes and index != feature.ignore), None)
+        if stored is not None:
+            message = f"`values` of `{name}` gives the class index {values[stored]}, and there are {classes} `classes`, counted from 0"
+            raise PartError(message, name, "values")
+
+    def file_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        known = classes if classes is not None else feature.classes_of_mask()
+        return FeatureType("mask", "string", (), of=of, classes=known, ignore=feature.ignore)
+
+    def decoder(self, feature: Any, classes: int | None) -> Transform:
+        decoder: Transform = feature.decoder(classes)
+        return decoder
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)
+        shape = (*feature.height_width(), 1)
+        return (
+            FeatureType(
+                "mask", "uint8", shape, Interval(0.0, float(highest)), classes=feature.num_classes, uniform=True, ignore=feature.ignore
+            ),
+        )
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        from pipegen.ops.sources.row_masks import read_mask
+        from pipegen.ops.sources.rows import as_array
+
+        return Column(*read_mask(name, feature, as_array(name, given)))
+
+    def draw(self, image: Any, value: Any, x: FeatureType) -> Any:
+        from pipegen.ops.lowering.overlay import overlay
+
+        return overlay(image, value, x.ignore)
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        from pipegen.ops.lowering.pictures import encode_mask
+
+        return encode_mask(value)

@@ -1,0 +1,59 @@
+"""Holds any number of items for each record, one behind the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """A column of a ragged feature. It can be indexed by records, as an array can.
+
+    Attributes:
+        values: The items of all records, a NumPy array `(items, ...)`.
+        lengths: How many each record has, int64 `(n,)`.
+    """
+
+    values: Any
+    lengths: Any
+
+    @property
+    def dtype(self) -> Any:
+        """Returns the dtype of the numbers of an item."""
+        return self.values.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Returns how many records and items there are, and the shape of an item."""
+        return (len(self.lengths), *self.values.shape)
+
+    def tobytes(self) -> bytes:
+        """Returns the items and the lengths as bytes, for a digest."""
+        return bytes(self.lengths.tobytes() + self.values.tobytes())
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, records: Any) -> Ragged:
+        import numpy as np
+
+        starts, lengths = (np.cumsum(self.lengths) - self.lengths)[records], self.lengths[records]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Ragged(self.values[np.repeat(starts, lengths) + within], lengths)
+
+
+def joined(columns: Sequence[Any]) -> Any:
+    """Returns columns of several sets of records as one, in that order.
+
+    Raises:
+        ValueError: Where rows differ in shape.
+    """
+    import numpy as np
+
+    if not isinstance(columns[0], Ragged):
+        return np.concatenate(columns)
+    return Ragged(np.concatenate([c.values for c in columns]), np.concatenate([c.lengths for c in columns]))

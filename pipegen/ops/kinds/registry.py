@@ -1,0 +1,58 @@
+"""Finds the kinds: a file of `ops/kinds` whose name is a kind's name holds that kind."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from pipegen.errors import InternalError
+from pipegen.ops.kinds.base import FeatureKind
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
+
+_PACKAGE = "pipegen.ops.kinds"
+_OTHERS = frozenset({"base", "ragged", "registry"})
+
+
+class Kinded(Protocol):
+    """Has a kind: the type of a feature, or its description in a spec."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind."""
+
+
+@cache
+def kind_named(name: str) -> FeatureKind:
+    """Returns a kind by its name."""
+    module = importlib.import_module(f"{_PACKAGE}.{name}")
+    found = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, FeatureKind) and v.__module__ == module.__name__]
+    if [kind.name for kind in found] != [name]:
+        raise InternalError(f"ops/kinds/{name}.py must define the kind `{name}` and no other")
+    return found[0]()
+
+
+def kind_of(x: Kinded) -> FeatureKind:
+    """Returns the kind of a feature."""
+    return kind_named(x.kind)
+
+
+@cache
+def kinds() -> tuple[FeatureKind, ...]:
+    """Every kind: those with pixels, then the rest."""
+    package = importlib.import_module(_PACKAGE)
+    found = [kind_named(info.name) for info in pkgutil.iter_modules(package.__path__) if info.name not in _OTHERS]
+    return tuple(sorted(found, key=lambda kind: (not kind.pictured, kind.name)))
+
+
+def names_in(source: str) -> Any:
+    """Returns the names of the kinds that a source can give, as an annotation."""
+    return Literal[tuple(kind.name for kind in kinds() if source in kind.sources)]
+
+
+def several_labels(x: FeatureType) -> bool:
+    """Returns whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
+    return x.dtype == "uint8" and kind_of(x).labels

@@ -1,0 +1,30 @@
+"""Tensors: numbers of one shape for each example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.types import FeatureType
+
+
+class Tensor(FeatureKind):
+    """Numbers, as float32."""
+
+    name = "tensor"
+    plural = "tensors"
+    sources = frozenset({"arrays", "table"})
+    arguments = {"table": frozenset({"columns"})}
+    numbers = True
+
+    def column_type(self, feature: Any) -> FeatureType:
+        return FeatureType(self.name, "float32", (len(feature.columns),) if feature.columns is not None else ())
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (FeatureType(self.name, "float32", (), uniform=True),)
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        from pipegen.ops.sources.rows import read_values
+
+        values = read_values(name, given, weights=self.weighs)
+        return Column(values, FeatureType(self.name, "float32", values.shape[1:]))

@@ -1,0 +1,15 @@
+"""Weights: a number that weighs each example in the loss."""
+
+from __future__ import annotations
+
+from pipegen.ops.kinds.tensor import Tensor
+
+
+class Weight(Tensor):
+    """A number of 0 or more."""
+
+    name = "weight"
+    plural = "weights"
+    arguments = {}
+    weighs = True
+    output = "output: {{sample_weight: {}}}"

@@ -1,0 +1,171 @@
+"""A spec at each stage on the way to its datasets: loaded, bound to its data, fitted, compiled. Each stage holds its plans, built once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.spec.spec_hash import spec_hash
+from pipegen.terminal import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.ops.arguments.learned import Statistics
+    from pipegen.ops.base import Transform
+    from pipegen.passes import Compiled
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.load import Loaded
+    from pipegen.spec.models import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding.
+
+    Attributes:
+        loaded: The spec, and the place that each value came from.
+        plans: The plainest plan of each split that has one.
+        compiled: The same after every pass; empty where anything is an error.
+        diagnostics: Every finding.
+    """
+
+    loaded: Loaded
+    plans: dict[str, Plan]
+    compiled: dict[str, Compiled]
+    diagnostics: Diagnostics
+
+    @property
+    def spec(self) -> Spec | None:
+        """Returns the spec, or `None` where anything is an error."""
+        if self.loaded.spec is None or self.diagnostics.has_errors:
+            return None
+        return Spec(self.loaded.spec, self.loaded, self.plans, self.diagnostics, self.compiled)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Holds a spec that was loaded and found right.
+
+    Attributes:
+        model: The sections, with every default filled in.
+        loaded: The same with the place that each value came from.
+        plans: The plainest plan of each split.
+        warnings: What is legal but unwise.
+        compiled: Those plans after every pass, as far as that goes without data.
+    """
+
+    model: PipelineSpec
+    loaded: Loaded
+    plans: dict[str, Plan]
+    warnings: Diagnostics
+    compiled: dict[str, Compiled]
+
+    @property
+    def hash(self) -> str:
+        """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
+        return spec_hash(self.model)
+
+    def where(self, path: tuple[str | int, ...]) -> str:
+        """Returns the place of a key path: `file:line:column`, or the path in words."""
+        label = self.loaded.locate.label(path, key=True)
+        return str(label.span) if label.span is not None else label.path
+
+    def __repr__(self) -> str:
+        steps = ", ".join(s.op for s in self.model.transforms)
+        splits = ", ".join(self.model.split_names())
+        return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
+
+    def _repr_html_(self) -> str:
+        from pipegen.notebook import box, preformatted, table
+
+        facts = [("source", self.model.source.op), ("splits", ", ".join(self.model.split_names()))]
+        facts += [(str(warning.severity.value), f"{warning.code} {warning.message}") for warning in self.warnings.sorted()]
+        steps = step_texts(self.model)
+        return box(
+            f"Spec {self.model.name or 'unnamed'}", self.hash[:12], table((), facts), preformatted("\n".join(steps)) if steps else ""
+        )
+
+
+def step_texts(model: PipelineSpec) -> list[str]:
+    """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
+    import yaml
+
+    from pipegen.ops.wording import step_kwargs
+
+    def arguments(step: Transform) -> str:
+        given = step_kwargs(step)
+        written = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
+        return f": {written}" if given else ""
+
+    return [f"- {step.op}{arguments(step)}" for step in model.transforms]
+
+
+@dataclass(frozen=True)
+class BoundSpec:
+    """Holds a spec whose data is listed and fits it; `bind` makes it.
+
+    Attributes:
+        spec: The spec.
+        manifest: Its data.
+        plans: The plainest plan of each split, with what the data says of its types.
+    """
+
+    spec: Spec
+    manifest: Manifest
+    plans: dict[str, Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Holds what one step takes from one feature.
+
+    Attributes:
+        step: Which of the spec's steps.
+        feature: The feature.
+        numbers: What it learned.
+        examples: How many examples they come from.
+        file: Where they are kept, or `None` where they cannot be.
+        measured: Whether that was done now, rather than found there.
+        persistable: Whether they may be kept: not where they depend on Python code that can change unnoticed.
+    """
+
+    step: int
+    feature: str
+    numbers: Statistics
+    examples: int
+    file: Path | None
+    measured: bool
+    persistable: bool = True
+
+    @property
+    def origin(self) -> str:
+        """Says where the numbers come from."""
+        kept = f", kept in {self.file}" if self.file is not None else ""
+        if not self.persistable:
+            kept = ", and not kept: a Python function without a `version` comes before"
+        return f"measured on {self.examples:,} examples of split train{kept}" if self.measured else f"read from {self.file}"
+
+
+@dataclass(frozen=True)
+class FittedSpec(BoundSpec):
+    """Holds a bound spec whose steps have what they take from the training split; `fit` makes it.
+
+    Attributes:
+        learned: What they took, where any step takes something.
+    """
+
+    learned: tuple[Learned, ...]
+
+
+@dataclass(frozen=True)
+class CompiledSpec(FittedSpec):
+    """Holds a fitted spec with the plan that runs for each split; `compile_spec` makes it.
+
+    Attributes:
+        splits: The plan of each split after every pass, and what each pass did.
+    """
+
+    splits: dict[str, Compiled]

@@ -1,0 +1,259 @@
+"""Plan, form → physical plan: everything that depends on what stands where is decided here, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING
+
+from pipegen.errors import InternalError
+from pipegen.physical import nodes as p
+from pipegen.physical.extent import Extent
+from pipegen.physical.verify import verify
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pipegen.plan.nodes import Node
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType
+
+HANDED_OVER = 2
+"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
+
+
+ON_DEVICE = 2
+"""Batches on their way to a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Holds what a physical plan depends on beside the plan and its form.
+
+    Attributes:
+        extent: How long an epoch is, and which part of it is this host's.
+        threads: Threads of the pipeline's pool.
+        jit: Whether XLA may compile.
+        replaces: Whether another record takes the place of a damaged one.
+        mapped: Whether rows are read from a mapped file.
+    """
+
+    extent: Extent
+    threads: int
+    jit: bool = True
+    replaces: bool = False
+    mapped: bool = False
+
+
+def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1)) -> Extent:
+    """The epochs of a plan of a spec, with so many examples."""
+    steps = None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps
+    return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps)
+
+
+def assumed_examples(plan: Plan) -> int:
+    """The examples of a split where its data is not known: many whole batches."""
+    return plan.batch.size << 20
+
+
+def last_mixing(nodes: Sequence[Node]) -> Kernel | None:
+    """The last kernel that mixes examples."""
+    return next((n for n in reversed(nodes) if isinstance(n, Kernel) and any(st.mixes for st in n.stages)), None)
+
+
+def widened(plan: Plan, extent: Extent) -> int | None:
+    """The rows that a batch has up to the last kernel that mixes examples, where its block is widened to whole groups."""
+    return extent.widened if last_mixing(plan.nodes) is not None else None
+
+
+def chunk_size(batch: int, most: int) -> int:
+    """The largest number up to `most` that `batch` is a multiple of."""
+    return next(n for n in range(max(1, min(batch, most)), 0, -1) if batch % n == 0)
+
+
+def decide(plan: Plan, form: p.Form, setting: Setting) -> p.Physical:
+    """Decides what runs for a plan in one form.
+
+    Raises:
+        InternalError: When there is no such form of the plan.
+    """
+    choice = _Choice(plan, form, setting)
+    enter = p.Enter(form.enters, "step" if form.single else "epoch")
+    made = p.Physical(form, plan, (enter, *(choice.together() if choice.is_together else choice.apart())))
+    verify(made)
+    return made
+
+
+class _Choice:
+    """Holds what the order of a plan's nodes settles for all of them."""
+
+    def __init__(self, plan: Plan, form: p.Form, setting: Setting) -> None:
+        self.plan, self.form, self.setting, self.extent = plan, form, setting, setting.extent
+        nodes = plan.nodes
+        self.mixing = last_mixing(plan.nodes)
+        self.wide = widened(plan, self.extent)
+        self.rows = self.wide or self.extent.local_batch
+        self.full = not self.extent.ends_short or self.wide is not None
+        """Whether every batch has so many rows."""
+        self.fills = form.single and not self.full
+        self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
+        if self.shuffle is not None and form.single:
+            raise InternalError(f"{form.name}: a shuffle that holds an epoch has no single steps")
+        self.filters = any(isinstance(n, Shard) for n in nodes) and self.wide is None
+        self.gathers = any(isinstance(n, Cache) and isinstance(after, Batch) for n, after in pairwise(nodes))
+        """Whether a batch is gathered from the cache as one."""
+        alone = (Shuffle, Shard) if self.gathers else (Shuffle, Shard, Read, Element)
+        self.is_together = not any(isinstance(n, alone) for n in takewhile(lambda n: not isinstance(n, Batch), nodes))
+        """Whether batches are never taken apart: then one map makes a batch out of the number of its step."""
+        self.guard: p.Guard = "replace" if setting.replaces else "name" if form.derived else "none"
+        allowed = max((n.chunk for n in nodes if isinstance(n, Element)), default=1)
+        self.chunk = 1 if self.guard != "none" else chunk_size(self.rows, allowed)
+        prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
+        # What is derived from a dataset may run on another machine, where the variables of this process are not.
+        self.depth = 0 if form.derived else setting.threads + prefetched + HANDED_OVER
+
+    # Batches as a whole
+
+    def together(self) -> Iterator[p.Operation]:
+        """One map from a step to its batch."""
+        if not self.form.single:
+            yield p.Steps()
+        functions: list[p.Function] = [self._name()]
+        waiting: list[Read | Element] = []
+        entry, batched = self.plan.nodes[0].out, False
+        for node in self.plan.nodes[1:]:
+            match node:
+                case Read() if batched:
+                    functions.append(p.Rows(node, self.setting.mapped))
+                case Read() | Element():
+                    waiting.append(node)
+                case Cache():
+                    # Batches are filled side by side; where there are fewer of them than threads, each takes more of these.
+                    at_once = -(-self.setting.threads // max(1, min(self.setting.threads, self.extent.steps)))
+                    functions.append(p.Keep(node, self._examples(waiting, self.guard), at_once))
+                case Batch():
+                    batched = True
+                    functions += [p.Settle(self.rows)] if self.full else []
+                    functions += self._fetch(waiting) if self.gathers else []
+                case Kernel():
+                    functions += self._kernel(node, entry)
+                case Emit():
+                    functions.append(p.Emit(node, self.extent.pads))
+            entry = node.out
+        yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
+        yield from self._handed_over()
+
+    # Examples apart, then batches
+
+    def apart(self) -> Iterator[p.Operation]:
+        """Examples or chunks one by one up to the batch, and a map for each node behind it."""
+        yield from self._named()
+        waiting: list[Read | Element] = []
+        entry = self.plan.nodes[0].out
+        for node in self.plan.nodes[1:]:
+            if isinstance(node, (Read, Element)):
+                waiting.append(node)
+                if self.shuffle is not None and isinstance(node, Read):
+                    yield from self._run(waiting, "none")
+                    waiting = []
+            elif isinstance(node, Cache):
+                yield self._cached(node, waiting)
+                cached, waiting = waiting, []
+            elif isinstance(node, (Shuffle, Shard, Batch)):
+                yield from self._run(waiting, self.guard)
+                waiting = []
+                if isinstance(node, Shuffle):
+                    held = self.extent.slots if self.wide is None else self.extent.steps * self.wide
+                    yield from (p.Stack(held, False, held=True), p.Map((p.Sort(),), "epoch"), p.Unbatch())
+                elif isinstance(node, Shard):
+                    yield from [p.Filter()] if self.filters else []
+                else:
+                    yield from self._stacked(entry)
+                    if self.gathers:
+                        yield p.Map(tuple(self._fetch(cached)), "batch", self.setting.threads)
+            elif isinstance(node, Kernel):
+                yield p.Map(tuple(self._kernel(node, entry)), "batch", self._threads([node]))
+            elif isinstance(node, Emit):
+                yield p.Map((p.Emit(node, self.extent.pads),), "batch")
+            entry = node.out
+        yield from self._handed_over()
+
+    def _named(self) -> Iterator[p.Operation]:
+        """The examples of each step, or of a whole epoch, one by one."""
+        if self.shuffle is not None:
+            yield from (p.Map((self._name(),), "epoch"), p.Unbatch())
+            return
+        functions: list[p.Function] = [self._name()]
+        functions += [p.Fill(self.rows)] if self.fills else []
+        functions += [p.Cut(self.chunk, self.full or self.fills)] if self.chunk > 1 else []
+        yield from [] if self.form.single else [p.Steps()]
+        yield from (p.Map(tuple(functions), "step"), p.Unbatch())
+
+    def _run(self, nodes: list[Read | Element], guard: p.Guard) -> Iterator[p.Map]:
+        """Reading and working on single examples. What is guarded is one function."""
+        threads = self._threads(nodes)
+        if guard != "none" and nodes and isinstance(nodes[0], Read):
+            yield p.Map((self._examples(nodes, guard),), "example", threads)
+        elif threads is None and self.chunk == 1:
+            yield from (p.Map((self._examples([node], "none"),), "example") for node in nodes)
+        elif nodes:
+            yield p.Map((self._examples(nodes, "none", self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
+
+    def _cached(self, node: Cache, waiting: list[Read | Element]) -> p.Map:
+        """Fills the cache; what it holds is fetched once a batch, unless single examples are worked on first."""
+        keep = p.Keep(node, self._examples(waiting, self.guard), None)
+        fetch = () if self.gathers else (p.Fetch(node, keep.examples, whole=False),)
+        return p.Map((keep, *fetch), "example", self._threads([n for n in self.plan.nodes if isinstance(n, Element)]))
+
+    def _stacked(self, of: ElementType) -> Iterator[p.Operation]:
+        full = self.full or self.fills
+        yield p.Stack(self.rows // self.chunk, full)
+        if self.chunk > 1:
+            yield p.Map((p.Join(of, self.rows, self.chunk, full),), "batch")
+        if self.fills:
+            yield p.Map((p.Trim(),), "batch")
+
+    # What both have
+
+    def _name(self) -> p.Index:
+        index = self.plan.index
+        ordered: Index | Shuffle = self.shuffle or index
+        return p.Index(
+            ordered.order,
+            ordered.window_bytes,
+            (0, 1) if self.filters else self.extent.shard,
+            index.num_draws,
+            self.wide,
+            self.mixing is not None,
+            self.setting.jit and self.shuffle is None,
+            self.shuffle is not None,
+        )
+
+    def _examples(self, nodes: list[Read | Element], guard: p.Guard, chunk: int = 1) -> p.Examples:
+        return p.Examples(tuple(nodes), chunk, guard, self.setting.mapped and any(isinstance(n, Read) for n in nodes))
+
+    def _fetch(self, nodes: list[Read | Element]) -> list[p.Function]:
+        cache = next(n for n in self.plan.nodes if isinstance(n, Cache))
+        return [p.Fetch(cache, self._examples(nodes, self.guard), whole=True)]
+
+    def _kernel(self, node: Kernel, entry: ElementType) -> list[p.Function]:
+        """Until examples are mixed, a batch has the rows of whole groups."""
+        nodes = self.plan.nodes
+        before = self.mixing is not None and nodes.index(node) <= nodes.index(self.mixing)
+        kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth)
+        own = node is self.mixing and self.wide is not None
+        return [kernel, p.Own(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
+
+    def _handed_over(self) -> Iterator[p.Operation]:
+        form = self.form
+        yield from (p.Prefetch(n.batches) for n in self.plan.nodes if isinstance(n, Prefetch))
+        # On a device the graph cannot note what is handed over: the device takes batches ahead.
+        notes = form.enters == "variable" and form.device is None
+        if notes or not form.numbered:
+            yield p.Map((p.Deliver(notes, form.numbered),), "batch")
+        if form.device is not None:
+            yield p.Prefetch(ON_DEVICE, form.device)
+
+    def _threads(self, nodes: Iterable[Node]) -> int | None:
+        return self.setting.threads if any(isinstance(n, (Element, Kernel)) and n.parallel for n in nodes) else None

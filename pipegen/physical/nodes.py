@@ -1,0 +1,349 @@
+"""The nodes of a physical plan: a closed set of frozen dataclasses. An operation is one of `tf.data`; a map calls functions in turn.
+
+A grain is what one element of a dataset is: an `epoch` (its number, and the step to begin with), a `step` (its number), an `example`, a
+`chunk` of a few examples, or a `batch`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Union
+
+from pipegen.plan import nodes as logical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.types import ElementType
+
+Grain = Literal["epoch", "step", "example", "chunk", "batch"]
+Guard = Literal["none", "name", "replace"]
+"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to run a plan.
+
+    Attributes:
+        name: What it is for.
+        enters: Where its epochs come from, or, one by one, its steps.
+        single: Whether single steps enter, rather than epochs.
+        derived: Whether more is built on it, which may run on another machine: it names damaged files itself, and uses no memory again.
+        numbered: Whether batches are handed over with their epoch and step.
+        device: Which device they are handed over on, or `None` for this host's memory.
+    """
+
+    name: str
+    enters: Literal["variable", "constant", "queue", "list"]
+    single: bool = False
+    derived: bool = False
+    numbered: bool = True
+    device: str | None = None
+
+    def built_on(self) -> Form:
+        """The form of the datasets that are built on this one's."""
+        return replace(self, name=f"{self.name}, for datasets built on it", derived=True, numbered=False)
+
+    def bare(self, device: str | None = None) -> Form:
+        """The form that hands over batches alone, perhaps on a device."""
+        return replace(self, numbered=False, device=device or self.device)
+
+
+TRAINING = Form("training", "variable")
+FIXED = Form("one epoch", "constant")
+"""Of any split: in evaluation, prediction, measuring for `pipegen fit`, and wherever an epoch is asked for by its number."""
+REQUESTED = Form("requested batches", "queue", single=True)
+EXPORTED = Form("export", "list", single=True)
+
+
+def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
+    """Returns the forms in which a plan is run, the usual one first."""
+    device = next((n.device for n in plan.nodes if isinstance(n, logical.Prefetch)), None)
+    epochs = (TRAINING, FIXED) if plan.split == "train" else (FIXED,)
+    usual = (epochs[0].bare(device), *epochs[1:]) if device else epochs
+    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, EXPORTED)
+
+
+# What a map calls
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Names the examples of a step, or of what is left of an epoch, and makes their draws.
+
+    Attributes:
+        order: `stored`, `global` or `window`.
+        window_bytes: The window of `order: window`, in bytes of stored records.
+        shard: Which share of each global batch is named, and of how many.
+        draws: Numbers drawn for each example.
+        rows: The rows of a batch that is widened to whole mix groups, or `None`.
+        grouped: Whether it says who is in a mix group.
+        compiled: Whether XLA compiles the ciphers.
+        whole: Whether it names all that is left of an epoch, in stored order, rather than a step.
+    """
+
+    order: Literal["stored", "global", "window"]
+    window_bytes: int | None
+    shard: tuple[int, int]
+    draws: int
+    rows: int | None
+    grouped: bool
+    compiled: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Repeats the last row of a batch that has fewer than `size`: without it, single steps would take those of the next."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Cuts a batch's rows into chunks; where not every batch is `full`, the last chunk repeats a row."""
+
+    chunk: int
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Reads records and works on single examples.
+
+    Attributes:
+        nodes: What is done.
+        chunk: How many examples one call works on.
+        guard: What is done about damaged records.
+        mapped: Whether rows are read from a mapped file, by Python.
+    """
+
+    nodes: tuple[logical.Read | logical.Element, ...]
+    chunk: int = 1
+    guard: Guard = "none"
+    mapped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Fills the cache with the record, or those of a batch, that it has not.
+
+    Attributes:
+        cache: The cache.
+        examples: What computes one record.
+        at_once: How many of a batch are computed at a time; `None` for a single record.
+    """
+
+    cache: logical.Cache
+    examples: Examples
+    at_once: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Takes what the cache holds: of a record, or of a whole batch; what it could not take is computed again."""
+
+    cache: logical.Cache
+    examples: Examples
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Puts the examples of an epoch into the order of their slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Makes a batch of its chunks."""
+
+    out: ElementType
+    size: int
+    chunk: int
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Takes away the rows that filled up a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Says that every batch has so many rows."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Reads the rows of a whole batch."""
+
+    node: logical.Read
+    mapped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Works on a whole batch.
+
+    Attributes:
+        node: What is done.
+        entry: The type of what enters.
+        batch: Rows of a full batch.
+        depth: How many of its results are in use at a time, where they take the memory of earlier ones; else 0.
+    """
+
+    node: logical.Kernel
+    entry: ElementType
+    batch: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Leaves the examples of other hosts out of a batch that was widened to whole mix groups.
+
+    Attributes:
+        size: The host's own examples, where that is the same for each batch.
+    """
+
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Arranges a batch as the model takes it, with its epoch and step in front.
+
+    Attributes:
+        weighs: Whether what fills up the last batch weighs nothing.
+    """
+
+    node: logical.Emit
+    weighs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hands a batch over.
+
+    Attributes:
+        notes: Whether its epoch and step are noted, so that the next iterator goes on behind the last one.
+        numbered: Whether these go with it.
+    """
+
+    notes: bool
+    numbered: bool
+
+
+Function = Union[Index, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
+
+
+# Operations
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """Stands for what the dataset begins with."""
+
+    enters: Literal["variable", "constant", "queue", "list"]
+    grain: Grain
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """An epoch as its steps, from the one to begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Calls functions on each element, one after another.
+
+    Attributes:
+        functions: The functions.
+        grain: What an element is.
+        threads: How many calls run at a time, in order; `None` for one, in the thread that asks.
+    """
+
+    functions: tuple[Function, ...]
+    grain: Grain
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unbatch:
+    """Takes elements apart along their first axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps this host's block of each global batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Stacks elements.
+
+    Attributes:
+        size: How many.
+        full: Whether only so many; otherwise the last may be fewer.
+        held: Whether they are an epoch, to be sorted, rather than a batch.
+    """
+
+    size: int
+    full: bool
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Keeps finished batches ready.
+
+    Attributes:
+        batches: How many.
+        device: Where to, or `None` for this host's memory. On a device nothing may follow.
+    """
+
+    batches: int
+    device: str | None = None
+
+
+Operation = Union[Enter, Steps, Map, Unbatch, Filter, Stack, Prefetch]
+
+
+def hands_over(operation: Operation) -> bool:
+    """Returns whether an operation hands batches over, rather than making them."""
+    if isinstance(operation, Prefetch):
+        return operation.device is not None
+    return isinstance(operation, Map) and isinstance(operation.functions[0], Deliver)
+
+
+@dataclass(frozen=True, slots=True)
+class Physical:
+    """Holds what runs for one plan in one form.
+
+    Attributes:
+        form: The form.
+        plan: The plan.
+        operations: From the first to the last.
+    """
+
+    form: Form
+    plan: logical.Plan
+    operations: tuple[Operation, ...]
+
+    def named(self) -> Iterator[tuple[str, Operation]]:
+        """The operations, each with the name that it has in a profile too."""
+        seen: dict[str, int] = {}
+        for operation in self.operations:
+            first = operation.functions[0] if isinstance(operation, Map) else operation
+            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], Emit)
+            name = "whole_batch" if whole else type(first).__name__.lower()
+            seen[name] = seen.get(name, 0) + 1
+            yield f"{name}_{seen[name]}" if seen[name] > 1 else name, operation
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """Every function, in order."""
+        return tuple(f for o in self.operations if isinstance(o, Map) for f in o.functions)

@@ -1,0 +1,148 @@
+"""The text and the JSON form of a physical plan: a line for each operation, and for each function that it calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.physical import nodes as p
+from pipegen.physical.facts import RARELY, facts, inside, needs
+from pipegen.plan.nodes import Element, Read
+from pipegen.plan.render import emit_text, stage_text
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from pipegen.physical.facts import Facts
+
+_ENTERS = {"variable": "from a variable", "constant": "a constant", "queue": "from a queue", "list": "from a list"}
+_GUARDS = {"name": "a failure names the file", "replace": "another record takes the place of a damaged one"}
+
+
+def render_physical(plan: p.Physical) -> str:
+    """The physical plan as text, ending in a newline."""
+    lines = [f"form: {plan.form.name}"]
+    for entry in physical_json(plan)["operations"]:
+        lines.append(f"{entry['name']:<12}{_line(entry)}")
+        for function in entry.get("functions", ()):
+            lines.append(f"  {function['function']:<10}{_line(function)}".rstrip())
+            lines += [f"      {stage}" for stage in function.get("stages", ())]
+    kept = dict.fromkeys(word for found in needs(plan) for word in (*found.variables, *found.python) if word != RARELY)
+    lines.append(f"only in this process: {', '.join(kept)}" if kept else "portable: any process with TensorFlow can run it")
+    return "\n".join(lines) + "\n"
+
+
+def physical_json(plan: p.Physical) -> dict[str, Any]:
+    """The physical plan as plain values."""
+    operations = []
+    for name, operation in plan.named():
+        entry = {"name": name, "operation": type(operation).__name__.lower(), "text": _operation(operation), **_facts(facts(operation))}
+        if isinstance(operation, p.Map):
+            entry |= {"grain": operation.grain, "threads": operation.threads}
+            entry["functions"] = [described for function in operation.functions for described in _functions(function)]
+        operations.append(entry)
+    return {"form": plan.form.name, "operations": operations, "portable": all(f.portable for f in needs(plan))}
+
+
+def _line(entry: dict[str, Any]) -> str:
+    notes = [said for key, said in _NOTES.items() if entry[key]]
+    notes += [f"variables: {', '.join(entry['variables'])}"] if entry["variables"] else []
+    notes += [f"Python: {', '.join(entry['python'])}"] if entry["python"] else []
+    return " ".join(part for part in (entry["text"], f"[{'; '.join(notes)}]" if notes else "") if part)
+
+
+_NOTES = {"compiled": "XLA", "device": "may run on a device", "asserts": "assertions"}
+
+
+def _facts(found: Facts) -> dict[str, Any]:
+    return {
+        "variables": list(found.variables),
+        "python": list(found.python),
+        "asserts": found.asserts,
+        "compiled": found.compiled,
+        "device": found.device,
+        "portable": found.portable,
+    }
+
+
+def _operation(operation: p.Operation) -> str:
+    match operation:
+        case p.Enter():
+            what = "an epoch, and the step to begin with" if operation.grain == "epoch" else "a step of an epoch"
+            return f"{what}, {_ENTERS[operation.enters]}"
+        case p.Steps():
+            return "flat map to the steps of the epoch, from there on"
+        case p.Map():
+            over = {"batch": "batches"}.get(operation.grain, f"{operation.grain}s")
+            return f"map over {over}" + (", in parallel" if operation.threads is not None else "")
+        case p.Unbatch():
+            return "one by one from here"
+        case p.Filter():
+            return "filter: this host's block of each global batch"
+        case p.Stack():
+            held = "every example of an epoch" if operation.held else f"{operation.size}"
+            return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
+        case p.Prefetch():
+            where = f"on device {operation.device}" if operation.device else "finished"
+            return f"{operation.batches} batch{'es' if operation.batches > 1 else ''} {where}"
+
+
+def _functions(function: p.Function) -> list[dict[str, Any]]:
+    """A function; what it runs on single examples is described below it, node by node."""
+    entry = {"function": type(function).__name__.lower(), "text": _function(function), **_facts(facts(function))}
+    if isinstance(function, p.Kernel):
+        entry["stages"] = [stage_text(stage) for stage in function.node.stages]
+    own = [] if isinstance(function, p.Fetch) else [_node(node) for node in inside(function)]
+    return [entry, *own]
+
+
+def _node(node: Read | Element) -> dict[str, Any]:
+    entry = {"function": type(node).__name__.lower(), **_facts(facts(node))}
+    if isinstance(node, Element):
+        return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
+    return entry | {"text": "stored bytes" if any(kind_of(t).storage == "encoded" for _, t in node.out.items()) else "rows"}
+
+
+def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set
+    match function:
+        case p.Index():
+            return _name(function)
+        case p.Fill():
+            return f"up to {function.size} rows"
+        case p.Cut():
+            return f"into chunks of {function.chunk}"
+        case p.Examples():
+            chunk = f"{function.chunk} a call" if function.chunk > 1 else "one a call"
+            return chunk + (f"; {_GUARDS[function.guard]}" if function.guard != "none" else "")
+        case p.Keep():
+            missing = "what the cache has not" if function.at_once is None else f"what the cache has not, {function.at_once} at a time"
+            return missing + (f"; {_GUARDS[function.examples.guard]}" if function.examples.guard != "none" else "")
+        case p.Fetch():
+            return "a whole batch from the cache" if function.whole else "an example from the cache"
+        case p.Sort():
+            return "into the order of their slots"
+        case p.Join():
+            return f"{function.size // function.chunk} chunks to a batch"
+        case p.Trim():
+            return "what filled it up"
+        case p.Settle():
+            return f"{function.rows} rows, always"
+        case p.Rows():
+            return "of a whole batch"
+        case p.Kernel():
+            return f"{function.batch} rows"
+        case p.Own():
+            return "rows of this host alone"
+        case p.Emit():
+            return emit_text(function.node) + (", what pads weighs nothing" if function.weighs else "")
+        case p.Deliver():
+            what = "the batch, its epoch and step" if function.numbered else "the batch alone"
+            return what + (", which are noted" if function.notes else "")
+
+
+def _name(name: p.Index) -> str:
+    window = f"shuffle in windows of {format_bytes(name.window_bytes or 0)}"
+    parts = [{"stored": "stored order", "global": "global shuffle", "window": window}[name.order]]
+    parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
+    parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []
+    parts += [f"{name.draws} draw{'s' if name.draws > 1 else ''} each"] if name.draws else []
+    return ", ".join(parts)

@@ -1,0 +1,136 @@
+"""Checks that a physical plan is well formed: a table of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipegen.errors import InternalError
+from pipegen.physical import nodes as p
+from pipegen.plan.nodes import Cache, Element, Kernel, Read
+
+Rule = Callable[[p.Physical], "str | None"]
+
+
+def verify(plan: p.Physical) -> None:
+    """Checks every rule.
+
+    Raises:
+        InternalError: Naming the rule, what broke it and the plan.
+    """
+    for rule in RULES:
+        problem = rule(plan)
+        if problem is not None:
+            from pipegen.physical.render import render_physical
+
+            raise InternalError(f"{(rule.__doc__ or '').splitlines()[0]} {problem}\n{render_physical(plan)}")
+
+
+def _grains_follow(plan: p.Physical) -> str | None:
+    """Each operation takes what the one before gives, and batches leave the last."""
+    grain, cut = "", False
+    for name, operation in plan.named():
+        match operation:
+            case p.Enter() if not grain:
+                grain = operation.grain
+            case p.Steps() if grain == "epoch":
+                grain = "step"
+            case p.Map() if operation.grain == grain:
+                cut = any(isinstance(f, p.Cut) for f in operation.functions)
+                grain = "batch" if isinstance(operation.functions[-1], p.Emit) else grain
+            case p.Unbatch() if grain in ("epoch", "step"):
+                grain = "chunk" if cut else "example"
+            case p.Filter() if grain == "example":
+                pass
+            case p.Stack() if grain == "example" or (grain == "chunk" and not operation.held):
+                grain = "epoch" if operation.held else "batch"
+            case p.Prefetch() if grain == "batch":
+                grain = "" if operation.device else grain
+            case _:
+                return f"{name} has {grain or 'nothing'} before it."
+    return None if grain == ("" if plan.form.device else "batch") else f"the last gives {grain}."
+
+
+def _chunks_are_joined(plan: p.Physical) -> str | None:
+    """Requires that what is cut into chunks is worked on and joined in chunks of that size, and what is filled up is trimmed."""
+    sizes = [f.chunk for f in plan.functions if isinstance(f, (p.Cut, p.Examples, p.Join)) and f.chunk > 1]
+    stacks = [o.size for o in plan.operations if isinstance(o, p.Stack) and not o.held]
+    joined = [f.size // f.chunk for f in plan.functions if isinstance(f, p.Join)]
+    if sizes and (len(sizes) != 3 or len(set(sizes)) != 1 or joined != stacks):
+        return f"chunks of {sizes}, {stacks} stacked for {joined}."
+    kinds = [type(f) for f in plan.functions]
+    return None if kinds.count(p.Fill) == kinds.count(p.Trim) else "a batch stays filled up."
+
+
+def _guards_see_single_records(plan: p.Physical) -> str | None:
+    """A guard looks after one record at a time, from its reading on."""
+    for f in plan.functions:
+        examples = f if isinstance(f, p.Examples) else f.examples if isinstance(f, (p.Keep, p.Fetch)) else None
+        if examples is not None and examples.guard != "none" and (examples.chunk > 1 or not isinstance(examples.nodes[0], Read)):
+            return f"it is given {examples.chunk} records, from {type(examples.nodes[0]).__name__} on."
+    return None
+
+
+def _derived_holds_no_memory(plan: p.Physical) -> str | None:
+    """Requires that what more is built on uses no memory again, and guards its records."""
+    if not plan.form.derived:
+        return None
+    if any(isinstance(f, p.Kernel) and f.depth for f in plan.functions):
+        return "a kernel writes into the memory of earlier batches."
+    read = [f for f in plan.functions if isinstance(f, p.Examples) and isinstance(f.nodes[0], Read)]
+    return "a record is not guarded." if any(f.guard == "none" for f in read) and not any(o for o in plan.operations if _held(o)) else None
+
+
+def _held(operation: p.Operation) -> bool:
+    return isinstance(operation, p.Stack) and operation.held
+
+
+def _single_steps_stay_apart(plan: p.Physical) -> str | None:
+    """Requires that of single steps none takes the examples of the next."""
+    short = [o for o in plan.operations if isinstance(o, p.Stack) and not o.full]
+    return f"{len(short)} batches may be short." if plan.form.single and short else None
+
+
+def _widened_batches_are_cut(plan: p.Physical) -> str | None:
+    """Requires that what is named for whole mix groups is left out behind the last kernel that mixes, and not before."""
+    kinds = [type(f) for f in plan.functions]
+    wide = next(f.rows for f in plan.functions if isinstance(f, p.Index))
+    if (wide is not None) != (p.Own in kinds) or kinds.count(p.Own) > 1:
+        return f"{wide} rows are named, and {kinds.count(p.Own)} functions leave the others out."
+    own = kinds.index(p.Own) if p.Own in kinds else -1
+    sizes = [f.batch for f in plan.functions[:own] if isinstance(f, p.Kernel)] if wide is not None else []
+    return f"{sizes} rows before that." if any(size != wide for size in sizes) else None
+
+
+def _caches_are_filled_first(plan: p.Physical) -> str | None:
+    """Requires that what is fetched from a cache was kept there before, and is computed from its reading on."""
+    found = [f for f in plan.functions if isinstance(f, (p.Keep, p.Fetch))]
+    if found and ([type(f) for f in found] != [p.Keep, p.Fetch] or any(not isinstance(f.examples.nodes[0], Read) for f in found)):
+        return f"got {[type(f).__name__ for f in found]} of {[type(f.examples.nodes[0]).__name__ for f in found]}."
+    return None
+
+
+def _everything_runs_once(plan: p.Physical) -> str | None:
+    """Every node of the plan that works runs exactly once, in its order."""
+    run: list[object] = []
+    for f in plan.functions:
+        match f:
+            case p.Examples():
+                run += f.nodes
+            case p.Keep():
+                run += [*f.examples.nodes, f.cache]
+            case p.Rows() | p.Kernel() | p.Emit():
+                run.append(f.node)
+    wanted = [n for n in plan.plan.nodes if isinstance(n, (Read, Element, Cache, Kernel)) or n is plan.plan.emit]
+    return None if run == wanted else f"{[type(n).__name__ for n in run]} run."
+
+
+RULES: tuple[Rule, ...] = (
+    _grains_follow,
+    _chunks_are_joined,
+    _derived_holds_no_memory,
+    _single_steps_stay_apart,
+    _widened_batches_are_cut,
+    _caches_are_filled_first,
+    _guards_see_single_records,
+    _everything_runs_once,
+)

@@ -1,0 +1,95 @@
+"""Follows the items of a ragged feature, such as points, through the steps that move their image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.base import CropTransform, Family, GeometricTransform
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.ops.base import Fill
+    from pipegen.ops.families.decoder import DecodeTransform
+    from pipegen.plan.stages import Stage, StepRef
+    from pipegen.types import FeatureType
+
+
+@dataclass
+class Items:
+    """An open run of steps whose matrices multiply, as they do for the image.
+
+    Attributes:
+        feature: The items.
+        kind: Their kind.
+        mode: The fill and the interpolation of its steps, which divide runs.
+        canvas: Height and width of the image that enters, in pixels.
+        size: The same of the image that leaves.
+        closed: Whether no more steps belong to it.
+        refs: The uses of steps so far.
+    """
+
+    feature: str
+    kind: str
+    mode: tuple[Fill, str] | None
+    canvas: tuple[int | None, int | None]
+    size: tuple[int | None, int | None]
+    closed: bool = False
+    refs: list[StepRef] = field(default_factory=list)
+
+    def stage(self) -> Stage:
+        """Returns the stage that moves the items; where a size is not known, one that works on each example by itself."""
+        known = None not in (*self.canvas, *self.size)
+        return (s.Move if known else s.MoveEach)(self.feature, self.kind, tuple(self.refs), self.canvas, self.size)
+
+
+class Images:
+    """The images that items are moved with: their types so far, as far as the size goes."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, FeatureType] = {}
+
+    def stored(self, feature: str, image: FeatureType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
+        """Notes what image the items of a feature are aligned with, before the first step, and yields what measures it.
+
+        Args:
+            feature: The items.
+            image: The type of the image, which is still as it is stored.
+            like: Of a file, its name and what decodes it.
+        """
+        image = self._types.get(feature, image)
+        if like is not None and image.encoded:
+            yield s.Measure(feature, like)
+            image = like[1].step.infer(image)
+        self._types[feature] = image.with_(dtype="float32", interval=None)
+
+    def moved(self, open_: object, ref: StepRef, feature: str, items: FeatureType) -> Items:
+        """Adds a use of a step to the run that is open, or opens another one.
+
+        Args:
+            open_: The segment that is open, whatever it is.
+            ref: The use.
+            feature: The items.
+            items: Their type.
+
+        Raises:
+            OpError: `PG203` for a step that items of that kind cannot follow; and what the step says of the image.
+        """
+        image = self._types[feature]
+        step, traits = ref.step, ref.step.traits(image)
+        if not kind_of(items).follows(traits):
+            help_ = f"leave `{feature}` or the step out"
+            raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{items.kind}`", help=help_)
+        after = self._types[feature] = step.infer(image)
+        mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) else None
+        alone = traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
+        joins = isinstance(open_, Items) and open_.feature == feature and not (open_.closed or alone) and mode in (None, open_.mode)
+        run = open_ if joins and isinstance(open_, Items) else Items(feature, items.kind, mode, (image.height, image.width), (None, None))
+        run.refs.append(ref)
+        run.size = after.height, after.width
+        run.closed = alone or isinstance(step, CropTransform)
+        return run

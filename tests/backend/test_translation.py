@@ -1,0 +1,74 @@
+"""A dataset is its physical plan, node by node and under its names, which are what a profile shows."""
+
+from __future__ import annotations
+
+from pipes import pipeline
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipegen.physical import nodes as p
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipegen.backend.running.execute import Executor
+
+pytestmark = [pytest.mark.tf, pytest.mark.smoke]
+
+KINDS = {
+    p.Steps: ("_FlatMapDataset",),
+    p.Map: ("_MapDataset", "_ParallelMapDataset"),
+    p.Unbatch: ("_UnbatchDataset",),
+    p.Stack: ("_BatchDataset",),
+    p.Prefetch: ("_PrefetchDataset",),
+}
+STEPS: list[Any] = [{"resize": {"size": 24}}, "random_flip", {"rescale": {"to": [0, 1]}}]
+
+
+def entering(executor: Executor) -> Any:
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensors((tf.zeros([], tf.int64), tf.zeros([], tf.int64)))
+
+
+def chain(ds: Any, begin: Any) -> list[Any]:
+    """The datasets from the first operation to the last."""
+    found: list[Any] = []
+    while ds is not begin:
+        if getattr(ds, "_name", None) is not None:  # taking apart brings two along
+            found.insert(0, ds)
+        (ds,) = ds._inputs()
+    return found
+
+
+@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.parametrize("form", [p.FIXED, p.FIXED.built_on(), p.REQUESTED], ids=lambda form: form.name)
+def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
+    photo_folder: Path, cache: str, form: p.Form, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipegen.passes import chunk_elements
+
+    monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
+    pipe = pipeline(photo_folder, transforms=STEPS, runtime={"cache": cache, "threads": 2}, batch={"size": 8, "remainder": "keep"})
+    executor = pipe._engine.executor("train")
+    plan = executor.physical(form)
+    begin = entering(executor)
+    made = chain(executor.batches(begin, form), begin)
+    wanted = [(name, operation) for name, operation in plan.named() if not isinstance(operation, p.Enter) and not p.hands_over(operation)]
+    assert [ds._name for ds in made] == [name for name, _ in wanted]
+    for ds, (_, operation) in zip(made, wanted, strict=True):
+        assert type(ds).__name__ in KINDS[type(operation)]
+        if isinstance(operation, p.Map):
+            assert ("Parallel" in type(ds).__name__) == (operation.threads is not None)
+            scopes = {op.name.split("/")[0] for op in ds._map_func.function.graph.get_operations() if "/" in op.name}
+            assert scopes <= {type(function).__name__.lower() for function in operation.functions}
+
+
+def test_what_is_handed_over_is_noted_as_the_plan_says(photo_folder: Path) -> None:
+    pipe = pipeline(photo_folder, transforms=STEPS)
+    executor, progress = pipe._engine.executor("train"), pipe._engine.train_progress()
+    batches = executor.batches(progress.head(), p.TRAINING)
+    for form, noted in ((p.FIXED.bare(), [0, 0]), (p.TRAINING.bare(), [0, 1])):
+        next(iter(executor.delivered(batches, form, progress)))
+        assert progress.delivered.numpy().tolist() == noted

@@ -1,0 +1,65 @@
+"""Images that say of each pixel where it came from, and points on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.sources.base import Listing, Source
+from pipegen.ops.sources.rows import Rows
+from pipegen.types import ElementType, FeatureType, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+SIZE = (40, 56)
+MOST = 5
+
+
+class Scenes(Source):
+    """Scenes in memory, or in the files of a folder."""
+
+    op: ClassVar[str] = "scenes"
+
+    count: int = 12
+    folder: str | None = None
+
+    def infer(self) -> ElementType:
+        rows = FeatureType("image", "float32", (*SIZE, 3), Interval(0, 255))
+        image = FeatureType("image", "string", ()) if self.folder is not None else rows
+        points = FeatureType("points", "float32", (None, 2), of="image", most=MOST)
+        return ElementType((("image", image), ("points", points)))
+
+    def has_labels(self) -> bool:
+        return False
+
+    def has_rows(self) -> bool:
+        return self.folder is None
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        import numpy as np
+
+        points = [points_of(i) for i in range(self.count)]
+        columns = {"points": Ragged(np.concatenate(points), np.array([len(p) for p in points], np.int64))}
+        if self.folder is not None:
+            keys = tuple(f"{i:02d}.png" for i in range(self.count))
+            return Listing(self.folder, keys, None, (), (1,) * self.count, columns=columns)
+        rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)}, self.infer())
+        return Listing("", tuple(map(str, range(self.count))), None, (), (1,) * self.count, rows={"": rows}, columns=columns)
+
+
+def scene(height: int, width: int) -> Any:
+    """An image whose pixel (x, y) is the colour (x, y, 255)."""
+    import numpy as np
+
+    y, x = np.mgrid[:height, :width]
+    return np.stack([x, y, np.full_like(x, 255)], -1).astype(np.uint8)
+
+
+def points_of(record: int) -> Any:
+    """From none to five points, which lie on every scene."""
+    import numpy as np
+
+    draw = np.random.default_rng(record)
+    return draw.uniform((0, 0), (SIZE[1] - 1, SIZE[0] - 1), (record % (MOST + 1), 2)).astype(np.float32)

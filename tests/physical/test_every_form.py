@@ -1,0 +1,186 @@
+"""Every combination of source, cache, order, mixing, guard, share and remainder in every form: decided, verified, and as it has to be.
+
+No data, no TensorFlow.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from planning import load_spec
+
+from pipegen.errors import InternalError
+from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
+from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
+from pipegen.physical import nodes as p
+from pipegen.physical.decide import Setting, chunk_size, decide, extent_of
+from pipegen.physical.facts import needs
+from pipegen.physical.render import physical_json, render_physical
+from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Read, Shard, Shuffle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+
+FILES = {"image_folder": {"path": "photos/"}}
+IMAGE = {"kind": "image", "size": 32, "channels": 3, "bits": 8}
+ARRAYS = {"arrays": {"features": {"image": IMAGE, "label": {"kind": "label", "classes": 3}}}}
+STEPS = [{"resize": {"size": 48}}, "random_flip", {"rescale": {"to": [0, 1]}}]
+LATE = [{"resize": {"size": 400}}, {"random_equalization": {"probability": 0.2}}, {"random_crop": {"size": 48}}]
+"""Random steps on single examples, behind which a batch cannot be gathered from a cache as one."""
+CACHES: tuple[Any, ...] = ("none", "memory", {"disk": "/nowhere"})
+SHUFFLES: tuple[Any, ...] = ("global", {"window": "64MB"}, "none")
+SHARES = ((0, 1), (1, 2), (2, 3))
+HANDED = (p.TRAINING, p.FIXED, p.REQUESTED, p.EXPORTED)
+FORMS = [form for base in HANDED for form in (base, base.built_on())] + [p.TRAINING.bare("GPU:0"), p.FIXED.bare("GPU:0"), p.TRAINING.bare()]
+HELD = tuple(x for x in PASSES if x not in (SHUFFLE_BEFORE_READ, SHARD_BEFORE_READ))
+"""Without these two an epoch is held, and every host reads all of it."""
+
+
+def specs() -> Iterator[tuple[str, PipelineSpec]]:
+    """A spec for each combination that a spec can say."""
+    sources = {"files": (FILES, STEPS), "files, drawn late": (FILES, LATE), "arrays": (ARRAYS, STEPS[1:])}
+    mixing = {"alone": [], "mixed": [{"mixup": {"alpha": 0.2}}, {"random_brightness": {"factor": 0.1}}]}
+    choices = (sources, mixing, CACHES, SHUFFLES, ("drop", "keep", "pad"), ("pass", {"steps": 7}), ("raise", "skip"), (12, 16))
+    for source, mix, cache, shuffle, remainder, epoch, errors, size in product(*choices):
+        given, steps = sources[source]
+        yield (
+            f"{source}, {mix}, {cache}, {shuffle}, {remainder}, {epoch}, {errors}, {size}",
+            load_spec(
+                source=given,
+                transforms=[*steps, *mixing[mix]],
+                output={"encode": {"label": "one_hot"}},
+                shuffle=shuffle,
+                batch={"size": size, "remainder": remainder},
+                epoch=epoch,
+                runtime={"cache": cache},
+                **({"errors": {"decode": {"skip": {"max_fraction": 0.1}}}} if errors == "skip" and source != "arrays" else {}),
+            ),
+        )
+
+
+def plans(stride: int) -> Iterator[tuple[str, PipelineSpec, Plan]]:
+    """Every `stride`-th spec with its compiled training plan: with all passes, and with the epoch held."""
+    for number, (said, spec) in enumerate(specs()):
+        if number % stride:
+            continue
+        plan = built_of(spec)
+        for passes in (PASSES, HELD):
+            context = PassContext(spec.runtime, 1000, 2**40, replaces_damaged=spec.errors.skip is not None)
+            yield said + (", held" if passes is HELD else ""), spec, run_passes(plan, passes, context).plan
+
+
+def built_of(spec: PipelineSpec) -> Plan:
+    from pipegen.plan.check import check
+    from pipegen.spec.load import load
+
+    return check(spec, load({"pipegen": 1}, env={}).locate.label).plans["train"]
+
+
+def decide_all(stride: int) -> int:
+    """Decides every form of every plan on every share, and looks at each; returns how many there were."""
+    count = 0
+    for said, spec, plan in plans(stride):
+        for share, form, examples in product(SHARES, FORMS, (96, 101)):
+            if spec.batch.size % share[1]:
+                continue
+            setting = Setting(extent_of(spec, plan, examples, share), 2, replaces=spec.errors.skip is not None)
+            held = any(isinstance(n, Shuffle) for n in plan.nodes)
+            kinds = {type(n) for n in plan.nodes}
+            if (held and form.single) or (Cache in kinds and kinds & {Shuffle, Shard}):
+                with pytest.raises(InternalError, match=r"no single steps|from its reading on"):
+                    decide(plan, form, setting)
+                continue
+            try:
+                made = decide(plan, form, setting)
+                look_at(made, setting, held=held)
+            except Exception as error:
+                raise AssertionError(f"{said}; share {share}, {form.name}, {examples} examples") from error
+            count += 1
+    return count
+
+
+def only(made: p.Physical, kind: type[Any]) -> Any:
+    """The one function of a kind, or `None`."""
+    found = [f for f in made.functions if isinstance(f, kind)]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def look_at(made: p.Physical, setting: Setting, *, held: bool) -> None:
+    """What runs is what the order of the nodes, the form and the setting call for."""
+    plan, form, extent = made.plan, made.form, setting.extent
+    kinds = [type(n) for n in plan.nodes]
+    before = kinds[1 : kinds.index(Batch)]
+    gathers = Cache in before and before[-1] is Cache
+    whole = not held and Shard not in before and (gathers or not {Read, Element} & set(before))
+    operations = [type(o) for o in made.operations]
+    assert (p.Unbatch not in operations) == whole
+    assert (p.Steps in operations) == (not form.single and not held)
+    assert operations.count(p.Unbatch) == (0 if whole else 2 if held else 1)
+
+    index = only(made, p.Index)
+    mixed = only(made, p.Own) is not None
+    wide = index.rows
+    assert mixed == (wide is not None)
+    assert wide is None or (wide % 8 == 0 and wide >= extent.local_batch)
+    assert (p.Filter in operations) == (Shard in kinds and wide is None)
+    assert index.shard == ((0, 1) if p.Filter in operations else extent.shard)
+    assert index.whole == held
+    assert index.compiled == (not held)
+
+    always = extent.remainder != "keep" or extent.epoch_steps is not None or wide is not None
+    rows = wide or extent.local_batch
+    if whole:
+        assert (only(made, p.Settle) is not None) == always
+    else:
+        last = next(o for o in reversed(made.operations) if isinstance(o, p.Stack))
+        assert last.full == (always or form.single)
+        assert (only(made, p.Fill) is not None) == (form.single and not always)
+        alone = [n.chunk for n in plan.nodes if isinstance(n, Element)] if setting.replaces is False and not form.derived else []
+        size = chunk_size(rows, max(alone, default=1))
+        assert last.size == rows // size
+        assert (only(made, p.Join) is not None) == (size > 1)
+    assert only(made, p.Emit).weighs == (extent.remainder == "pad" and extent.epoch_steps is None)
+
+    fetch, keep = only(made, p.Fetch), only(made, p.Keep)
+    assert (fetch is None) == (keep is None) == (Cache not in kinds)
+    if fetch is not None:
+        assert fetch.whole == gathers
+        assert (keep.at_once is not None) == whole
+    guards = {f.guard for f in made.functions if isinstance(f, p.Examples) and isinstance(f.nodes[0], Read)} - {"none"}
+    wanted = {"replace"} if setting.replaces else {"name"} if form.derived else set()
+    assert guards == (wanted if keep is None and Read in before and not held else set())
+    assert keep is None or keep.examples.guard == next(iter(wanted), "none")
+
+    deliver = only(made, p.Deliver)
+    notes = form.enters == "variable" and form.device is None
+    assert (deliver is None) == (form.numbered and not notes)
+    assert deliver is None or (deliver.notes, deliver.numbered) == (notes, form.numbered)
+    assert [o.device for o in made.operations if isinstance(o, p.Prefetch) and o.device] == ([form.device] if form.device else [])
+    making = [not p.hands_over(o) for o in made.operations]
+    assert making == sorted(making, reverse=True), "what hands over comes last"
+
+    kernels = [f for f in made.functions if isinstance(f, p.Kernel)]
+    assert [f.node for f in kernels] == [n for n in plan.nodes if isinstance(n, Kernel)]
+    assert all(bool(f.depth) == (not form.derived) for f in kernels)
+    assert {f.batch for f in kernels} <= {rows, extent.local_batch}
+    assert all(o.threads in (None, 2) for o in made.operations if isinstance(o, p.Map))
+    portable = form.enters in ("constant", "list") and form.derived and Cache not in kinds and (held or not setting.replaces)
+    assert all(f.portable for f in needs(made)) == portable
+    assert physical_json(made)["portable"] == portable
+    assert len(render_physical(made).splitlines()) > len(made.operations)
+
+
+def test_a_sample_of_all_combinations_runs_as_it_has_to() -> None:
+    assert decide_all(stride=37) > 1000
+
+
+@pytest.mark.nightly
+def test_every_combination_runs_as_it_has_to() -> None:
+    assert decide_all(stride=1) > 40_000
