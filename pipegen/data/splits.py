@@ -109,7 +109,7 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Groups:
-    """What is kept together.
+    """Holds what is kept together.
 
     Attributes:
         names: The groups.
