@@ -16,6 +16,7 @@ from pipegen.backend.reading.columns import Column, Paths, columns_captured
 from pipegen.ops.sources.base import Listing
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.strings import Strings, aligned
+from pipegen.physical.nodes import FIXED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,16 +36,17 @@ def graphs(count: int, patch: pytest.MonkeyPatch) -> tuple[GraphDef, GraphDef]:
     executor = pipe._engine.executor("train")
     head = tf.data.Dataset.from_tensors((tf.constant(0, tf.int64), tf.constant(0, tf.int64)))
     ignore: Any = tf.data.experimental.ExternalStatePolicy.IGNORE
-    written = (executor.batches(head, name_damaged=guarded)._as_serialized_graph(external_state_policy=ignore) for guarded in (False, True))
+    forms = (FIXED, FIXED.built_on())
+    written = (executor.batches(head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
     own, derived = (GraphDef.FromString(graph.numpy()) for graph in written)
     return own, derived
 
 
-def test_no_function_grows_with_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_function_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a dataset written for another process needs of each record stands beside its functions, and once."""
-    for few, many in zip(graphs(800, monkeypatch), graphs(100_000, monkeypatch), strict=True):
-        assert abs(many.library.ByteSize() - few.library.ByteSize()) < 200
-        held = (many.ByteSize() - few.ByteSize()) / 99_200
+    for graph in graphs(100_000, monkeypatch):
+        assert max(node.ByteSize() for function in graph.library.function for node in function.node_def) < 20_000
+        held = sum(node.ByteSize() for node in graph.node) / 100_000
         assert 20 < held < 36, "a path of 13 bytes, where it begins, its row, the label and the id"
 
 

@@ -85,7 +85,7 @@ class Records:
             if self.in_shards is not None:
                 return ShardedTensors(self.in_shards)
             contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
-            ragged = {name: _held(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
+            ragged = {name: _ragged(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
         return RecordTensors(
             paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
             contents=contents,
@@ -166,7 +166,7 @@ class RecordTensors:
         return self.paths.get(feature) or self.paths[""]
 
 
-def _held(values: Ragged) -> tf.RaggedTensor:
+def _ragged(values: Ragged) -> tf.RaggedTensor:
     """A ragged column as a tensor; behind its items stands an item of zeros."""
     items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
     splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
@@ -182,10 +182,11 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     # Tensors share the memory of what is aligned, so that nothing is held twice.
     ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
     common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
-    columns = {name: v if isinstance(v, Ragged) else aligned([v]) for name, v in manifest.columns(split).items()}
+    columns = manifest.columns(split)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
+    columns = {name: values if isinstance(values, Ragged) else aligned([values]) for name, values in columns.items()}
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))

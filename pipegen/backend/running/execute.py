@@ -135,7 +135,6 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
-        # What is derived from a dataset may run elsewhere.
         with columns_captured() if form.derived else nullcontext():
             return Run(self, self.physical(form)).dataset(entering)
 

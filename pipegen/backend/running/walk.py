@@ -166,7 +166,7 @@ class Run:
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
             return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
-        quarantine = self.x.quarantine
+        quarantine, files = x.quarantine, files_of(x.plan.read) or ("",)
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
         def replaced(features: Features) -> Features:
@@ -176,8 +176,7 @@ class Run:
             def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
                 return x.order.alternates(epoch, slot, guard.MAX_TRIES)
 
-            files = files_of(x.plan.read) or ("",)
-            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda record: x.tensors.path(record, files))
+            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
 
         return replaced
 

@@ -144,6 +144,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
     if notes:
         return _nothing(notes)
+
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     of = lives_on(features)
@@ -154,9 +155,8 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    return Listing(
-        "", Strings.hold(map(str, range(n))), main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes
-    )
+    keys = Strings.hold(map(str, range(n)))
+    return Listing("", keys, main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes)
 
 
 def _nothing(notes: list[Note]) -> Listing:
