@@ -157,8 +157,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--records", type=int, default=RECORDS, help="records to list (default: %(default)s)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="split methods (default: all)")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
+    parser.add_argument("--shards", type=int, nargs="?", const=10**9, help="instead, so many records in 10,000 files (default: %(const)s)")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
+    if args.shards:
+        from benchmarks.shards import measure as of_shards
+
+        for line in of_shards(args.shards):
+            print(line, flush=True)
+        return 0
     if args.here:
         print(json.dumps(measure(args.methods[0], args.records)))
         return 0

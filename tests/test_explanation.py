@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.passes import PASSES
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.plan.render import render_plan
-from pipegen.views.explanation import explain_json, explain_text
+from pipegen.views.explanation import explain_json, explain_text, physical_plans
 
 TEXT = """\
 name: flowers
@@ -78,12 +78,8 @@ def test_json_has_both_plans_with_types_on_every_edge(document: dict[str, Any]) 
                 assert shown.get("batch") == node.out.batch
                 for name, t in node.out.items():
                     interval = [t.interval.low, t.interval.high] if t.interval else None
-                    assert shown["type"][name] == {
-                        "kind": "encoded" if t.encoded else t.kind,
-                        "dtype": t.dtype,
-                        "shape": list(t.shape),
-                        "interval": interval,
-                    }
+                    kind = "encoded" if t.encoded else t.kind
+                    assert shown["type"][name] == {"kind": kind, "dtype": t.dtype, "shape": list(t.shape), "interval": interval}
                 assert ("stages" in shown) == isinstance(node, (Element, Kernel))
 
 
@@ -106,3 +102,25 @@ def test_json_has_what_each_pass_did(document: dict[str, Any]) -> None:
         assert all(p["notes"] for p in shown if p["changed"]), "a change has words"
     assert document["splits"]["validation"]["stand_ins"] == [["transforms", 0, "random_resized_crop"]]
     assert document["splits"]["train"]["stand_ins"] == []
+
+
+def test_what_runs_stands_in_place_of_the_plan() -> None:
+    plans = physical_plans(SPEC, DONE, 2, every=False)
+    text = explain_text(SPEC, DONE, physical=plans)
+    assert text.count("form: training\n") == text.count("form: one epoch\n") == 1
+    assert "→" not in text
+    assert "fuse_decode_crop" in text, "the passes that were asked for"
+
+
+def test_json_has_what_runs_in_every_form() -> None:
+    plans = physical_plans(SPEC, DONE, 2, every=True)
+    shown = json.loads(json.dumps(explain_json(SPEC, DONE, physical=plans)))["splits"]
+    forms = {split: [plan["form"] for plan in shown[split]["physical"]] for split in shown}
+    derived = ", for datasets built on it"
+    rest = ["one epoch", f"one epoch{derived}", "requested batches", "export"]
+    assert forms == {"train": ["training", f"training{derived}", *rest], "validation": rest}
+    for plan in shown["train"]["physical"]:
+        assert plan["portable"] == (plan["form"] == f"one epoch{derived}"), "no variable, and Python for rare kinds of files alone"
+        functions = [f for operation in plan["operations"] for f in operation.get("functions", ())]
+        assert [f["device"] for f in functions if f["function"] == "kernel"].count(True) >= 1
+        assert all(set(f) >= {"text", "variables", "python", "asserts", "compiled", "portable"} for f in functions)

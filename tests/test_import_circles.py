@@ -13,10 +13,9 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
-    ("pipegen.ops.inputs", "pipegen.ops.base"),
-    ("pipegen.ops.kinds.base", "pipegen.ops.base"),
-    ("pipegen.ops.parts", "pipegen.ops.base"),
+    ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
     ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
+    ("pipegen.ops.sources.shards", "pipegen.ops.sources.base"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression

@@ -393,6 +393,10 @@ def test_explain_counts_examples_and_steps(pipe: Any) -> None:
     for title in ("split train: 32 examples, 4 steps", "split validation: 11 examples, 2 steps", "fuse_decode_crop", "expected cost, in"):
         assert title in everything
     assert "as written" in pipe.explain("train", before=True)
+    physical = pipe.explain(physical=True)
+    assert physical.startswith("split train: 32 examples, 4 steps\n")
+    assert "form: training\n" in physical
+    assert "form: requested batches\n" in pipe.explain("validation", physical=True, all=True)
     with pytest.raises(KeyError, match="train, validation"):
         pipe.explain("val")
 

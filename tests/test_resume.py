@@ -51,7 +51,7 @@ def test_a_state_is_restored_in_another_process_s_pipeline(pipe: Any, photo_fold
     same(stream(other.train), epoch_of(pipe, 2))
 
 
-def test_seek_lets_the_next_pass_begin_anywhere(pipe: Any) -> None:
+def test_seek_lets_the_next_epoch_begin_anywhere(pipe: Any) -> None:
     pipe.seek(2, 3)
     assert (pipe.state()["epoch"], pipe.state()["step"]) == (2, 3)
     same(stream(pipe.train), stream(pipe.dataset("train", epoch=2, step=3)))

@@ -14,7 +14,7 @@ from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import keras
     import numpy as np
@@ -230,10 +230,11 @@ class Pipeline:
 
     # What is known about the data
 
-    def files(self, split: str) -> tuple[str, ...]:
+    def files(self, split: str) -> Sequence[str]:
         """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
         self._require(split)
-        return tuple(self._manifest.files(split))
+        files = self._manifest.files(split)
+        return files if self._manifest.listing.shards is not None else tuple(files)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
         """Returns the class index of each example of a split, int64, or `None` without labels."""

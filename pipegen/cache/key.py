@@ -77,7 +77,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
                 raise InternalError(f"a cache was placed where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))
     key = cache_key(spec, plan, manifest.fingerprint)
-    return About(key, spec.name or "", steps_in_words(plan), len(manifest.listing.keys), tuple(columns))
+    return About(key, spec.name or "", steps_in_words(plan), manifest.total, tuple(columns))
 
 
 def steps_in_words(plan: Plan) -> str:

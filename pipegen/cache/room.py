@@ -78,7 +78,7 @@ def unusable(folder: Path, error: OSError, locate: Locate) -> Diagnostic:
 def _missing_bytes(folder: Path, spec: PipelineSpec, plan: Plan, manifest: Manifest, split: str) -> int:
     """Bytes that a split has yet to write."""
     about = describe_cache(spec, plan, manifest)
-    members = set(manifest.members[split].tolist())
+    members = set(manifest.numbers(split).tolist())
     try:
         there = sum(1 for row in read_store(folder / about.key, about).filled() if row in members)
     except OSError:

@@ -122,6 +122,8 @@ def _advance(tick: Callable[[int], None], before: int, done: int) -> None:
 
 def _empty_files(manifest: Manifest, split: str) -> list[int]:
     """The records of a split that have 0 bytes."""
+    if manifest.listing.shards is not None:
+        return []
     empty: list[int] = (manifest.listing.sizes[manifest.members[split]] == 0).nonzero()[0].tolist()
     return empty
 

@@ -20,7 +20,7 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.base import Listing
@@ -81,14 +81,26 @@ def collect(
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     try:
-        members = assign(spec.splits, listing, spec.split_names())
+        manifest = _dealt(spec, listing, excluded)
     except OpError as error:
-        path = ("splits", *(error.field or "").split("."))
+        path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, where(path), help=error.help or ()))
         return Collected(None, diagnostics)
-    manifest = Manifest(listing, members, spec.source.op, tuple(sorted(excluded)))
     diagnostics.extend(judge(spec, manifest, where))
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
+
+
+def _dealt(spec: PipelineSpec, listing: Listing, excluded: Iterable[str]) -> Manifest:
+    """The records with their splits.
+
+    Raises:
+        OpError: As `assign`.
+    """
+    if listing.shards is not None:
+        from pipegen.data.shards.manifest import sharded_manifest
+
+        return sharded_manifest(spec, listing, tuple(sorted(excluded)))
+    return Manifest(listing, assign(spec.splits, listing, spec.split_names()), spec.source.op, tuple(sorted(excluded)))
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:

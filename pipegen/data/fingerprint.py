@@ -68,6 +68,8 @@ def _covered(listing: Listing) -> Iterator[bytes]:
     for name, files in sorted(listing.beside.items()):
         yield encode(f"{name}\n")
         yield from _lines(order, files.sizes, listing.keys, files.keys)
+    if listing.shards is not None:
+        yield from _lines(order, listing.shards.rows, listing.keys, listing.shards.digests)
     yield from _lines(order, listing.sizes, listing.keys)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
     from pipegen.ops.sources.rows import Rows
     from pipegen.ops.sources.strings import Ints, Strings
@@ -56,6 +57,15 @@ class Manifest:
         """The classes in label order; empty without labels."""
         return self.listing.class_names
 
+    @property
+    def total(self) -> int:
+        """Counts the records of the data, in whichever split."""
+        return len(self.listing.keys)
+
+    def numbers(self, split: str) -> Ints:
+        """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""
+        return self.members[split]
+
     def num_examples(self, split: str) -> int:
         """Counts the examples of a split."""
         return len(self.members[split])
@@ -76,6 +86,10 @@ class Manifest:
             return None
         arrays = self.listing.rows.get(split) or self.listing.rows[""]
         return arrays, np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
+
+    def in_shards(self, split: str) -> InShards | None:
+        """Returns where the records of a split are, if they lie many in a file; else `None`."""
+        return None
 
     @property
     def type(self) -> ElementType | None:

@@ -41,7 +41,7 @@ def _place(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
 
 
 def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> Diagnostic:
-    n = len(manifest.listing.keys)
+    n = manifest.total
     size = spec.splits.parts.get(split)
     asked = f"there are {count(n, 'example')} in all"
     if isinstance(size, float) and size * n < 1:
@@ -61,6 +61,8 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
 
 
 def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
+    if manifest.listing.shards is not None:  # nothing here depends on labels that are read with their records
+        return []
     labels = manifest.labels(split)
     if labels is None:
         return []
@@ -88,7 +90,7 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagn
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    total = len(manifest.listing.keys)
+    total = manifest.total
     unused = total - sum(map(len, manifest.members.values()))
     if not unused:
         return []
@@ -102,6 +104,8 @@ def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diag
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     """Files of 0 bytes, which would stop the first epoch that reads them; training may be told to skip them."""
+    if manifest.listing.shards is not None:
+        return []
     listing, further = manifest.listing, manifest.listing.beside.values()
     own: Ints = sum((-files.sizes.astype("int64") for files in further), start=listing.sizes)
     columns = [(listing.keys, own), *((files.keys, files.sizes) for files in further)]

@@ -8,7 +8,7 @@ from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
@@ -54,14 +54,7 @@ _NOTES = {"compiled": "XLA", "device": "may run on a device", "asserts": "assert
 
 
 def _facts(found: Facts) -> dict[str, Any]:
-    return {
-        "variables": list(found.variables),
-        "python": list(found.python),
-        "asserts": found.asserts,
-        "compiled": found.compiled,
-        "device": found.device,
-        "portable": found.portable,
-    }
+    return asdict(found) | {"portable": found.portable}
 
 
 def _operation(operation: p.Operation) -> str:
@@ -82,8 +75,9 @@ def _operation(operation: p.Operation) -> str:
             held = "every example of an epoch" if operation.held else f"{operation.size}"
             return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
         case p.Prefetch():
-            where = f"on device {operation.device}" if operation.device else "finished"
-            return f"{operation.batches} batch{'es' if operation.batches > 1 else ''} {where}"
+            batches = "batches" if operation.batches > 1 else "batch"
+            where = f"{batches} on device {operation.device}" if operation.device else f"finished {batches}"
+            return f"{operation.batches} {where}"
 
 
 def _functions(function: p.Function) -> list[dict[str, Any]]:
@@ -99,7 +93,7 @@ def _node(node: Read | Element) -> dict[str, Any]:
     entry = {"function": type(node).__name__.lower(), **_facts(facts(node))}
     if isinstance(node, Element):
         return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
-    return entry | {"text": "stored bytes" if any(kind_of(t).storage == "encoded" for _, t in node.out.items()) else "rows"}
+    return entry | {"text": "stored bytes" if any(t.encoded for _, t in node.out.items()) else "rows"}
 
 
 def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set

@@ -76,12 +76,16 @@ def _derived_holds_no_memory(plan: p.Physical) -> str | None:
         return None
     if any(isinstance(f, p.Kernel) and f.depth for f in plan.functions):
         return "a kernel writes into the memory of earlier batches."
+    held = any(isinstance(o, p.Stack) and o.held for o in plan.operations)
     read = [f for f in plan.functions if isinstance(f, p.Examples) and isinstance(f.nodes[0], Read)]
-    return "a record is not guarded." if any(f.guard == "none" for f in read) and not any(o for o in plan.operations if _held(o)) else None
+    return "a record is not guarded." if not held and any(f.guard == "none" for f in read) else None
 
 
-def _held(operation: p.Operation) -> bool:
-    return isinstance(operation, p.Stack) and operation.held
+def _position_is_noted_where_it_is_kept(plan: p.Physical) -> str | None:
+    """Only batches whose epochs come from the variable are noted there, and not on a device, which takes them ahead."""
+    notes = any(isinstance(f, p.Deliver) and f.notes for f in plan.functions)
+    kept = plan.form.enters == "variable" and plan.form.device is None
+    return None if notes == kept else f"{plan.form.name} {'notes' if notes else 'does not note'} it."
 
 
 def _single_steps_stay_apart(plan: p.Physical) -> str | None:
@@ -128,6 +132,7 @@ RULES: tuple[Rule, ...] = (
     _grains_follow,
     _chunks_are_joined,
     _derived_holds_no_memory,
+    _position_is_noted_where_it_is_kept,
     _single_steps_stay_apart,
     _widened_batches_are_cut,
     _caches_are_filled_first,

@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.budget import threads
-from pipegen.backend.process.options import make_options
 from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
@@ -202,7 +201,7 @@ class _Source:
         wanted = sorted({(epoch, slot // size) for epoch, slots in self.slots.items() for slot in slots})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
         data = self.executor.batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
-        walk = iter(data.with_options(make_options(self.engine.spec.runtime)))
+        walk = iter(self.executor.delivered(data, EXPORTED))
         for epoch, step in wanted:
             try:
                 batch = {name: value.numpy() for name, value in next(walk)[2].items()}

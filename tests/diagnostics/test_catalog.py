@@ -114,7 +114,7 @@ def test_a_malformed_page_says_what_is_wrong(old: str, new: str, said: str) -> N
 
 
 def test_an_unknown_code_has_no_page() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="PG999"):
         page("PG999")
 
 
@@ -124,5 +124,5 @@ def test_make_takes_the_severity_of_the_table() -> None:
     assert (made.severity, made.labels, made.help) == (Severity.WARNING, (place,), ("one line",))
     assert make("PG403", "m", severity=Severity.ERROR).severity is Severity.ERROR
     assert make("PG101", "m", help=("a", "b")).help == ("a", "b")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="PG999"):
         make("PG999", "m")

@@ -90,7 +90,7 @@ class Engine:
             where=self.where,
             advice=damage.advice(plan.split, skips=quarantine is not None),
             store=partial(self.store, plan),
-            rows=self.manifest.members[plan.split],
+            rows=partial(self.manifest.numbers, plan.split),
         )
 
     def store(self, plan: Plan) -> Store:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.process.options import make_options
 from pipegen.physical.nodes import REQUESTED
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class RequestedBatches:
         queue = self._queue  # the dataset must not hold this object, or neither would ever go
         steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), lambda _: tuple(queue.dequeue()))
         batches = self._executor.batches(steps, REQUESTED)
-        self._batches = iter(batches.with_options(make_options(self._executor.spec.runtime)))
+        self._batches = iter(self._executor.delivered(batches, REQUESTED))
         # TensorFlow crashes where the iterator or the queue goes while one waits for the other; when it is closed, the wait ends.
         self._close = weakref.finalize(self, _close, queue)
         self._asked: deque[tuple[int, int]] = deque()

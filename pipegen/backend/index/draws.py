@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.reading.records import RecordTensors
+    from pipegen.backend.reading.shards import ShardedTensors
     from pipegen.plan.stages import StepRef
 
 
@@ -35,7 +36,7 @@ class Draws:
 
     def __call__(
         self,
-        records: RecordTensors,
+        records: RecordTensors | ShardedTensors,
         record: tf.Tensor,
         epoch: tf.Tensor,
         occurrence: int = 0,

@@ -15,6 +15,22 @@ from pipegen.physical.extent import Extent
 
 _ORDER_DOMAIN = 0x6F726472
 """Separates the keys of the order from those of the draws."""
+_WHOLE = -1
+"""Stands in the place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Says how the examples of a split lie in files that hold many.
+
+    Attributes:
+        starts: The first example of each, int64 `(blocks + 1,)` with the end.
+        window: Examples in a window of the two levels that a global order then has, where one cannot be read without those around it;
+            `None` where it can.
+    """
+
+    starts: tf.Tensor
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -25,11 +41,14 @@ class Order(Extent):
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
+        blocks: For examples that lie in files that hold many: where. `window` is then an order in two levels: the blocks are permuted
+            whole, and windows of what stands there one after another are permuted within.
     """
 
     kind: str
     window: int
     seed: int
+    blocks: Blocks | None = None
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch.
@@ -94,17 +113,61 @@ class Order(Extent):
         cycle, position, _ = self.at(epoch, step * self.batch + rows)
         return cycle, self.records(cycle, position)
 
-    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
-        """The record at each position of a cycle: int64 `(n,)` each, and so is the result. With `jit`, XLA compiles the cipher."""
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
+        """The record at each position of a cycle: int64 `(n,)` each, and so is the result.
+
+        Args:
+            cycle: The cycles.
+            position: The positions.
+            jit: Whether XLA compiles the cipher.
+            laid: What `laid` gives for the epoch that these are of, where it was asked; it is worked out again otherwise.
+        """
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key = partial(_key_function(jit), _words(self.seed))
-        if self.kind == "global":
+        key, size = partial(_key_function(jit), _words(self.seed)), self._window
+        if size is None:
             return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
-        window = position // self.window
-        first = window * self.window
-        last = tf.minimum(first + self.window, self.num_examples) - 1
-        return first + _permute(position - first, key(cycle, window), last - first)
+        window = position // size
+        first = window * size
+        last = tf.minimum(first + size, self.num_examples) - 1
+        place = first + _permute(position - first, key(cycle, window), last - first)
+        if self.blocks is None:
+            return place
+        if not laid:
+            cycles, which = tf.unique(cycle, tf.int64)
+            laid, place = self._lay(self.blocks.starts, cycles, jit), place + which * self.num_examples
+        starts, begins = laid
+        at = tf.searchsorted(begins, place, side="right") - 1  # of empty blocks, none
+        return tf.gather(starts, at) + place - tf.gather(begins, at)
+
+    def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The blocks of an epoch in their order, for `records` of its steps, each of which then takes the logarithm of their number.
+
+        Args:
+            epoch: int64 scalar.
+
+        Returns:
+            The first example of each block and the place where it begins, int64 `(blocks,)`. Nothing where there are no blocks, or where an
+            epoch is not one cycle.
+        """
+        if self.blocks is None or self._window is None or self.kind == "stored" or self.epoch_steps is not None:
+            return ()
+        return self._lay(self.blocks.starts, epoch[None], False)
+
+    def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        """The first example of each block and where it begins, one cycle behind the other: int64 `(cycles * blocks,)`."""
+        count = tf.size(blocks, tf.int64) - 1
+        key = _key_function(jit)(_words(self.seed), cycles, tf.zeros_like(cycles) + _WHOLE)
+        order = _permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
+        starts = tf.gather(blocks, order)
+        return starts, tf.cumsum(tf.gather(blocks, order + 1) - starts, exclusive=True)
+
+    @property
+    def _window(self) -> int | None:
+        """Returns how many examples a window holds, or `None` where the whole split is permuted as one."""
+        if self.kind != "global":
+            return self.window
+        return None if self.blocks is None else self.blocks.window
 
 
 def window_size(window_bytes: int | None, mean_bytes: float) -> int:

@@ -48,8 +48,11 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
     if quarantine is not None and quarantine.failure is not None:
         return _too_many(executor, quarantine, at, where)
     if at is None:
-        named = re.search(r"\[pipegen: (.*)\]", str(error))
-        return DataError(_more_of(executor, named[1], where)) if named is not None else error
+        named = re.search(r"\[pipegen: (.*)\] \[(\d+)\]", str(error)) or re.search(r"\[pipegen: (.*)\]()", str(error))
+        if named is None:
+            return error
+        # Where it is wrong in the first epoch too, more can be said than that it could not be read: a user's function may have failed.
+        return DataError((find_problem(executor, int(named[2]), 0, where) if named[2] else None) or named[1])
     for record, cycle in records_of(executor, *at):
         problem = find_problem(executor, record, cycle, where)
         if problem is not None:
@@ -66,15 +69,6 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
         if problem is not None:
             return DataError(f"{failure}; {problem.removesuffix(f'; {executor.advice}')}")
     return failure
-
-
-def _more_of(executor: Executor, said: str, where: Where) -> str:
-    """Says what is wrong with the record that a guard has named, where it is wrong in the first epoch too: the guard says no more than that
-    it could not be read or decoded, and a user's function may have failed."""
-    told = (f"cannot read or decode {path}{executor.place}; {executor.advice}" for path in executor.records.paths)
-    record = next((r for r, text in enumerate(told) if text == said), None)
-    problem = find_problem(executor, record, 0, where) if record is not None else None
-    return problem or said
 
 
 def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:

@@ -153,10 +153,10 @@ def replace_damaged(
 
 
 def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
-    """The features of a record; a failure names its file. For datasets whose iteration is not ours to watch."""
+    """The features of a record; a failure names its file and its number. For datasets whose iteration is not ours to watch."""
     values, good = attempt(compute, features["@record"], features["@draws"], out)
     message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
-    check = tf.debugging.Assert(good, [message])
+    check = tf.debugging.Assert(good, [message, features["@record"]])
     with tf.control_dependencies([check] if check is not None else []):
         done = features | {name: tf.identity(value) for name, value in values.items()}
     for name, t in out.items():

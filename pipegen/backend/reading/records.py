@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.index.order import Blocks
 from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
+from pipegen.backend.reading.shards import ShardedTensors
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.strings import aligned
@@ -19,9 +21,13 @@ from pipegen.ops.sources.strings import aligned
 if TYPE_CHECKING:
     from pipegen.backend.reading.rows import Reader
     from pipegen.data.manifest import Manifest
+    from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
+
+_WINDOW = 2**30
+"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself: 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Records:
         rows: The row of each record in those arrays.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
+        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie and what reads them.
     """
 
     paths: Sequence[str]
@@ -49,6 +56,7 @@ class Records:
     rows: Ints | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    in_shards: InShards | None = None
 
     def path(self, record: int, feature: str | None = None) -> str:
         """The file of a feature of one record."""
@@ -56,18 +64,28 @@ class Records:
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
         """The files of the records that are read, one column after another; none where records are held in memory."""
-        if self.contents is not None or self.rows is not None:
+        if self.contents is not None or self.rows is not None or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
     def __len__(self) -> int:
         return len(self.paths)
 
-    def tensors(self) -> RecordTensors:
+    def blocks(self) -> Blocks | None:
+        """Returns how they lie in files that hold many, for their order."""
+        held = self.in_shards
+        if held is None:
+            return None
+        window = max(1, int(_WINDOW / max(self.mean_bytes, 1.0))) if held.shards.by_block else None
+        return Blocks(tf.constant(held.selected.starts), window)
+
+    def tensors(self) -> RecordTensors | ShardedTensors:
         """The records as functions read them, made once for all."""
         with tf.device("CPU:0"):
+            if self.in_shards is not None:
+                return ShardedTensors(self.in_shards)
             contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
-            ragged = {name: _ragged(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
+            ragged = {name: _held(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
         return RecordTensors(
             paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
             contents=contents,
@@ -148,7 +166,7 @@ class RecordTensors:
         return self.paths.get(feature) or self.paths[""]
 
 
-def _ragged(values: Ragged) -> tf.RaggedTensor:
+def _held(values: Ragged) -> tf.RaggedTensor:
     """A ragged column as a tensor; behind its items stands an item of zeros."""
     items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
     splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
@@ -157,15 +175,17 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
+    held = manifest.in_shards(split)
+    if held is not None:
+        return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
     labels, members = manifest.listing.labels, manifest.members[split]
     # Tensors share the memory of what is aligned, so that nothing is held twice.
     ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
     common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
-    columns = manifest.columns(split)
+    columns = {name: v if isinstance(v, Ragged) else aligned([v]) for name, v in manifest.columns(split).items()}
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
-    columns = {name: values if isinstance(values, Ragged) else aligned([values]) for name, values in columns.items()}
     found = manifest.rows(split)
     if found is None:
         return Records(*common, columns=columns, beside=manifest.beside(split))

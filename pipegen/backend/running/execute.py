@@ -54,7 +54,7 @@ class Executor:
         where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
         store: Opens the cache on disk of a plan that has one.
-        rows: The row of each record in it.
+        rows: Looks up the row of each record in it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Executor:
         where: damage.Where = str,
         advice: str = "leave it out",
         store: Callable[[], Store] | None = None,
-        rows: Ints | Sequence[int] = (),
+        rows: Callable[[], Ints] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -83,7 +83,7 @@ class Executor:
         mapped = any(isinstance(reader, Mapped) for reader in records.arrays.values())
         self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, mapped)
         window = window_size(index.window_bytes, records.mean_bytes)
-        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed)
+        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=records.blocks())
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
@@ -98,9 +98,9 @@ class Executor:
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
             return MemoryCache(node.out, len(self.records))
-        if self._store is None:
+        if self._store is None or self._rows is None:
             raise InternalError("a plan has a cache on disk, and nothing opens it")
-        return DiskCache(self._store(), self._rows, self.records.paths, self.records.files(self.plan.read))
+        return DiskCache(self._store(), self._rows(), self.records.paths, self.records.files(self.plan.read))
 
     @cached_property
     def place(self) -> str:
@@ -135,6 +135,7 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
+        # What is derived from a dataset may run elsewhere.
         with columns_captured() if form.derived else nullcontext():
             return Run(self, self.physical(form)).dataset(entering)
 

@@ -48,9 +48,7 @@ class Run:
         """Extend the dataset by one operation."""
         match operation:
             case p.Steps():
-                end = tf.constant(self.x.steps, tf.int64)
-                rest = plain(lambda epoch, first: plain_map(tf.data.Dataset.range(first, end), lambda s: (epoch, s)))
-                return ds.flat_map(rest, name=name)
+                return ds.flat_map(plain(self._steps), name=name)
             case p.Map():
                 return plain_map(ds, self._called(operation.functions), operation.threads, name=name)
             case p.Unbatch():
@@ -65,6 +63,11 @@ class Run:
             case p.Prefetch():
                 return ds.prefetch(operation.batches, name=name)
         return ds
+
+    def _steps(self, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
+        """The steps of an epoch, each with what the order knows of the epoch as a whole."""
+        laid = self.x.order.laid(epoch)
+        return plain_map(tf.data.Dataset.range(first, tf.constant(self.x.steps, tf.int64)), lambda step: (epoch, step, *laid))
 
     def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
         """The functions one after another, each in its scope. They are made here: what is made while a map is traced belongs to it."""
@@ -114,27 +117,27 @@ class Run:
             case p.Deliver():
                 return self._deliver(function)
 
-    def _index(self, index: p.Index) -> Callable[[tf.Tensor, tf.Tensor], Features]:
+    def _index(self, index: p.Index) -> Callable[..., Features]:
         """From an epoch and a step to the examples of that step, or from there on: their slots, records and draws."""
         x, rows = self.x, index.rows
         window = window_size(index.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.order, window=window)
         jit = index.compiled and xla.available()
 
-        def named(epoch: tf.Tensor, slot: tf.Tensor) -> Features:
+        def named(epoch: tf.Tensor, slot: tf.Tensor, laid: tuple[tf.Tensor, ...] = ()) -> Features:
             cycle, position, weight = order.at(epoch, slot)
-            record = order.records(cycle, position, jit=jit)
+            record = order.records(cycle, position, jit=jit, laid=laid)
             full = tf.zeros_like(slot) + epoch
             draws = x.draws(x.tensors, record, cycle, calendar=full, jit=jit)
             features = {"@epoch": full, "@slot": slot, "@record": record, "@draws": draws, "@weight": weight}
             return features | {"@member": slot < order.grouped} if index.grouped else features
 
-        def step(epoch: tf.Tensor, number: tf.Tensor) -> Features:
+        def step(epoch: tf.Tensor, number: tf.Tensor, *laid: tf.Tensor) -> Features:
             if rows is not None:
                 slot, own = mixing.widened(order, number, rows)
-                return named(epoch, slot) | {"@own": own}
+                return named(epoch, slot, laid) | {"@own": own}
             low, high = order.block(number)
-            return named(epoch, number * order.batch + tf.range(low, high, dtype=tf.int64))
+            return named(epoch, number * order.batch + tf.range(low, high, dtype=tf.int64), laid)
 
         def whole(epoch: tf.Tensor, first: tf.Tensor) -> Features:
             if rows is not None:
@@ -163,7 +166,7 @@ class Run:
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
             return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
-        quarantine, files = x.quarantine, files_of(x.plan.read) or ("",)
+        quarantine = self.x.quarantine
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
         def replaced(features: Features) -> Features:
@@ -173,7 +176,8 @@ class Run:
             def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
                 return x.order.alternates(epoch, slot, guard.MAX_TRIES)
 
-            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
+            files = files_of(x.plan.read) or ("",)
+            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda record: x.tensors.path(record, files))
 
         return replaced
 

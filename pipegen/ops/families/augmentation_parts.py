@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipegen.ops.families.augmentation import COLOUR, FILTERS, GEOMETRY, HISTOGRAM_TABLES, KINDS, PLAIN_TABLES, Augmentation
 from pipegen.ops.families.augmentation_matrices import AllColour, AllGeometry
 from pipegen.ops.families.augmentation_tables import LayerFilter, LayerHistogramTable, LayerTable
-from pipegen.ops.parts import Part
+from pipegen.ops.transform import Part
 
 
 class LayeredAugmentation(Augmentation):

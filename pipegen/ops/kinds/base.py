@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.traits import Traits
+    from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]

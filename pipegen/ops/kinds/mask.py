@@ -10,7 +10,7 @@ from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
 
 
 class Mask(FeatureKind):

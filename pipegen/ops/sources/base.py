@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.rows import Rows
+    from pipegen.ops.sources.shards import Shards
     from pipegen.ops.sources.strings import Ints
     from pipegen.types import ElementType
 
@@ -141,6 +142,9 @@ class Listing:
     type: ElementType | None = None
     """The type of a record, where the data says more of it than the arguments, and records are no rows of arrays."""
 
+    shards: Shards | None = None
+    """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
+
     def __post_init__(self) -> None:
         """Makes columns of what is none yet."""
         import numpy as np
@@ -176,6 +180,7 @@ class Listing:
             paths=None if self.paths is None else self.paths.take(records).packed(),
             columns={name: values[records] for name, values in self.columns.items()},
             beside={name: files.take(records) for name, files in self.beside.items()},
+            shards=None if self.shards is None else self.shards.take(records),
             cells=None if self.cells is None else partial(_cells_of, self.cells, records.tolist()),
         )
 

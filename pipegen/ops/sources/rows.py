@@ -120,6 +120,8 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """The rows of arrays as records; what is wrong with an array is an error among the notes, and then there are no records."""
+    import numpy as np
+
     types: dict[str, FeatureType] = {}
     images: dict[str, Any] = {}
     columns: dict[str, Any] = {}
@@ -142,8 +144,6 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
     if notes:
         return _nothing(notes)
-    import numpy as np
-
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     of = lives_on(features)
@@ -154,8 +154,9 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    keys = Strings.hold(map(str, range(n)))
-    return Listing("", keys, main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes)
+    return Listing(
+        "", Strings.hold(map(str, range(n))), main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes
+    )
 
 
 def _nothing(notes: list[Note]) -> Listing:

@@ -268,7 +268,7 @@ class Collector:
 
 
 def _bounds(lengths: Ints) -> Ints:
-    """Returns where texts of these lengths begin and the last one ends."""
+    """Sums up where texts of these lengths begin and the last one ends."""
     import numpy as np
 
     bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])

@@ -1,0 +1,144 @@
+"""Reads records that lie in shards: their shard, row and id are found in the graph, from their numbers, for a whole batch at once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.process.xla import compiled
+from pipegen.backend.reading.columns import Column, Paths
+from pipegen.data.shards.bitmap import BLOCK
+from pipegen.data.shards.ids import MIX_FACTORS, MIX_SHIFTS
+from pipegen.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pipegen.data.shards.bitmap import Bitmap
+    from pipegen.data.shards.selected import InShards, Selected
+
+_WORD = 64
+
+
+def mix64(value: tf.Tensor) -> tf.Tensor:
+    """Computes the mix of `pipegen.data.shards.ids`, bit by bit: uint64 of any shape."""
+    for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
+        value = _folded(value, shift) * tf.constant(factor, tf.uint64)
+    return _folded(value, MIX_SHIFTS[-1])
+
+
+def _folded(value: tf.Tensor, shift: int) -> tf.Tensor:
+    return tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, tf.constant(shift, tf.uint64)))
+
+
+class BitmapTensors:
+    """A bitmap whose members are found in the graph."""
+
+    def __init__(self, bitmap: Bitmap) -> None:
+        self._words = Column(bitmap.bits.view("<u8"))
+        self._before = tf.constant(bitmap.before)
+
+    def select(self, member: tf.Tensor) -> tf.Tensor:
+        """Finds the records that are the given members, counted from 0: int64 `(n,)` each."""
+        block = _at(self._before, member)
+        words = self._words(block)
+        ones = tf.cast(tf.raw_ops.PopulationCount(x=words), tf.int64)
+        word, left = _place(ones, member - tf.gather(self._before, block))
+        bits = tf.bitwise.right_shift(tf.gather(words, word, batch_dims=1)[:, None], tf.constant(np.arange(_WORD, dtype=np.uint64))[None])
+        bit, _ = _place(tf.cast(tf.bitwise.bitwise_and(bits, tf.constant(1, tf.uint64)), tf.int64), left)
+        return block * BLOCK + word * _WORD + bit
+
+
+def _place(counts: tf.Tensor, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Finds which of the `counts` of each row, int64 `(n, m)`, its member is in, and its number there."""
+    last = tf.cumsum(counts, axis=1)
+    place = tf.reduce_sum(tf.cast(last <= member[:, None], tf.int64), axis=1)
+    return place, member - tf.gather(last - counts, place, batch_dims=1)
+
+
+class ShardTensors:
+    """The records of a split that lie in shards.
+
+    Args:
+        selected: The records.
+        bases: What the ids of each shard are made from, uint64 `(shards,)`.
+    """
+
+    def __init__(self, selected: Selected, bases: np.ndarray[Any, Any]) -> None:
+        self._starts = tf.constant(selected.starts)
+        self._shards = tf.constant(selected.shards)
+        self._first = tf.constant(selected.first)
+        self._bases = tf.constant(bases)
+        self._bitmap = None if selected.bitmap is None else BitmapTensors(selected.bitmap)
+
+    def locate(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the shard and the row in it of members of the split: int64 `(n,)` each."""
+        at = _at(self._starts, member)
+        shard = tf.gather(self._shards, at)
+        if self._bitmap is None:
+            return shard, member - tf.gather(self._starts, at)
+        return shard, self._bitmap.select(member) - tf.gather(self._first, shard)
+
+    def words(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of members `(n,)`, uint32."""
+        shard, row = self.locate(member)
+        return _mixed()(tf.gather(self._bases, shard), row)
+
+
+@cache
+def _mixed() -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    return compiled(_halves, tf.uint64, tf.int64, jit=False)
+
+
+def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    mixed = mix64(base + tf.cast(row, tf.uint64))
+    return tf.cast(mixed, tf.uint32), tf.cast(tf.bitwise.right_shift(mixed, tf.constant(32, tf.uint64)), tf.uint32)
+
+
+def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """Finds the stretch, of those that begin at `starts`, rising, that each value is in: int64 `(n,)`; empty ones hold none."""
+    return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1
+
+
+class ShardedTensors:
+    """Reads the records of a split that lie in shards, as `RecordTensors` does others: what is looked up there is worked out here."""
+
+    def __init__(self, held: InShards) -> None:
+        self._places = ShardTensors(held.selected, held.bases)
+        self._numbers = tf.constant(held.shards.numbers)
+        self._shards = held.shards
+        self._files = Paths(held.files)
+
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        """Returns the file of one record and its row there, a string scalar."""
+        shard, row = self._places.locate(record[None])
+        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
+        return self._places.words(record)
+
+    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
+        """Reads a feature: of one record, or stacked for records `(n,)`."""
+        file, row = self._located(tf.reshape(record, [-1]))
+        return self._shards.read(feature, tf.reshape(file, tf.shape(record)), tf.reshape(row, tf.shape(record)))
+
+    indexed = read = take
+
+    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Refuses: how many items each record has is known of columns alone."""
+        raise InternalError(f"`{feature}` is ragged, and a source of shards lists no columns")
+
+    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
+        """The same of `count` records, a scalar each."""
+        file, row = self._located(records)
+        places = zip(tf.unstack(file, num=count), tf.unstack(row, num=count), strict=True)
+        return [self._shards.read(feature, *place) for place in places]
+
+    def _located(self, records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The numbers of the files of records `(n,)` and their rows there."""
+        shard, row = self._places.locate(records)
+        return tf.gather(self._numbers, shard), row

@@ -1,0 +1,99 @@
+"""The manifest of a source whose files hold many records: a row for each file, and for a record at most a bit a split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipegen.data.manifest import Manifest
+from pipegen.data.shards.ids import mix64, shard_bases
+from pipegen.data.shards.selected import InShards, Names, Selected
+from pipegen.data.shards.splits import assign_shards
+from pipegen.kept import kept_folder
+from pipegen.ops.sources.shards import shards_of
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.base import Listing
+    from pipegen.spec.models import PipelineSpec
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedManifest(Manifest):
+    """A listing of shards and its splits.
+
+    Attributes:
+        members: For each split, in the spec's order, which records of which shards it has.
+    """
+
+    members: Mapping[str, Selected]  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """Leaves the members as they are."""
+
+    @property
+    def total(self) -> int:
+        """Counts the records of the source, in whichever split."""
+        return shards_of(self.listing).total
+
+    @cached_property
+    def bases(self) -> Array:
+        """Computes what the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
+        return shard_bases(self.source_name, self.listing, shards_of(self.listing).rows)
+
+    def numbers(self, split: str) -> Array:
+        """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
+        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
+        return self.members[split].first[shard] + row
+
+    def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
+        """Names the records of a split wherever the data is mounted, in source order: `FILE#ROW`, made when asked for."""
+        return Names(self.members[split], self.listing.keys.__getitem__)
+
+    def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
+        """Names the files of a split's records and their rows there, in source order, made when asked for."""
+        return Names(self.members[split], self.listing.path)
+
+    def in_shards(self, split: str) -> InShards:
+        """Returns where the records of a split are, and what reads them."""
+        return InShards(self.members[split], self.bases, shards_of(self.listing), self.listing.files())
+
+    def columns(self, split: str) -> dict[str, Array]:
+        """Returns none: what a record holds is read with it."""
+        return {}
+
+    def labels(self, split: str) -> Array | None:
+        """Returns the class index of each example of a split, int64, listed when first asked for; `None` without labels."""
+        return None if self._labels is None else self.members[split].gather(self._labels).astype(np.int64)
+
+    @cached_property
+    def _labels(self) -> Array | None:
+        return shards_of(self.listing).listed_labels()
+
+    def ids(self, split: str) -> Array:
+        """Computes the 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""
+        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
+        return mix64(self.bases[shard] + row.astype(np.uint64))
+
+    def mean_bytes(self, split: str | None = None) -> float:
+        """Returns the mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
+        rows = shards_of(self.listing).rows
+        files = slice(None) if split is None else self.members[split].shards
+        return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
+
+
+def sharded_manifest(spec: PipelineSpec, listing: Listing, excluded: tuple[str, ...]) -> ShardedManifest:
+    """Assigns the records of shards to splits.
+
+    Raises:
+        OpError: As `assign_shards`; `PG414` for a shard of too many records.
+    """
+    name, folder = spec.source.op, kept_folder(spec.runtime, "splits")
+    manifest = ShardedManifest(listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, excluded)
+    _ = manifest.bases  # now, since what is wrong with them is wrong with the data
+    return manifest

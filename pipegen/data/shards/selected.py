@@ -1,0 +1,107 @@
+"""Says which records of which shards a split has, at nothing a record or at one bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.data.shards.bitmap import Bitmap
+    from pipegen.ops.sources.shards import Shards
+    from pipegen.ops.sources.strings import Strings
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The records of a split, in stored order; a member is a record's number among them.
+
+    Attributes:
+        rows: Records in every shard of the source: int64 `(shards,)`.
+        shards: The shards that the split has records of, rising: int64 `(m,)`.
+        bitmap: Which of all records belong to the split; `None` where it has whole shards.
+    """
+
+    rows: Array
+    shards: Array
+    bitmap: Bitmap | None = None
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def first(self) -> Array:
+        """The number of each shard's first record among all: int64 `(shards + 1,)`, with the end."""
+        return _cumulative(self.rows)
+
+    @cached_property
+    def starts(self) -> Array:
+        """The first member of each of `shards`: int64 `(m + 1,)`, with the end."""
+        if self.bitmap is None:
+            return _cumulative(self.rows[self.shards])
+        return np.append(self.bitmap.rank(self.first[self.shards]), len(self.bitmap))
+
+    def locate(self, member: Array) -> tuple[Array, Array]:
+        """Finds the shard and the row in it of members: int64 `(n,)` each."""
+        at = np.searchsorted(self.starts, member, side="right") - 1
+        shard = self.shards[at]
+        if self.bitmap is None:
+            return shard, member - self.starts[at]
+        return shard, self.bitmap.select(member) - self.first[shard]
+
+    def gather(self, column: Array) -> Array:
+        """Takes the split's part of a column with an entry for each record of the source."""
+        if self.bitmap is not None:
+            return column[np.unpackbits(self.bitmap.bits.reshape(-1), count=len(column), bitorder="little").view(bool)]
+        return np.concatenate([column[self.first[s] : self.first[s + 1]] for s in self.shards] or [column[:0]])
+
+
+@dataclass(frozen=True, eq=False)
+class InShards:
+    """Records that lie many in a file.
+
+    Attributes:
+        selected: Those of the split.
+        bases: What the ids in each shard are made from, uint64 `(shards,)`.
+        shards: What reads them.
+        files: The absolute paths of all files.
+    """
+
+    selected: Selected
+    bases: Array
+    shards: Shards
+    files: Strings
+
+
+class Names(Sequence[str]):
+    """Names the records of a split when they are asked for: `FILE#ROW`."""
+
+    def __init__(self, selected: Selected, name: Callable[[int], str]) -> None:
+        self._selected = selected
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self._selected)
+
+    @overload
+    def __getitem__(self, member: int) -> str: ...
+    @overload
+    def __getitem__(self, member: slice) -> Sequence[str]: ...
+    def __getitem__(self, member: int | slice) -> str | Sequence[str]:
+        if isinstance(member, slice):
+            return [self[i] for i in range(*member.indices(len(self)))]
+        if not 0 <= member < len(self):
+            raise IndexError(member)
+        shard, row = self._selected.locate(np.array([member]))
+        return f"{self._name(int(shard[0]))}#{int(row[0])}"
+
+
+def _cumulative(rows: Array) -> Array:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(rows, dtype=np.int64)])

@@ -1,0 +1,218 @@
+"""Defines what every step has, whatever its family: its arguments, and what passes and the backend ask it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
+from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.arguments.sizes import Size
+from pipegen.ops.kinds.registry import kinds
+from pipegen.ops.model import Model
+from pipegen.ops.traits import Example, Traits
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    from typing_extensions import Self
+
+    from pipegen.ops.kinds.base import FeatureKind
+    from pipegen.ops.lowering.windows import Box, Sides
+    from pipegen.types import FeatureType
+
+SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+When = Literal["train", "eval", "all"] | list[SplitName]
+
+
+class Transform(Model):
+    """One step. Subclass a family, not this: see `base.py`.
+
+    Class attributes:
+        op: The name in a spec.
+        kinds: The kinds of feature that it has a rule for, unless it moves things.
+        moves: Whether it moves pixels and leaves what they say, so that it acts on whatever is moved with its image.
+        random: Whether it draws numbers.
+        handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
+        calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
+        factors: The magnitudes whose single number lies around 1, rather than around 0.
+        only_sizes: Whether only the size of images changes.
+        family: The name of its family in the list of steps.
+        part: Of a part of a policy, which it is, in the text of a plan.
+        examples: Worked examples, at least one.
+    """
+
+    op: ClassVar[str]
+    kinds: ClassVar[frozenset[str]] = frozenset({"image"})
+    moves: ClassVar[bool] = False
+    random: ClassVar[bool] = False
+    handles_probability: ClassVar[bool] = False
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
+    factors: ClassVar[frozenset[str]] = frozenset()
+    only_sizes: ClassVar[bool] = False
+    family: ClassVar[str] = "element"
+    part: ClassVar[str | None] = None
+    examples: ClassVar[tuple[Example, ...]] = ()
+
+    when: When | None = None
+    """The splits that it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default
+    to `train`, others to every split."""
+    feature: str | None = None
+    """Act on this feature only, instead of on every feature of a kind that the step knows."""
+    id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")] | None = None
+    """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting
+    another kind of step leaves the draws alone."""
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        """Returns whether it has a rule for features of a kind."""
+        return kind.moved if cls.moves else kind.name in cls.kinds
+
+    @classmethod
+    def known_kinds(cls) -> list[str]:
+        """Returns the names of the kinds that it has a rule for, sorted."""
+        return sorted(kind.name for kind in kinds() if cls.acts_on(kind))
+
+    def traits(self, x: FeatureType) -> Traits:
+        """Returns what passes may assume about the step on an input of type `x`."""
+        raise NotImplementedError
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The output type for the input type `x`.
+
+        Raises:
+            OpError: If the step cannot run on `x`.
+        """
+        raise NotImplementedError
+
+    def is_identity(self, x: FeatureType) -> bool:
+        """Returns whether the step provably changes nothing on inputs of type `x`."""
+        return False
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        """Legal but unwise settings on an input of type `x`, as values."""
+        return ()
+
+    def lasting(self) -> bool:
+        """Returns whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""
+        return True
+
+    def num_draws(self) -> int:
+        """Returns how many uniform numbers in [0, 1) one example needs.
+
+        The backend appends one for `probability` when that is below 1, unless the step `handles_probability`.
+        """
+        return 0
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Turns an example's draws into the numbers that the step works with, by name.
+
+        An amount has the name and the unit of the argument that gives its range. `probability` has no part in it, unless the
+        step `handles_probability`.
+
+        Args:
+            u: float64 `(..., num_draws)`, uniform in [0, 1).
+
+        Returns:
+            Numbers, truth values or words `(...)`, or a list of them for each example `(..., k)`; NaN where an example has no
+            such amount.
+        """
+        return {}
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`drawn`, and what follows from it for images of one size; places and lengths are in pixels.
+
+        Args:
+            u: float64 `(..., num_draws)`, uniform in [0, 1).
+            shape: Height, width and channels of the image that enters the step.
+        """
+        return self.drawn(u)
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        """Returns which part of the image the output of a step that crops or resizes shows, so that items can be moved with it.
+
+        Args:
+            u: float64 `(..., num_draws)`.
+            height: int32 scalar: the height of the image, in pixels.
+            width: Its width.
+
+        Returns:
+            The part: top, left, height and width, in pixels of the image, which may lie beyond it; and height and width of the output.
+        """
+        raise NotImplementedError
+
+    def needed_size(self) -> tuple[int, int] | None:
+        """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
+
+        A decoder may hand over a picture (for a crop that resizes: a window) that was scaled down to no less than this.
+        `None` means that every pixel counts.
+        """
+        return None
+
+    def on(self, x: FeatureType) -> Transform:
+        """The step as it acts on a feature of type `x`: on a mask it picks pixels and mixes none. By default itself."""
+        return self
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        """The steps that stand in for a random step that fixes the shape, on the other splits."""
+        return ()
+
+    def schedules(self) -> dict[str, Schedule]:
+        """The arguments that change over the epochs, by name."""
+        return {k: v for k in type(self).model_fields if isinstance(v := getattr(self, k), Schedule)}
+
+    def at(self, epoch: tf.Tensor) -> Self:
+        """The step as it is in one epoch, an integer scalar: its schedules become what they say, as tensors."""
+        fields = type(self).model_fields
+        now = {k: resolved(fields[k], v, epoch, factor=k in self.factors) for k, v in self.schedules().items()}
+        return self.model_copy(update=now) if now else self
+
+    def parts(self) -> tuple[Part, ...]:
+        """The steps that do the work of a policy, or of a step that takes its numbers from data, in the order of their meaning;
+        none for a step that does its own."""
+        return ()
+
+    def written(self) -> Transform:
+        """The step as a user wrote it: for a part of a policy, the policy."""
+        return self
+
+    def waits(self) -> bool:
+        """Returns whether the numbers that it needs have not been learned yet."""
+        return False
+
+    def inner_steps(self) -> tuple[Transform, ...]:
+        """The steps that a user wrote inside this one, in that order."""
+        return ()
+
+    def meaning(self) -> dict[str, Any]:
+        """Every argument but `id` as plain values, one form for each meaning: what the hash of a spec covers."""
+        values = self.model_dump(mode="json", exclude={"id"})
+        for name, field in type(self).model_fields.items():
+            value = values.get(name)
+            if value is not None and any(has_type(field, t) for t in (Magnitude, Level)):
+                values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
+            elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
+                values[name] = value[0]
+        if isinstance(self.when, list):
+            values["when"] = "train" if set(self.when) == {"train"} else sorted(set(self.when))
+        elif self.when is None and not self.evaluation_form():  # with one, `when: train` would say that nothing stands in
+            values["when"] = "train" if self.random else "all"
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A step that does a part of a policy's work.
+
+    Attributes:
+        step: The step. It reads the policy's draws, unless it is `inner`.
+        choice: Which of the policy's choices decides for each example whether it acts; `None` where it acts whenever the
+            policy does.
+        inner: Which of the policy's `inner_steps` it is; such a step has draws of its own.
+    """
+
+    step: Transform
+    choice: int | None = None
+    inner: int | None = None

@@ -1,0 +1,103 @@
+"""Every rule of a physical plan rejects what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from planning import built, compiled, load_spec
+
+from pipegen.errors import InternalError
+from pipegen.physical import nodes as p
+from pipegen.physical import verify as rules
+from pipegen.physical.decide import Setting, assumed_examples, decide, extent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STEPS = [{"resize": {"size": 48}}, "random_flip", {"rescale": {"to": [0, 1]}}]
+MIXING = {"transforms": [*STEPS, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+
+
+def decided(form: p.Form = p.TRAINING, cache: str = "none", split: str = "train", **sections: Any) -> p.Physical:
+    given = {"transforms": STEPS, "batch": {"size": 16}, "runtime": {"cache": cache}, **sections}
+    spec = load_spec(**given)
+    plan = compiled(built(split=split, classes=3, **given), spec, ram_budget=2**40, num_examples=5000).plan
+    return decide(plan, form, Setting(extent_of(spec, plan, assumed_examples(plan)), 2))
+
+
+def without(plan: p.Physical, kind: type[Any]) -> p.Physical:
+    """The plan without the functions, and the operations, of a kind."""
+    kept = []
+    for operation in plan.operations:
+        if isinstance(operation, p.Map):
+            functions = tuple(f for f in operation.functions if not isinstance(f, kind))
+            kept += [replace(operation, functions=functions)] if functions else []
+        elif not isinstance(operation, kind):
+            kept.append(operation)
+    return replace(plan, operations=tuple(kept))
+
+
+def changed(plan: p.Physical, kind: type[Any], **fields: Any) -> p.Physical:
+    """The plan with other values in the functions, and the operations, of a kind."""
+
+    def new(node: Any) -> Any:
+        return replace(node, **fields) if isinstance(node, kind) else node
+
+    made = [replace(o, functions=tuple(map(new, o.functions))) if isinstance(o, p.Map) else new(o) for o in plan.operations]
+    return replace(plan, operations=tuple(made))
+
+
+def unguarded(plan: p.Physical) -> p.Physical:
+    return changed(plan, p.Examples, guard="none")
+
+
+BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]] = {
+    rules._grains_follow: [
+        lambda: without(decided(), p.Unbatch),
+        lambda: without(decided(), p.Stack),
+        lambda: without(decided(), p.Steps),
+        lambda: changed(decided(p.REQUESTED), p.Enter, grain="epoch"),
+    ],
+    rules._chunks_are_joined: [
+        lambda: without(decided(), p.Join),
+        lambda: changed(decided(), p.Examples, chunk=4),
+        lambda: changed(decided(), p.Stack, size=3),
+        lambda: without(decided(p.REQUESTED, split="validation"), p.Trim),
+    ],
+    rules._derived_holds_no_memory: [
+        lambda: changed(decided(p.FIXED.built_on()), p.Kernel, depth=4),
+        lambda: unguarded(decided(p.FIXED.built_on())),
+    ],
+    rules._position_is_noted_where_it_is_kept: [
+        lambda: without(decided(), p.Deliver),
+        lambda: changed(decided(p.FIXED.bare()), p.Deliver, notes=True),
+        lambda: changed(decided(p.TRAINING.bare("GPU:0")), p.Deliver, notes=True),
+    ],
+    rules._single_steps_stay_apart: [lambda: changed(decided(p.REQUESTED, split="validation"), p.Stack, full=False)],
+    rules._widened_batches_are_cut: [
+        lambda: without(decided(**MIXING), p.Own),
+        lambda: changed(decided(**MIXING), p.Kernel, batch=12),
+        lambda: changed(decided(**MIXING), p.Index, rows=None),
+    ],
+    rules._caches_are_filled_first: [lambda: without(decided(cache="memory"), p.Keep)],
+    rules._guards_see_single_records: [lambda: changed(decided(), p.Examples, guard="name")],
+    rules._everything_runs_once: [
+        lambda: without(decided(), p.Kernel),
+        lambda: without(decided(cache="memory", **MIXING), p.Keep),
+    ],
+}
+
+
+def test_every_rule_is_broken_here() -> None:
+    assert set(BROKEN) == set(rules.RULES)
+
+
+@pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__.strip("_"))
+def test_a_rule_rejects_what_breaks_it(rule: Callable[[p.Physical], str | None]) -> None:
+    for number, break_it in enumerate(BROKEN[rule]):
+        broken = break_it()
+        assert rule(broken) is not None, number
+        with pytest.raises(InternalError, match="form: "):
+            rules.verify(broken)
