@@ -155,8 +155,9 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    keys = Strings.hold(map(str, range(n)))
-    return Listing("", keys, main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes)
+    return Listing(
+        "", Strings.hold(map(str, range(n))), main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes
+    )
 
 
 def _nothing(notes: list[Note]) -> Listing:
