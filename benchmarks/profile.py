@@ -149,7 +149,7 @@ def _verb(stage: Stage) -> str:
 def _steps(stages: list[Any]) -> str:
     """The ops of some stages, as the spec names them."""
     inner = [stage.stage if isinstance(stage, s.Branch) else stage for stage in stages]
-    names = [ref.step.op for stage in inner for ref in s.refs(stage)] or [type(stage).__name__ for stage in inner]
+    names = [ref.step.op for stage in inner for ref in stage.uses()] or [type(stage).__name__ for stage in inner]
     return ", ".join(dict.fromkeys(names))
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pipegen.cache.store import About, Column
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan import stages as s
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Cache, Element
 from pipegen.release import __version__
 from pipegen.spec.spec_hash import canonical
@@ -21,14 +21,11 @@ from pipegen.spec.spec_hash import canonical
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
-    from pipegen.plan.stages import Stage
     from pipegen.spec.models import PipelineSpec
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
 _PLACE = frozenset({"when", "probability"})
 """Arguments that say where a step acts, not what it does: a cache holds steps that act on every example of its split."""
-_FORMER: dict[type[Any], str] = {s.LookupTable: "Curve"}
-"""Names that stages once had and keep in keys, so that what is on the disk is found again."""
 
 
 def upstream(plan: Plan) -> tuple[Stage, ...]:
@@ -82,7 +79,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
 
 def steps_in_words(plan: Plan) -> str:
     """The steps that a cache stands behind: `decode → resize`."""
-    return " → ".join(dict.fromkeys(ref.step.op for stage in upstream(plan) for ref in s.refs(stage)))
+    return " → ".join(dict.fromkeys(ref.step.op for stage in upstream(plan) for ref in stage.uses()))
 
 
 def tensorflow_version() -> str:
@@ -97,10 +94,11 @@ def tensorflow_version() -> str:
 
 def plain(value: Any) -> Any:
     """A stage as plain values: which step it is and its arguments, less its place in the spec and among the draws."""
-    if isinstance(value, s.StepRef):
+    if isinstance(value, StepRef):
         return [value.step.op, {k: v for k, v in value.step.meaning().items() if k not in _PLACE}]
     if is_dataclass(value):
-        return [_FORMER.get(type(value), type(value).__name__), {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
+        name = value.name if isinstance(value, Stage) else type(value).__name__
+        return [name, {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, (tuple, list)):

@@ -123,6 +123,7 @@ class Stage:
         compilable: Whether XLA compiles it in a kernel; for a few numbers an example that is not worth it.
         branches: Whether it may run on those examples alone that it acts on, where it leaves the others as they are.
         ns_per_value: Nanoseconds of one core for each value (pixel × channel) that it writes.
+        former: The name that it once had, and keeps in the keys of caches and in explanations as JSON.
     """
 
     __slots__ = ()
@@ -140,6 +141,12 @@ class Stage:
     compilable: ClassVar[bool] = True
     branches: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
+    former: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """The name that others know it by, which stays."""
+        return self.former or type(self).__name__
 
     def uses(self) -> tuple[StepRef, ...]:
         """Returns the uses of steps in it, in the spec's order."""

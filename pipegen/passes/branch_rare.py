@@ -48,8 +48,8 @@ def branch_rare(plan: Plan, context: PassContext, note: Callable[[str], None]) -
         note("no branch: each record would be read by itself, which costs more than a branch spares")
         return plan
     for item in rare:
-        ids = " and ".join(dict.fromkeys(f"`{ref.id}`" for ref in s.refs(item.stage)))
-        note(f"{ids} runs on the {min(1.0, sum(ref.share for ref in s.refs(item.stage))):.0%} of the examples that need it")
+        ids = " and ".join(dict.fromkeys(f"`{ref.id}`" for ref in item.stage.uses()))
+        note(f"{ids} runs on the {min(1.0, sum(ref.share for ref in item.stage.uses())):.0%} of the examples that need it")
     return branched
 
 
@@ -89,7 +89,7 @@ def _branch(item: Placed, *, compiled: bool) -> Placed:
 def _conditional(item: Placed) -> bool:
     """A stage such as a table or a filter that leaves some examples exactly as they are."""
     same = item.before[item.stage.feature] == item.after[item.stage.feature]
-    return item.stage.branches and same and all(ref.conditional for ref in s.refs(item.stage))
+    return item.stage.branches and same and all(ref.conditional for ref in item.stage.uses())
 
 
 def _commutes(item: Placed) -> bool:
@@ -99,7 +99,7 @@ def _commutes(item: Placed) -> bool:
 
 def _is_rare_and_dear(item: Placed) -> bool:
     stage = item.stage
-    return stage.leads() and sum(ref.share for ref in s.refs(stage)) <= RARE
+    return stage.leads() and sum(ref.share for ref in stage.uses()) <= RARE
 
 
 BRANCH_RARE = Pass("branch_rare", "E1", "what few examples need, the others do not pay for", branch_rare)

@@ -51,7 +51,7 @@ def _swap(first: Placed, second: Placed) -> tuple[Placed, Placed]:
 
 
 def _name(item: Placed) -> str:
-    used = s.refs(item.stage)
+    used = item.stage.uses()
     return " and ".join(f"`{r.id}`" for r in used)
 
 

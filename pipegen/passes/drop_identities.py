@@ -50,7 +50,7 @@ def drop_identities(plan: Plan, context: PassContext, note: Callable[[str], None
 
 
 def _said(stage: s.Stage) -> str:
-    used = s.refs(stage)
+    used = stage.uses()
     return f"`{used[-1].id}` changes nothing" if used else f"arithmetic on `{stage.feature}` changes nothing"
 
 

@@ -54,7 +54,7 @@ def facts(part: p.Operation | p.Function | Read | Element) -> Facts:
         case p.Kernel():
             return Facts(("memory of earlier batches",) if part.depth else (), compiled=part.node.compiled, device=part.node.compiled)
         case Element():
-            called = {ref.step.calls_python: ref.step.op for stage in part.stages for ref in s.refs(stage)}
+            called = {ref.step.calls_python: ref.step.op for stage in part.stages for ref in stage.uses()}
             python = ((f"`{called['always']}`",) if "always" in called else ()) + ((RARELY,) if "rarely" in called else ())
             decodes = any(isinstance(stage, s.Decodes) for stage in part.stages)
             return Facts((), python, decodes, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))

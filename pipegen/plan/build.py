@@ -267,7 +267,7 @@ class Builder:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
         self.type = self.type.replace(**{feature: y})
         if self.mixed is not None and stage.one_example:
-            self._report(s.refs(stage)[-1], late(self.mixed, s.refs(stage)[-1]))
+            self._report(stage.uses()[-1], late(self.mixed, stage.uses()[-1]))
             if self.mixed.step.when is None:
                 self.ordinary.add(self.findings[-1])
             self.poisoned.add("mixing")

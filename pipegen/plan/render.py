@@ -39,10 +39,10 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         if isinstance(node, (Element, Kernel)):
             entry["stages"] = [
                 {
-                    "stage": type(stage).__name__,
+                    "stage": stage.name,
                     "text": stage_text(stage),
                     "feature": stage.feature,
-                    "steps": [_ref_json(r) for r in s.refs(stage)],
+                    "steps": [_ref_json(r) for r in stage.uses()],
                 }
                 for stage in node.stages
             ]

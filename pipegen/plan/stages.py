@@ -347,11 +347,6 @@ def said(stage: Stage) -> str:
     return stage.says() + (", exact" if getattr(stage, "exact", False) else "")
 
 
-def refs(stage: Stage) -> tuple[StepRef, ...]:
-    """The uses of steps in a stage, in the spec's order."""
-    return stage.uses()
-
-
 def is_random(stage: Stage) -> bool:
     """Returns whether the stage reads the example's draws."""
     return any(r.is_random for r in stage.uses())

@@ -120,7 +120,7 @@ def _draws_are_in_range(plan: Plan) -> str | None:
     """Every step's draws are part of the vector that the index makes."""
     known = {(r.id, r.start): r.num_draws for r in plan.index.draws}
     for stage in plan.stages():
-        for use in s.refs(stage):
+        for use in stage.uses():
             ref: s.StepRef | None = use
             while ref is not None:
                 if ref.num_draws > known.get((ref.id, ref.start), 0):

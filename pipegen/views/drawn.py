@@ -43,7 +43,7 @@ class DrawnParameters:
         self._x = executor
         self._plain = plain
         self._keys = keys
-        ids = {ref.id for stage in plain.stages() for use in s.refs(stage) for ref in _decided_by(use)}
+        ids = {ref.id for stage in plain.stages() for use in stage.uses() for ref in _decided_by(use)}
         self._draws = tuple(ref for ref in plain.index.draws if ref.id in ids)
         """Less those of steps on an image that the model does not receive."""
         self._uses = {ref.id: _uses(plain, ref) for ref in self._draws}
@@ -148,7 +148,7 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
             if (
                 kind_of(x).pictured
                 and kind_of(x).levels == levels
-                and any(use.id == ref.id and use.step is ref.step for use in s.refs(stage))
+                and any(use.id == ref.id and use.step is ref.step for use in stage.uses())
             ):
                 found.append((number, stage, x))
         before = node.out

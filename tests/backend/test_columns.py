@@ -60,7 +60,8 @@ def test_paths_are_put_together(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.jpg")
     texts = [f"/a/ü{i}.jpg" for i in range(5)] + [odd]
     several = Strings.join([Strings.hold(["x", "y"]).below("/a/"), Strings.hold(["z"]).below("/b/")]).take([2, 0, 1])
-    for wanted, records in ((texts, [4, 0, 5]), (several, [1, 0])):
+    below_odd = Strings.hold(["x.jpg", "y.jpg"]).below(os.fsdecode(b"/caf\xe9/"))
+    for wanted, records in ((texts, [4, 0, 5]), (several, [1, 0]), (below_odd, [1, 0])):
         paths = Paths(wanted)
         numbers = tf.data.Dataset.from_tensors(tf.constant(records, tf.int64))
 

@@ -147,7 +147,7 @@ def test_a_plan_as_built_is_the_plainest() -> None:
 
 def test_one_stage_for_each_step_in_order() -> None:
     plan = built(steps("{random_crop: {size: [20, 30]}}", ROTATE, "random_flip", BRIGHT, "{normalize: {preset: tf}}"))
-    used = [r.step.op for st in plan.stages() for r in s.refs(st)]
+    used = [r.step.op for st in plan.stages() for r in st.uses()]
     assert used == ["decode", "resize", "random_crop", "random_rotation", "random_flip", "random_brightness", "normalize"]
     assert all(len(n.stages) == 1 for n in plan.nodes if isinstance(n, Element))
 
@@ -212,8 +212,8 @@ def test_types_of_neighbours_meet() -> None:
     """Every step's inference, from the edge before it, gives the edge behind it."""
     plan = built(steps("{random_crop: {size: 20}}", "{rescale: {to: [0, 1]}}", "{normalize: {mean: 0.5, std: 0.2}}"))
     for before, node in pairwise(plan.nodes):
-        if isinstance(node, Element) and s.refs(node.stages[0]):
-            (ref,) = s.refs(node.stages[0])
+        if isinstance(node, Element) and node.stages[0].uses():
+            (ref,) = node.stages[0].uses()
             assert ref.step.infer(before.out["image"]) == node.out["image"]
 
 

@@ -44,7 +44,7 @@ def stages(found: Any, split: str = "train") -> list[Any]:
 
 
 def refs(found: Any, feature: str, split: str = "train") -> list[tuple[str, int]]:
-    return [(ref.id, ref.start) for st in stages(found, split) if st.feature == feature for ref in s.refs(st) if ref.is_random]
+    return [(ref.id, ref.start) for st in stages(found, split) if st.feature == feature for ref in st.uses() if ref.is_random]
 
 
 def test_followers_draw_what_their_image_draws_and_others_for_themselves() -> None:
@@ -195,7 +195,7 @@ def test_statistics_of_a_follower_are_of_what_reaches_it() -> None:
     steps = [{"resize": {"size": 8}}, {"rescale": {"to": [0, 1]}}, {"standardize": {"statistics": "featurewise", "feature": "depth"}}]
     spec = load_spec(source={"files": {"features": FEATURES}}, transforms=steps, output={"x": ["image", "depth"]})
     _, plan = fitting_plan(spec, 2, "depth", nowhere, spec.source.infer())
-    assert not any(ref.step.op == "rescale" for st in plan.stages() for ref in s.refs(st))
+    assert not any(ref.step.op == "rescale" for st in plan.stages() for ref in st.uses())
 
 
 @pytest.mark.parametrize(

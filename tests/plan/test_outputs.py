@@ -88,7 +88,7 @@ def test_prediction_runs_the_evaluation_steps_on_images_alone() -> None:
     )
     plan = unlabelled_plan(spec, lambda path, text="", key=False: Label("", path=str(path), text=text))
     assert list(dict(plan.out.items())) == ["image"]
-    assert [r.step.op for st in plan.stages() for r in s.refs(st)] == ["decode", "resize", "center_crop", "normalize"]
+    assert [r.step.op for st in plan.stages() for r in st.uses()] == ["decode", "resize", "center_crop", "normalize"]
     assert plan.batch.remainder == "keep"
     assert plan.index.order == "stored"
     assert plan.index.num_draws == 0

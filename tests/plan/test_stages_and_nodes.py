@@ -50,7 +50,7 @@ def test_equal_specs_build_equal_plans() -> None:
 
 def test_what_a_stage_uses_and_whether_it_draws() -> None:
     plan = compiled(built(TEXT, classes=3), load_spec(TEXT)).plan
-    said = [(type(st).__name__, [r.step.op for r in s.refs(st)], s.is_random(st)) for st in plan.stages()]
+    said = [(type(st).__name__, [r.step.op for r in st.uses()], s.is_random(st)) for st in plan.stages()]
     assert said == [
         ("DecodeWindow", ["decode", "random_resized_crop"], True),
         ("Warp", ["random_rotation", "random_flip"], True),
@@ -63,7 +63,7 @@ def test_what_a_stage_uses_and_whether_it_draws() -> None:
 
 def test_the_index_knows_every_draw() -> None:
     plan = built(TEXT, classes=3)
-    used = [r for st in plan.stages() for r in s.refs(st) if r.num_draws]
+    used = [r for st in plan.stages() for r in st.uses() if r.num_draws]
     assert [r.id for r in plan.index.draws] == [r.id for r in used]
     assert plan.index.num_draws == sum(r.num_draws for r in used)
     assert built(TEXT, classes=3, split="validation").index.num_draws == 0, "nothing is drawn off the training split"

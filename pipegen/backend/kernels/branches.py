@@ -30,6 +30,6 @@ def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features
     def work() -> tf.Tensor:
         return kernel({name: image[None], "@draws": draws[None]})[name][0]
 
-    needed = reduce(tf.logical_or, (acts(ref, draws) for ref in s.refs(stage)))
+    needed = reduce(tf.logical_or, (acts(ref, draws) for ref in stage.uses()))
     features[name] = tf.cond(needed, work, lambda: tf.identity(image))
     features[name].set_shape(image.shape)

@@ -18,7 +18,6 @@ from pipegen.backend.kernels.notice import say_compiling
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
 from pipegen.backend.process.xla import available
 from pipegen.log import log
-from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
@@ -100,7 +99,7 @@ class _Chain:
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         self.inputs = tuple(dict.fromkeys(stage.feature for stage in node.stages))
         self.entry = {name: entry[name] for name in self.inputs}
-        self.width = max((r.end for st in self.stages for r in s.refs(st)), default=0)
+        self.width = max((r.end for st in self.stages for r in st.uses()), default=0)
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
         """The parameters that XLA is not to compute; nothing for other stages."""

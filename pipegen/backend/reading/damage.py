@@ -106,7 +106,7 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
 
 
 def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, where: Where) -> str:
-    refs = s.refs(stage)
+    refs = stage.uses()
     verb = "decode" if isinstance(stage, s.Decodes) else "process"
     ref = refs[0] if refs else None
     if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
@@ -119,7 +119,7 @@ def place_of_decode(plan: Plan, where: Where) -> str:
     """The step that decodes and its place, in brackets; empty when nothing is decoded."""
     stages = (st for node in plan.nodes if isinstance(node, Element) for st in node.stages)
     decode = next((st for st in stages if isinstance(st, s.Decodes)), None)
-    return f" (step `{s.refs(decode)[0].id}`, {where(s.refs(decode)[0].path)})" if decode is not None and s.refs(decode) else ""
+    return f" (step `{decode.uses()[0].id}`, {where(decode.uses()[0].path)})" if decode is not None and decode.uses() else ""
 
 
 def advice(split: str, *, skips: bool) -> str:

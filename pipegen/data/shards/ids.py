@@ -56,8 +56,3 @@ def split_salt(seed: int) -> np.uint64:
     """Computes what is mixed into ids that decide on splits, which so depend on the split seed and are independent of all draws."""
     digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=b"pipegen.split")
     return np.uint64(int.from_bytes(digest.digest(), "big"))
-
-
-def split_hashes_of(ids: Array, seed: int) -> Array:
-    """Computes 64-bit hashes of records in shards under a split seed: uint64, like `ids`."""
-    return mix64(ids ^ split_salt(seed))

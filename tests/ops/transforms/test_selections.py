@@ -92,7 +92,7 @@ def test_inner_steps_draw_for_themselves() -> None:
 def test_families_come_in_the_order_of_a_block() -> None:
     steps: list[Any] = [{"random_hue": {"degrees": 9}}, "random_flip", "random_invert", {"random_zoom": {"factor": 0.1}}]
     plan = built(transforms=blocks(steps))
-    order = [s.refs(stage)[0].step.op for stage in plan.stages() if s.refs(stage)]
+    order = [stage.uses()[0].step.op for stage in plan.stages() if stage.uses()]
     assert order[2:] == ["random_invert", "random_flip", "random_zoom", "random_hue"]
     found = compiled(plan, load_spec(transforms=blocks(steps))).plan.stages()
     assert [type(stage) for stage in found[2:]] == [s.LookupTable, s.Warp, s.Colour], "one warp and one matrix for all"
