@@ -76,7 +76,7 @@ class Paths:
     @cached_property
     def _texts(self) -> Strings:
         texts = Strings.hold(self._paths)
-        if not any(_SURROGATE.search(content) for content in (texts.blob.data, *texts.prefixes)):
+        if _SURROGATE.search(texts.blob.data) is None and _SURROGATE.search(b"".join(texts.prefixes)) is None:
             return texts
         collected = Collector()
         collected.add_bytes([os.fsencode(path) for path in texts])

@@ -201,7 +201,7 @@ def _says(name: str, words: frozenset[str]) -> bool:
 
 def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str]:
     """The relative path of each image without its ending, and with it; nothing where two share one."""
-    files = [path for path, _ in Scan(os.path.abspath(folder), progress=progress).tree()]
+    files = [*Scan(os.path.abspath(folder), progress=progress).tree().paths]
     stems = {os.path.splitext(path)[0]: path for path in files}
     return stems if len(stems) == len(files) else {}
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.sniff import HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED, UNSUPPORTED_EXTENSIONS, sniff
 from pipegen.ops.sources.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pipegen.ops.sources.glob import Glob
     from pipegen.ops.sources.strings import Ints, Strings
@@ -27,7 +26,7 @@ Found: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(Sequence[Found]):
+class Tree:
     """The images of a walk, sorted by path.
 
     Attributes:
@@ -40,12 +39,6 @@ class Tree(Sequence[Found]):
 
     def __len__(self) -> int:
         return len(self.sizes)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.paths[place], self.sizes[place]
-
-    def __iter__(self) -> Iterator[Found]:
-        return zip(self.paths, self.sizes.tolist(), strict=True)
 
 
 def is_hidden(name: str) -> bool:
