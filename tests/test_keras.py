@@ -218,8 +218,13 @@ def whole(photo_folder: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("crash", "save_freq"),
-    [(4, "epoch"), (6, "epoch"), (4, 3), (7, 3), (10, 1)],
-    ids=["boundary", "middle, from the epoch's start", "boundary, from its middle", "middle", "last epoch, each batch"],
+    [
+        pytest.param(4, "epoch", id="boundary"),
+        pytest.param(6, "epoch", id="middle, from the epoch's start", marks=pytest.mark.nightly),
+        pytest.param(4, 3, id="boundary, from its middle", marks=pytest.mark.nightly),
+        pytest.param(7, 3, id="middle"),
+        pytest.param(10, 1, id="last epoch, each batch"),
+    ],
 )
 def test_a_run_that_is_broken_off_and_resumed_is_the_run_that_was_not(
     pipe: Any, whole: Any, tmp_path: Path, crash: int, save_freq: Any

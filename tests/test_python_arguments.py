@@ -22,7 +22,7 @@ TAKES = {"build": pipegen.build, "load": pipegen.load}
 
 
 @pytest.mark.parametrize("function", TAKES)
-@pytest.mark.parametrize("spec", [3, None, b"x.yaml", [SPEC], {1, 2}, object()], ids=repr)
+@pytest.mark.parametrize("spec", [3, None, b"x.yaml", [SPEC], {1, 2}, Ellipsis], ids=repr)
 def test_what_is_no_spec(function: str, spec: Any) -> None:
     with pytest.raises(TypeError, match=re.escape('a spec is a path, a map with its sections, or a `pipegen.Spec`, such as "flowers')):
         TAKES[function](spec)

@@ -57,11 +57,6 @@ def _build(folder: Path, cache: str) -> Pipeline:
     return pipegen.build(spec, overrides=overrides, runtime={"cache": where, "jit": "never"})
 
 
-def by_day(cache: str) -> list[Any]:
-    """Every cache, and all but one at night: each takes some functions to trace."""
-    return [c if c == cache else pytest.param(c, marks=pytest.mark.nightly) for c in CACHES]
-
-
 def _batches_of(pipe: Pipeline, epoch: int) -> list[tuple[Any, ...]]:
     pipe.seek(epoch, 0)
     return batches(pipe.train)
@@ -101,7 +96,8 @@ def test_two_threads_over_one_iterator_give_each_batch_once(pipes: dict[str, Pip
     assert (pipe.state()["epoch"], pipe.state()["step"]) == (3, 0)
 
 
-@pytest.mark.parametrize("cache", by_day("memory"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("cache", CACHES)
 def test_two_functions_loop_over_one_dataset(pipes: dict[str, Pipeline], cache: str) -> None:
     import tensorflow as tf
 
@@ -121,7 +117,8 @@ def test_two_functions_loop_over_one_dataset(pipes: dict[str, Pipeline], cache: 
         assert pipe.state()["epoch"] == 2
 
 
-@pytest.mark.parametrize("cache", by_day("disk"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("cache", CACHES)
 def test_two_shares_make_up_each_batch(pipes: dict[str, Pipeline], cache: str) -> None:
     whole = _batches_of(pipes["none"], 1)
     shares = [batches(pipes[cache].dataset("train", epoch=1, shard=(i, 2))) for i in (0, 1)]

@@ -137,7 +137,15 @@ def test_what_leaves_the_image_is_dropped(plain: Any) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("runtime", [{"jit": "always"}, {"cache": "memory"}, {"cache": {"disk": "kept"}}], ids=str)
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        pytest.param({"jit": "always"}, marks=pytest.mark.nightly),
+        {"cache": "memory"},
+        pytest.param({"cache": {"disk": "kept"}}, marks=pytest.mark.nightly),
+    ],
+    ids=str,
+)
 def test_every_plan_gives_the_same_points(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 
