@@ -9,7 +9,7 @@ import tensorflow as tf
 Features = dict[str, tf.Tensor]
 """Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
 
-Found = tuple[tf.Tensor, ...]
+Found = tuple[tf.Tensor | None, ...]
 """What a survey says of one example."""
 
 Params = tuple[tf.Tensor, ...]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features, Found
     from pipegen.ops.base import CropTransform
+    from pipegen.ops.lowering.decoding import Survey
 
 
 def decode(stage: s.Decode, features: Features, found: Found | None) -> None:
@@ -70,8 +71,8 @@ def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
     return isinstance(stage, s.Decodes)
 
 
-def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> list[Found]:
-    """Returns what a decoder finds out of several examples at once: of each, what its stage is told."""
+def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> Survey | None:
+    """Returns what a decoder finds out of several examples at once, if it finds out anything."""
     contents = [features[stage.feature] for features in examples]
     window = None
     if isinstance(stage, s.DecodeWindow):

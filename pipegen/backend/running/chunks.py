@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.kernels.decode import survey, surveyed
+from pipegen.ops.lowering.once import apart
+from pipegen.ops.lowering.resizing import usual_sizes
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
@@ -46,7 +48,8 @@ def real(features: Features) -> Features:
 def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int) -> Features:
     """A chunk `(chunk, ...)` after the nodes, which work on single examples.
 
-    Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example.
+    Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example: in
+    most chunks every file is a usual one, and the graph of those has no branches.
 
     Args:
         features: What the index says of the examples.
@@ -64,19 +67,33 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
             given |= read(features["@record"], node.out, chunk)
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
     elements = [node for node in nodes if isinstance(node, Element)]
-    surveys = {stage.feature: survey(stage, examples) for node in elements for stage in node.stages if surveyed(stage)}
-    found = [{name: rows[i] for name, rows in surveys.items()} for i in range(chunk)]
+    looked_at = [stage for node in elements for stage in node.stages if surveyed(stage)]
+    surveys = {stage.feature: made for stage in looked_at if (made := survey(stage, examples)) is not None}
     out = nodes[-1].out
 
-    def rest(example: Features, own: Mapping[str, Found]) -> Features:
+    def rest(example: Features, own: Mapping[str, Found]) -> list[tf.Tensor]:
         done = dict(example)
         for node in elements:
             run(node, done, own)
-        return {name: done[name] for name, _ in out.items()}
+        return [done[name] for name, _ in out.items()]
 
-    one = tf.function(rest, autograph=False)
-    results = [one(example, own) for example, own in zip(examples, found, strict=True)]
-    return features | {name: _together([result[name] for result in results]) for name, _ in out.items()}
+    def of_each(found: Mapping[str, list[Found]]) -> list[list[tf.Tensor]]:
+        one = tf.function(rest, autograph=False)
+        return [one(example, {name: rows[i] for name, rows in found.items()}) for i, example in enumerate(examples)]
+
+    def usual() -> list[list[tf.Tensor]]:
+        with usual_sizes():
+            return of_each({name: made.if_usual for name, made in surveys.items()})
+
+    def any_files() -> list[list[tf.Tensor]]:
+        return of_each({name: made.found for name, made in surveys.items()})
+
+    if surveys:
+        results = tf.cond(tf.reduce_all([made.usual for made in surveys.values()]), apart(usual), apart(any_files))
+    else:
+        results = any_files()
+    columns = zip(*results, strict=True)
+    return features | {name: _together([*column]) for (name, _), column in zip(out.items(), columns, strict=True)}
 
 
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.base import CropTransform
     from pipegen.ops.kinds.base import FeatureKind
-    from pipegen.ops.lowering.decoding import Found, WindowOf
+    from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
     from pipegen.types import FeatureType
 
 _DECODE_NS = 14.5
@@ -82,7 +82,7 @@ class DecodeTransform(ElementTransform):
         """
         raise NotImplementedError
 
-    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
         """Finds out what decoding needs to know of several files, for all of them at once.
 
         Args:
@@ -91,9 +91,9 @@ class DecodeTransform(ElementTransform):
             window: As for `decode_window`, but of sizes `(n,)`, and with windows `(n, 4)`.
 
         Returns:
-            What `decode_surveyed` is told of each file. Nothing, unless a decoder says otherwise.
+            What `decode_surveyed` is told. Nothing, unless a decoder says otherwise.
         """
-        return [() for _ in contents]
+        return None
 
     def decode_surveyed(
         self,
@@ -105,7 +105,7 @@ class DecodeTransform(ElementTransform):
         whole: bool = False,
     ) -> tf.Tensor:
         """Decodes a file of which a survey says `found`, as `decode` or with a window `decode_window` does."""
-        return self.decode(contents, need) if window is None else self.decode_window(contents, window, need, whole=whole)
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

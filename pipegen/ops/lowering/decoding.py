@@ -7,8 +7,11 @@ gives. Accurate is the slow integer transform with fancy upsampling, which is wh
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.ops.lowering.once import apart, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +22,14 @@ if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    Found: TypeAlias = tuple[tf.Tensor, ...]
+    Found: TypeAlias = tuple[tf.Tensor | None, ...]
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
 _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 _ACCURATE: dict[str, Any] = {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True}
+USUAL = 8
+"""Up to how many times the pixels that are needed make a usual image."""
 _HEAD = 24
 _UNKNOWN_SIDE = 1 << 15
 """Stands for the height and width of a file that is looked at alone: no window is too large for it."""
@@ -34,6 +39,25 @@ _SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
 _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 # Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
 _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Says what is known of several files before they are decoded.
+
+    Of a file it says an int32 scalar, and with a window int32 `(4,)`: the index into `RATIOS` by which a JPEG with nothing to look up is
+    reduced, or, for a file that has to be looked at by itself, the number of ratios that come into question; and the window in the
+    reduced image. In place of the scalar stands None where such a JPEG is known to be decoded at its full size.
+
+    Attributes:
+        usual: A bool scalar: whether that is so of every file, and none has more than `USUAL` times the pixels that are needed.
+        if_usual: What is said of each file then.
+        found: What is said of each file in any case.
+    """
+
+    usual: tf.Tensor
+    if_usual: list[Found]
+    found: list[Found]
 
 
 def decode(
@@ -61,7 +85,6 @@ def decode(
     """
     from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
-    from pipegen.ops.lowering.once import once
 
     def plain() -> tf.Tensor:
         return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, accurate=accurate)
@@ -110,7 +133,6 @@ def decode_window(
 
     from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
-    from pipegen.ops.lowering.once import once
 
     window = _traced_once(window)
 
@@ -144,7 +166,7 @@ def survey(
     exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
     window: WindowOf | None = None,
-) -> list[Found]:
+) -> Survey:
     """Finds what `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
 
     Args:
@@ -152,27 +174,25 @@ def survey(
         exif: Whether a JPEG is turned upright.
         need: The least size, as for `decode` and `decode_window`.
         window: From heights and widths `(n,)` to windows `(n, 4)`.
-
-    Returns:
-        Of each file a bool scalar, an int32 scalar, and with a window int32 `(4,)`: whether it is a JPEG with nothing to look up, decoded
-        at its full size; the index into `RATIOS` by which such a JPEG is reduced, or, for a file that has to be looked at by itself, the
-        number of ratios that come into question; and the window in the reduced image.
     """
     import tensorflow as tf
 
     count = len(contents)
     heads = tf.stack([tf.strings.substr(one, 0, _HEAD) for one in contents])
     plain = _is_plain(tf.io.decode_raw(heads, tf.uint8, fixed_length=_HEAD), exif)
-    ratio, place = tf.zeros_like(plain, tf.int32), None
+    ratio, sizes, places = tf.zeros_like(plain, tf.int32), None, None
     if window is not None or need is not None:
         sizes = _sizes(contents, plain)
-        place = None if window is None else window(sizes[:, 0], sizes[:, 1])
-        ratio = ratio if need is None else _ratio_index(sizes if place is None else place[:, 2:], need)
+        places = None if window is None else window(sizes[:, 0], sizes[:, 1])
+        sizes = sizes if places is None else places[:, 2:]
+        ratio = ratio if need is None else _ratio_index(sizes, need)
     branch = tf.where(plain, ratio, len(_ratios(need)))
-    columns = [branch == 0, branch]
-    if place is not None:
-        columns.append(place if need is None else scaled_window(place, tf.gather(RATIOS, ratio)[:, None]))
-    return list(zip(*(tf.unstack(column, num=count) for column in columns), strict=True))
+    usual = branch == 0 if need is None or sizes is None else (branch == 0) & (tf.reduce_prod(sizes, 1) <= USUAL * need[0] * need[1])
+    if places is not None and need is not None:
+        places = scaled_window(places, tf.gather(RATIOS, ratio)[:, None])
+    windows = [()] * count if places is None else [(place,) for place in tf.unstack(places, num=count)]
+    found = [(one, *own) for one, own in zip(tf.unstack(branch, num=count), windows, strict=True)]
+    return Survey(tf.reduce_all(usual), [(None, *own) for own in windows], found)
 
 
 def decode_surveyed(
@@ -194,15 +214,11 @@ def decode_surveyed(
     """
     import tensorflow as tf
 
-    ordinary, branch, *window = found
+    branch, *window = found
     place = window[0] if window else None
-    how = {"whole": whole, "accurate": accurate}
-    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, **how) for ratio in _ratios(need))
-
+    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole, accurate=accurate) for ratio in _ratios(need))
     # Only the rare files are a function apart: when it is first called, TensorFlow makes ready all that it holds.
-    if reduced:
-        return _shaped(tf.switch_case(branch, [first, *reduced, _apart(alone)]), channels)
-    return _shaped(tf.cond(ordinary, first, _apart(alone)), channels)
+    return _shaped(first() if branch is None else tf.switch_case(branch, [first, *reduced, apart(alone)]), channels)
 
 
 def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
@@ -240,10 +256,10 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch | None, segmented:
 
     head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
     if exif == "ignore":
-        return other() if plain is None else tf.cond(is_jpeg(head), plain, _apart(other))
+        return other() if plain is None else tf.cond(is_jpeg(head), plain, apart(other))
     if plain is None:
-        return tf.cond(is_jpeg(head), segmented, _apart(other))
-    return tf.cond(_is_plain(head, exif), plain, _apart(lambda: tf.cond(is_jpeg(head), segmented, _apart(other))))
+        return tf.cond(is_jpeg(head), segmented, apart(other))
+    return tf.cond(_is_plain(head, exif), plain, apart(lambda: tf.cond(is_jpeg(head), segmented, apart(other))))
 
 
 def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
@@ -256,19 +272,6 @@ def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
         return is_jpeg(head)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
     return jfif & tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
-
-
-def _apart(branch: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """The branch as a function that stays one node of the graph.
-
-    TensorFlow writes both branches of a condition into the graph, and the one that is not taken still costs a step for
-    each of its nodes: with the rare formats inlined, what comes before the decoder took twice as long.
-    """
-    import tensorflow as tf
-
-    if tf.executing_eagerly():
-        return branch
-    return tf.function(branch, autograph=False, experimental_attributes={"_noinline": True})
 
 
 def _traced_once(window: WindowOf) -> WindowOf:
@@ -300,7 +303,7 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
         asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
         return tf.where(known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], _UNKNOWN_SIDE)
 
-    return tf.ensure_shape(tf.cond(tf.reduce_all(known), of_all, _apart(of_some)), [len(contents), 2])
+    return tf.ensure_shape(tf.cond(tf.reduce_all(known), of_all, apart(of_some)), [len(contents), 2])
 
 
 def _ratios(need: Need) -> tuple[int, ...]:

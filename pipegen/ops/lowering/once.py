@@ -35,3 +35,16 @@ def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], 
     import tensorflow as tf
 
     return tf.function(partial(function, **dict(options)), autograph=False)
+
+
+def apart(branch: Callable[..., Any]) -> Callable[..., Any]:
+    """The branch as a function that stays one node of the graph.
+
+    TensorFlow writes both branches of a condition into the graph, and the one that is not taken still costs a step for
+    each of its nodes: with the rare formats inlined, what comes before the decoder took twice as long.
+    """
+    import tensorflow as tf
+
+    if tf.executing_eagerly():
+        return branch
+    return tf.function(branch, autograph=False, experimental_attributes={"_noinline": True})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import TypeAlias
 
     import tensorflow as tf
@@ -25,6 +28,17 @@ _KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos
 """What TensorFlow calls their weights."""
 _READ_OF = 8
 """Up to how many pixels for one of the output converting them all pays."""
+_usual = ContextVar("usual", default=False)
+
+
+@contextmanager
+def usual_sizes() -> Iterator[None]:
+    """Lets what is traced meanwhile take for granted that no image is much larger than what it is resized to."""
+    token = _usual.set(True)
+    try:
+        yield
+    finally:
+        _usual.reset(token)
 
 
 def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antialias: bool = False) -> tf.Tensor:
@@ -69,7 +83,7 @@ def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
     def as_floats() -> tf.Tensor:
         return of(tf.cast(given, tf.float32))
 
-    if image.dtype != tf.uint8:
+    if image.dtype != tf.uint8 or _usual.get():
         return tf.squeeze(as_floats(), 0)
     channels = image.shape[-1] or tf.shape(image, tf.int64)[-1]
     few = tf.size(image, tf.int64) <= _READ_OF * channels * tf.cast(height, tf.int64) * tf.cast(width, tf.int64)

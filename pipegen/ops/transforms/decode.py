@@ -15,7 +15,7 @@ from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.decoding import Found, WindowOf
+    from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 FILE = FeatureType("image", "string", ())
 _BITS, _CHANNELS = 8, 3
@@ -138,12 +138,10 @@ class Decode(DecodeTransform):
         given = contents, window, self._channels
         return decode_window(*given, exif=self.exif, need=self._need(need), whole=whole, accurate=self._accurate)
 
-    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> list[Found]:
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
         from pipegen.ops.lowering.decoding import survey
 
-        if self._bits != _BITS:
-            return super().survey(contents, need, window)
-        return survey(contents, exif=self.exif, need=self._need(need), window=window)
+        return None if self._bits != _BITS else survey(contents, exif=self.exif, need=self._need(need), window=window)
 
     def decode_surveyed(
         self,
@@ -157,8 +155,6 @@ class Decode(DecodeTransform):
         from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
         from pipegen.ops.lowering.once import once
 
-        if self._bits != _BITS:
-            return super().decode_surveyed(contents, found, need, window, whole=whole)
         told: dict[str, Any] = {"exif": self.exif, "need": self._need(need), "accurate": self._accurate, "rare": True}
         if window is None:
             alone = partial(once, decode, contents, channels=self._channels, **told)
