@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pipegen.diagnostics.diagnostic import Fix
 from pipegen.diagnostics.lines import Offsets
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.diagnostic import Fix
 
 _Change = tuple[int, int, str]
 

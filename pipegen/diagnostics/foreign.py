@@ -6,12 +6,10 @@ The table is read when a spec has a mistake in it, and not before.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal
 
 Kind = Literal["step", "source", "key", "value", "spec", "split"]
 _SEPARATOR = " | "

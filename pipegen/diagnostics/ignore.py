@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import CODES, make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Severity, Span
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Severity, Span
 from pipegen.diagnostics.lines import split_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
 
 _IGNORE = re.compile(r"#\s*pipegen:\s*ignore\b[ \t]*(?:\[([^\]\n]*)\])?")
 _OPENS = frozenset(" \t[{,:-")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Applicability, Severity
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span
 from pipegen.diagnostics.paths import relative_path
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
 
 JSON_VERSION = 1
 """Grows when a key of the JSON document is removed or changes its meaning; new keys may come at any time."""

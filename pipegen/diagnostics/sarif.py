@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from pipegen.diagnostics.catalog import CODES, page
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.catalog import CODES, Code, page
+from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity, Span
 from pipegen.diagnostics.paths import file_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.catalog import Code
-    from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 """The name of the schema that the document follows; nothing is fetched."""

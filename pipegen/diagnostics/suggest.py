@@ -7,12 +7,9 @@ part of one candidate's name (`flip`), and last as a slip of the fingers (`proba
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pipegen.diagnostics.foreign import VAGUE, meanings, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _RANDOM = "random"
 _MOST = 300

@@ -15,18 +15,13 @@ A line that counts the findings ends the text.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Applicability, Severity
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span
 from pipegen.diagnostics.lines import may_be_shown, split_lines
 from pipegen.diagnostics.snippet import Mark, Row, plain_row, rows
 from pipegen.terminal import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
 
 _WIDTH = 140
 _LARGEST = 2**20

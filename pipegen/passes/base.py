@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pipegen.errors import InternalError
-from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.nodes import Element, Kernel, Node, Plan
+from pipegen.plan.stages import Stage
 from pipegen.plan.verify import same_output, verify
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage
-    from pipegen.spec.models import Runtime
-    from pipegen.types import ElementType
+from pipegen.spec.models import Runtime
+from pipegen.types import ElementType
 
 RewriteClass = Literal["E0", "E1"]
 """E0 keeps every bit; E1 rounds: at most 1e-6 of the width of the edge's interval (DESIGN §4.6)."""

@@ -6,17 +6,11 @@ compiled. Where that is so from the start, a batch is read as one: Read, Batch â
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, retyped, unpack
-from pipegen.plan.nodes import Batch, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.passes.base import Pass, PassContext, Placed, pack, retyped, unpack
+from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
 def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

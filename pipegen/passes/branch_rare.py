@@ -12,20 +12,14 @@ images alone: the plan that is expected to cost less is taken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
 
 RARE = 0.7
 """The share of examples up to which a branch is cheaper than doing it to all of them."""

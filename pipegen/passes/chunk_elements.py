@@ -9,18 +9,12 @@ is decoded is written into the graph for each of the eight, and TensorFlow looks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Batch, Element, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Pass, PassContext
+from pipegen.plan.nodes import Batch, Element, Plan, Read
 
 CHUNK = 8
 """With more, a call gains nothing: each example's own decoding outweighs what is shared."""

@@ -6,17 +6,12 @@ stays before anything that interpolates, whose rounding would change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pipegen.ops.base import ConstantFill
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.plan.nodes import Plan
 
 
 def defer_cast(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -7,19 +7,14 @@ image's file can tell. The vector of draws stays as it is, so that every step fi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
+from pipegen.plan.nodes import Node, Plan
 from pipegen.plan.outputs import received
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
 
 
 def drop_unused(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -6,18 +6,13 @@ values rounded twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pipegen.ops.base import Arithmetic
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
+from pipegen.plan.nodes import Node, Plan
 from pipegen.types import FLOATING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
 
 
 def fold_constants(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

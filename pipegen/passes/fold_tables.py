@@ -6,16 +6,11 @@ table that needs the histogram of an image between two steps gets it pushed thro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Node, Plan
 
 
 def fold_tables(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -6,16 +6,11 @@ in the same order, in float64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Node, Plan
 
 
 def fuse_colour(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -5,17 +5,11 @@ The order stays: results are handed on in the order of their inputs, so no value
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Element, Kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Pass, PassContext
+from pipegen.plan.nodes import Element, Kernel, Plan
 
 
 def parallelise(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -9,22 +9,16 @@ the data itself must not, so that is for the spec to say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.passes.base import Pass
+from pipegen.passes.base import Pass, PassContext
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Element
+from pipegen.plan.nodes import Batch, Cache, Element, Node, Plan
 from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import ElementType
+from pipegen.types import ElementType
 
 _WORTH = 2.0
 """`auto` caches what costs at least this many times what fetching it from the cache does."""

@@ -6,18 +6,12 @@ and then; of large ones, and on a device, one is enough: the more examples a bat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pipegen.passes.base import Pass
+from pipegen.passes.base import Pass, PassContext
 from pipegen.plan.cost import example_bytes
-from pipegen.plan.nodes import Prefetch
+from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
 
 LARGE = 64 << 20
 """Bytes of a batch that is large."""

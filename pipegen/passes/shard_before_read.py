@@ -6,17 +6,11 @@ same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Shard, Shuffle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Pass, PassContext
+from pipegen.plan.nodes import Plan, Shard, Shuffle
 
 
 def shard_before_read(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.ops.base import (
+    ColourTransform,
+    CropTransform,
+    ElementTransform,
+    Family,
+    Fill,
+    GeometricTransform,
+    PointwiseTransform,
+    Transform,
+)
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.policies import require_same_shape
@@ -25,21 +34,15 @@ from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
 from pipegen.plan.items import Images, Items
 from pipegen.plan.mixing import late, plan_mixing
-from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.plan.recipe import recipe
 from pipegen.plan.segments import Colour, Geometric, varying
-from pipegen.spec.models import WindowShuffle
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.spec.stand_in import UnknownStep
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Fill, Transform
-    from pipegen.plan.nodes import Node
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType, FeatureType
+from pipegen.types import ElementType, FeatureType
 
 
 class Builder:

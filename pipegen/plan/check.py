@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
+from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
-from pipegen.spec.models import ShardIndex
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.draft import Draft
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
-
+from pipegen.spec.draft import Draft
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, ShardIndex
+from pipegen.types import ElementType
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
 """What is wrong with splits whatever the source is."""

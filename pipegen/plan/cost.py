@@ -9,15 +9,11 @@ whole, so shares and ratios say more than the figures. A step that is unlike its
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Prefetch, Read, Shuffle
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
+from pipegen.plan.stages import Stage
+from pipegen.types import ElementType, FeatureType
 
 ASSUMED_FILE = 80_000
 """Bytes of a stored image, and ..."""

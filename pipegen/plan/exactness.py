@@ -6,18 +6,12 @@ difference of the whole image. So what enters such a stage has to have the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Kernel
-from pipegen.types import FLOATING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pipegen.plan.nodes import Node
-    from pipegen.types import ElementType
+from pipegen.plan.nodes import Element, Kernel, Node
+from pipegen.types import FLOATING, ElementType
 
 
 def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, SpecError
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
 from pipegen.plan.build import Builder
+from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import received
 from pipegen.plan.recipe import step_path
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 _BATCH = 64
 """Images whose numbers are handed over together."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.base import GeometricTransform
+from pipegen.ops.base import GeometricTransform, Transform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan.outputs import meant_feature
+from pipegen.plan.stages import StepRef
 from pipegen.spec.stand_in import UnknownStep
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.base import Transform
-    from pipegen.plan.stages import StepRef
-    from pipegen.types import ElementType
+from pipegen.types import ElementType
 
 
 def anchor(type_: ElementType, feature: str) -> str:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.base import CropTransform, Family, GeometricTransform
+from pipegen.ops.base import CropTransform, Family, Fill, GeometricTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.ops.base import Fill
-    from pipegen.ops.families.decoder import DecodeTransform
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.types import FeatureType
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.types import FeatureType
 
 
 @dataclass

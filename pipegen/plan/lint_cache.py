@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.stages import StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import FeatureType
+from pipegen.plan.stages import StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import FeatureType
 
 _CACHE = ("runtime", "cache")
 

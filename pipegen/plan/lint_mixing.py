@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.plan.recipe import runs_on, step_path
-from pipegen.spec.models import ShardIndex
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, ShardIndex
 
 
 def lint_mixing(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.ops.families.decoder import DecodeTransform
@@ -14,14 +13,10 @@ from pipegen.plan.lint_cache import lint_cache
 from pipegen.plan.lint_mixing import lint_mixing
 from pipegen.plan.lint_unused import lint_unused
 from pipegen.plan.recipe import recipe, runs_on
-from pipegen.spec.models import WindowShuffle
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.stages import StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
+from pipegen.plan.stages import StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, WindowShuffle
+from pipegen.types import ElementType
 
 
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> list[Diagnostic]:

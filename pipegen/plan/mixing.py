@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
+from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.families.mixing import MixingTransform
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import ElementType, FeatureType
 
 _SOFT = ("one_hot", "binary", "multi_hot")
 """The encodings whose mean says how much of each class there is."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Union
+from typing import Literal, Union
 
-if TYPE_CHECKING:
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.models import Output, Remainder
-    from pipegen.types import ElementType
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.models import Output, Remainder
+from pipegen.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
-from pipegen.spec.models import UNENCODED
-from pipegen.types import BYTE_RANGE, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.stages import Stage
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import Encoding, Output, PipelineSpec
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.stages import Stage
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
 
 
 @dataclass

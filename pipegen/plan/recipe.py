@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pipegen.plan.stages import Choice, StepRef
+from pipegen.ops.base import Transform
+from pipegen.plan.stages import Choice, Path, StepRef
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import inner_ids, step_ids
-
-if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
-    from pipegen.plan.stages import Path
-    from pipegen.spec.models import PipelineSpec
 
 
 @dataclass(frozen=True, slots=True)

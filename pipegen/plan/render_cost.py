@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from pipegen.plan.cost import example_bytes, reads_rows
-from pipegen.plan.nodes import Cache, Read
+from pipegen.plan.cost import PlanCost, example_bytes, reads_rows
+from pipegen.plan.nodes import Cache, Plan, Read
 from pipegen.plan.render import plan_json
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.plan.cost import PlanCost
-    from pipegen.plan.nodes import Plan
 
 
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:

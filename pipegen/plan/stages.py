@@ -8,9 +8,19 @@ windows, the segments of geometry and colour, and what the output asks for. Fami
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pipegen.ops.base import (
+    Arithmetic,
+    ColourTransform,
+    CropTransform,
+    ElementTransform,
+    Fill,
+    GeometricTransform,
+    PointwiseTransform,
+)
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.decoder import Decode as Decode
 from pipegen.ops.families.decoder import Decodes as Decodes
@@ -25,21 +35,8 @@ from pipegen.ops.stage import RESIZING_NS, Computes, Path, Stage, only_identitie
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
 from pipegen.ops.wording import WAITING, fitted_use, size, use, uses, value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.base import (
-        Arithmetic,
-        ColourTransform,
-        CropTransform,
-        ElementTransform,
-        Fill,
-        GeometricTransform,
-        PointwiseTransform,
-    )
-    from pipegen.spec.models import Encoding
-    from pipegen.types import FeatureType, Interval
+from pipegen.spec.models import Encoding
+from pipegen.types import FeatureType, Interval
 
 __all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
 

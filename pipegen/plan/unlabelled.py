@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
+from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 
 def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> Plan:

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.advice import Into, write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.base import SplitName
+from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import goes_bare, sources, transforms
+from pipegen.ops.sources.base import Source
 from pipegen.spec.accept import valid
 from pipegen.spec.flow import flow
+from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
 from pipegen.spec.scalars import resolve
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pydantic.fields import FieldInfo
-
-    from pipegen.diagnostics.advice import Into
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Transform
-    from pipegen.ops.sources.base import Source
-    from pipegen.spec.locate import Place
 
 _Op = TypeVar("_Op")
 

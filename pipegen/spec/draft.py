@@ -6,18 +6,15 @@ import re
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.base import Source
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.stand_in import AnyStep, UnknownStep, keeps_shape, stand_ins
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.ops.base import Transform
-    from pipegen.ops.sources.base import Source
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
 _MOST_DRAFTS = 24

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
@@ -18,10 +18,7 @@ from pipegen.regular import read_regular
 from pipegen.spec.compose import MAX_BYTES, compose, decode
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import needs_quotes, quoted
-from pipegen.spec.source_map import Tree
-
-if TYPE_CHECKING:
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, Tree
 
 CHOICES: frozenset[KeyPath] = frozenset(
     {

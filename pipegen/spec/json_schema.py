@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
@@ -13,9 +14,6 @@ from pipegen.ops.families.selections import STEP_SCHEMA
 from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.models import Param, PipelineSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SCALARS = frozenset({"integer", "number", "boolean", "string"})
 _REFERENCE = {"$ref": "#/$defs/ParamReference"}

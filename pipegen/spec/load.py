@@ -6,24 +6,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.spec.compose import decode
+from pipegen.spec.draft import Draft
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.mapping import plain
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.overrides import Outside, lay_over, split
 from pipegen.spec.params import Given, Params
 from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.substitute import Substitution
-
-if TYPE_CHECKING:
-    from pipegen.spec.draft import Draft
-    from pipegen.spec.models import PipelineSpec
 
 _NOTHING: Mapping[str, Any] = {}
 _MOST = 1000

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.diagnostic import Label
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span
 from pipegen.diagnostics.lines import split_lines
-from pipegen.spec.source_map import SourceMap, format_path, lookup
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
-    from pipegen.spec.extends import Files
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.extends import Files
+from pipegen.spec.source_map import KeyPath, SourceMap, format_path, lookup
 
 Locate = Callable[..., Label]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""

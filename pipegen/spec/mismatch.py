@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.advice import write
+from pydantic import BaseModel
+
+from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label
 from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
@@ -18,19 +20,12 @@ from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.accept import valid
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
+from pipegen.spec.locate import Place
 from pipegen.spec.scalars import quoted
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.translate import anywhere, entries_in, entry_fix, instead_of_key, wrong_value
 from pipegen.spec.traps import bool_trap, has_one_reading, number_trap, quoted_number
 from pipegen.spec.words import one_of, show
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from pipegen.diagnostics.advice import Advice
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Place
-    from pipegen.spec.source_map import KeyPath
 
 _MOST_SPLITS = 100
 

@@ -6,25 +6,21 @@ A path names keys with dots between them, list entries by their number as in `[2
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import compose
 from pipegen.spec.extends import CHOICES
+from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import resolve
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.words import one_of, show
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.source_map import KeyPath, Tree
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
 _FIXED = ("pipegen", "extends")

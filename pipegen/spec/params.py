@@ -5,26 +5,22 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.flow import flow
-from pipegen.spec.locate import Place
+from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import Param
 from pipegen.spec.scalars import resolve
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.source_map import KeyPath
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "str": "text", "path": "a path"}

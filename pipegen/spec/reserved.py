@@ -5,10 +5,7 @@ To bring something in, add it to the models or the ops and remove it here; what 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath
 
 _LATER = "later"
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.diagnostics.diagnostic import Span
+from pipegen.diagnostics.diagnostic import Span
 
 KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top, such as `("transforms", 2, "random_flip", "probability")`."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.spec.models import UNENCODED, Batch
+from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
 from pipegen.spec.rebase import SOURCE_PATHS
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.steps import step_ids
-
-if TYPE_CHECKING:
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
 _ABSENT = "nothing"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix
+from pipegen.diagnostics.diagnostic import Diagnostic, Edit, Fix
 from pipegen.spec.flow import flow
+from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain
 from pipegen.spec.models import Splits
 from pipegen.spec.translate import split_named
 from pipegen.spec.traps import number_trap
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Place
 
 _NAMES = frozenset({"train", "validation", "test", "predict"})
 

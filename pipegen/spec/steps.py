@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.ops.base import Transform
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
+from pipegen.ops.base import Transform
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.source_map import KeyPath
 
 
 def step_ids(spec: PipelineSpec) -> tuple[str, ...]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
+from pipegen.spec.locate import Locator
+from pipegen.spec.params import Value
+from pipegen.spec.source_map import KeyPath, Tree
 from pipegen.spec.words import one_of, shorten
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.params import Value
-    from pipegen.spec.source_map import KeyPath, Tree
 
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
 _SKIPPED = ("params", "extends", "pipegen")

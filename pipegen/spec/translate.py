@@ -6,26 +6,22 @@ The table (`diagnostics/foreign.py`) says what a word is; the models say which v
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.advice import write
+from pydantic import BaseModel
+
+from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
 from pipegen.diagnostics.foreign import NOTHING, Row, every_row, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type
 from pipegen.spec.flow import flow
+from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, parsed, readings, steps_of, takes, written
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import BaseModel
-
-    from pipegen.diagnostics.advice import Advice
-    from pipegen.spec.locate import Place
 
 _MOST = 2
 """Answers that are given at most."""

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from pipegen.errors import PartError
 from pipegen.spec.accept import validated
-from pipegen.spec.expect import field_type, shape
+from pipegen.spec.expect import Shape, field_type, shape
+from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
-from pipegen.spec.source_map import lookup
-
-if TYPE_CHECKING:
-    from pipegen.spec.expect import Shape
-    from pipegen.spec.locate import Place
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, lookup
 
 
 def check(annotation: Any, value: Any, place: Place) -> Any:
