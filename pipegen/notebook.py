@@ -27,13 +27,7 @@ def preformatted(text: str) -> str:
 
 
 def box(title: str, aside: str, *parts: str) -> str:
-    """Returns a titled piece of HTML.
-
-    Args:
-        title: Shown in bold, escaped.
-        aside: Shown after it in a quiet colour, escaped.
-        *parts: What stands below, as HTML.
-    """
+    """Returns HTML under a title in bold and an aside in a quiet colour, both of which are escaped; the parts are not."""
     quiet = f' <code style="opacity:.6">{escape(aside)}</code>' if aside else ""
     return f'<div style="margin:.3em 0"><div><b>{escape(title)}</b>{quiet}</div>{"".join(parts)}</div>'
 

@@ -65,8 +65,7 @@ class Pattern:
     def first_groups(self, texts: Iterable[bytes]) -> Iterator[bytes | None]:
         """Yields the first group of the leftmost match in each text, else the whole match; `None` where there is no match.
 
-        Args:
-            texts: In UTF-8, where half a surrogate pair stands as it is.
+        Texts are in UTF-8, where half a surrogate pair stands as it is.
         """
         search, group = self._compiled.search, min(self.groups, 1)
         for text in texts:

@@ -84,11 +84,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while something long runs; nothing unless that is a terminal.
-
-    Args:
-        title: What runs.
-        total: How many there are to do, where that is known.
+    """A bar on standard error while something long runs, of which `total` are to do; nothing unless that is a terminal.
 
     Yields:
         To be called with how many are done.

@@ -11,15 +11,10 @@ _Change = tuple[int, int, str]
 
 
 def apply_fixes(text: str, fixes: Sequence[Fix], file: str) -> tuple[str, int]:
-    """Apply the edits of `fixes` that concern `file`.
+    """Apply the edits that concern `file`, as spans name it, the more important fixes first.
 
     A fix that touches what an earlier one changes, or whose place does not exist in the text, is left out as a whole.
     The text must hold the line ends of the file (read it with `newline=""`), so that they stay.
-
-    Args:
-        text: The file's text.
-        fixes: The fixes, the more important first.
-        file: The file as the spans name it.
 
     Returns:
         The new text, and how many fixes went into it.

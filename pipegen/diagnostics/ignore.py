@@ -37,11 +37,7 @@ class _Comment:
 
 
 def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Take out what the specs silence.
-
-    Args:
-        diagnostics: Every finding, in any order.
-        texts: The text of each file of the spec, by the name that spans use.
+    """Take out what the specs silence; `texts` has the text of each file of a spec, by the name that spans use.
 
     Returns:
         What is left, in the same order, and a `PG511` finding for each comment that is not needed as it stands.

@@ -42,11 +42,7 @@ def render_text(
 ) -> str:
     """The findings, one after another, and a line that counts them. Nothing for no findings.
 
-    Args:
-        diagnostics: The findings, in the order to show them.
-        sources: The text of files by name; a file that is not here is read from the disk.
-        color: Whether to write ANSI colours.
-        width: The terminal's columns; source lines are cut to it.
+    Source lines are cut to `width` terminal columns; a file whose text is not among the `sources` is read from the disk.
     """
     found = list(diagnostics)
     if not found:
@@ -70,18 +66,12 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
     found = list(diagnostics)
     counts = ((s, sum(1 for d in found if d.severity is s)) for s in Severity)
     parts = [f"{n} {s.value}{'' if n == 1 else 's'}" for s, n in counts if n]
-    return "; ".join([", ".join(parts) or "no findings", *_fixable(found)])
-
-
-def _fixable(found: list[Diagnostic]) -> list[str]:
-    """Says how many findings `--fix` mends, and how many more `--unsafe-fixes` does; nothing where none is mended."""
+    text = ", ".join(parts) or "no findings"
     made = [d.fix.applicability for d in found if d.fix is not None]
-    safe, more = (sum(a is kind for a in made) for kind in (Applicability.SAFE, Applicability.SUGGESTION))
-    if not made:
-        return []
-    if not safe:
-        return [f"{more} fixable with `pipegen validate --unsafe-fixes`"]
-    return [f"{safe} fixable with `pipegen validate --fix`" + (f", {more} more with `--unsafe-fixes`" if more else "")]
+    safe, more = made.count(Applicability.SAFE), made.count(Applicability.SUGGESTION)
+    if safe:
+        return f"{text}; {safe} fixable with `pipegen validate --fix`" + (f", {more} more with `--unsafe-fixes`" if more else "")
+    return f"{text}; {more} fixable with `pipegen validate --unsafe-fixes`" if more else text
 
 
 class _Renderer:
@@ -144,7 +134,7 @@ class _Renderer:
             if label.span is not None:
                 by_line.setdefault(label.span.line, []).append(label)
         budget = self.width - gutter - 3
-        out = [self.gutter("", gutter, Row(()), severity)]
+        out = [self.gutter("", gutter, [], severity)]
         previous: int | None = None
         for number in sorted(by_line):
             if previous is not None and number == previous + 2:
@@ -167,7 +157,7 @@ class _Renderer:
     def gutter(self, number: str, gutter: int, row: Row, severity: str) -> str:
         """A row behind the line-number gutter."""
         styles = {**_STYLES, "primary": severity}
-        body = "".join(self.paint(text, styles[style]) if style else text for text, style in row.pieces)
+        body = "".join(self.paint(text, styles[style]) if style else text for text, style in row)
         return f"{self.paint(f'{number:>{gutter}} |', _STYLES['gutter'])} {body}".rstrip()
 
     def paint(self, text: str, style: str) -> str:

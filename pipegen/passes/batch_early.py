@@ -6,14 +6,13 @@ compiled. Where that is so from the start, a batch is read as one: Read, Batch â
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pipegen.passes.base import Pass, PassContext, Placed, pack, retyped, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, retyped, unpack
 from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
-def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move the batch in front of the stages that can work on one, and of Read where records have one shape."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))

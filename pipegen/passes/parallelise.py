@@ -5,14 +5,13 @@ The order stays: results are handed on in the order of their inputs, so no value
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pipegen.passes.base import Pass, PassContext
+from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan.nodes import Element, Kernel, Plan
 
 
-def parallelise(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def parallelise(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Mark element and kernel nodes as parallel."""
     if context.runtime.threads == 1:
         note("one thread was asked for")

@@ -6,9 +6,7 @@ and then; of large ones, and on a device, one is enough: the more examples a bat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from pipegen.passes.base import Pass, PassContext
+from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
@@ -17,7 +15,7 @@ LARGE = 64 << 20
 """Bytes of a batch that is large."""
 
 
-def prefetch_last(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Append a Prefetch."""
     wanted = context.runtime.prefetch
     if wanted == "none":

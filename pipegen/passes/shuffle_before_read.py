@@ -6,14 +6,13 @@ Shuffling positions costs no memory, while shuffling what was read holds every e
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pipegen.passes.base import Pass, PassContext
+from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan.nodes import Plan, Shuffle
 
 
-def shuffle_before_read(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def shuffle_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move the shuffle into the index."""
     shuffle = next((n for n in plan.nodes if isinstance(n, Shuffle)), None)
     if shuffle is None:

@@ -77,12 +77,8 @@ class Builder:
         """The first step that mixes examples: from there on whole batches flow."""
 
     def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
-        """The plan, or `None` when there are errors.
-
-        Args:
-            whole: Whether all steps are there: else what leaves the last one is not judged.
-            guessed: Whether another source may be meant, so that values are in doubt from the start.
-        """
+        """The plan, or `None` when there are errors. Unless `whole`, steps are missing, and what leaves the last one is not judged; where
+        it is `guessed`, another source may be meant, so that values are in doubt from the start."""
         self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
         chosen = recipe(self.spec, self.split)
         independent = followers.anchors(self.type)

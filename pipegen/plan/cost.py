@@ -124,14 +124,7 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
 
 
 def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumstances) -> float:
-    """Microseconds of one core that a stage takes for an image.
-
-    Args:
-        stage: The stage.
-        entry: The type of what enters its node.
-        out: The type of what leaves its node.
-        given: What is known of the data.
-    """
+    """Microseconds of one core that a stage takes for an image, from the types of what enters and leaves its node."""
     own = _STEP_US if stage.one_example else sum(r.num_draws > 0 for r in stage.uses()) * _MATRIX_US
     x = entry[stage.feature] if stage.feature in entry else out[stage.feature]
     return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out[stage.feature], x) / 1e3

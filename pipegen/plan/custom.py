@@ -13,13 +13,7 @@ from pipegen.types import ElementType
 
 
 def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
-    """Every finding about such steps that the plan of a split does not show.
-
-    Args:
-        spec: The spec.
-        locate: Finds the place of a key path.
-        record: The type of a record.
-    """
+    """Every finding about such steps that the plan of a split does not show."""
     found = []
     for index, step in enumerate(spec.transforms):
         if not isinstance(step, CustomTransform):

@@ -61,17 +61,10 @@ def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementTy
 
 
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:
-    """A plan that gives what a step is fitted with, of each image as it reaches the step: float64 `(n, ...)`.
+    """A plan that gives what step number `index` is fitted with, of each image of `feature` as it reaches the step: float64 `(n, ...)`.
 
     The steps before it are those of an evaluation split: `validation` where there is one, else the first that is not
     trained on, else what such a split would have. Steps that learn have to have their numbers already.
-
-    Args:
-        spec: The spec.
-        index: Which step.
-        feature: The feature that is measured.
-        locate: Finds the place of a key path.
-        record: The type of a record.
 
     Returns:
         The plan, and the spec that it belongs to.

@@ -62,13 +62,8 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:
-    """Returns the features that a use of a step acts on, and what is wrong with that.
-
-    Args:
-        ref: The use.
-        type_: What enters it.
-        written: The steps that the spec writes.
-    """
+    """Returns the features that a use of a step acts on, of those that enter it, and what is wrong with that; `written` are the spec's
+    steps."""
     step = ref.step
     if step.feature is not None:
         if step.feature not in type_:
@@ -89,14 +84,8 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
 
 
 def own_draws(ref: StepRef, number: int, width: int, name: str) -> StepRef:
-    """The use of a step on an image that draws for itself.
-
-    Args:
-        ref: The use on the first such image.
-        number: Which one it is, from 0.
-        width: How many numbers the steps draw for each.
-        name: Its name, which then keys the draws beside the step's.
-    """
+    """The use of a step on image `number`, from 0, of those that draw for themselves, `width` numbers each; its name keys the draws
+    beside the step's."""
     if not number:
         return ref
     choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, number, width, name))

@@ -49,13 +49,8 @@ class Images:
         self._types: dict[str, FeatureType] = {}
 
     def stored(self, feature: str, image: FeatureType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
-        """Notes what image the items of a feature are aligned with, before the first step, and yields what measures it.
-
-        Args:
-            feature: The items.
-            image: The type of the image, which is still as it is stored.
-            like: Of a file, its name and what decodes it.
-        """
+        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step, and yields what measures it:
+        of a file, `like` has the name and what decodes it."""
         image = self._types.get(feature, image)
         if like is not None and image.encoded:
             yield s.Measure(feature, like)
@@ -63,13 +58,7 @@ class Images:
         self._types[feature] = image.with_(dtype="float32", interval=None)
 
     def moved(self, open_: object, ref: StepRef, feature: str, items: FeatureType) -> Items:
-        """Adds a use of a step to the run that is open, or opens another one.
-
-        Args:
-            open_: The segment that is open, whatever it is.
-            ref: The use.
-            feature: The items.
-            items: Their type.
+        """Adds a use of a step to the run that is open, whatever it is, or opens another one.
 
         Raises:
             OpError: `PG203` for a step that items of that kind cannot follow; and what the step says of the image.

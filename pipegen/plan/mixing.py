@@ -49,16 +49,9 @@ def plan_mixing(
     later: tuple[StepRef, ...],
     locate: Locate,
 ) -> MixPlan:
-    """Work out one use of a mixing step.
+    """Work out one use of a mixing step on what enters it, with the steps `later`.
 
-    Args:
-        spec: The spec.
-        split: The split.
-        ref: The use.
-        type_: What enters it.
-        taken: What leaves of each feature that it acts on itself; labels follow.
-        later: The steps after it.
-        locate: Finds the place of a key path.
+    `taken` is what leaves of each feature that it acts on itself; labels follow.
     """
     plan = MixPlan()
     for feature, y in taken.items():

@@ -14,10 +14,7 @@ from pipegen.spec.units import format_bytes
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:
     """Returns the cost of each stage in their order, and the memory that each node holds, ending in a newline.
 
-    Args:
-        plan: The plan.
-        cost: Its cost.
-        dearest: How many stages to show, the dearest first, and of the memory the sum alone; `None` shows all.
+    With `dearest`, it is that of so many stages, the dearest first, and of the memory the sum alone.
     """
     given = cost.given
     read = next(n for n in plan.nodes if isinstance(n, Read))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Generic
 
 from pipegen.ops.base import (
     Arithmetic,
@@ -31,7 +31,7 @@ from pipegen.ops.families.items import MoveEach as MoveEach
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
-from pipegen.ops.stage import RESIZING_NS, Computes, Path, Stage, only_identities, weight_ns
+from pipegen.ops.stage import RESIZING_NS, Computes, F, Path, Stage, only_identities, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
 from pipegen.ops.wording import WAITING, fitted_use, size, use, uses, value
@@ -49,49 +49,39 @@ _OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Apply(Stage):
+class _OfOneExample(Stage, Generic[F]):
+    """One step on one example."""
+
+    one_example: ClassVar[bool] = True
+
+    feature: str
+    ref: StepRef[F]
+
+    def uses(self) -> tuple[StepRef, ...]:
+        return (self.ref,)
+
+    def says(self) -> str:
+        return fitted_use(self.ref)
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.ref, self.ns_per_value, x)
+
+
+class Apply(_OfOneExample[ElementTransform]):
     """A function of one example."""
 
-    one_example: ClassVar[bool] = True
+    __slots__ = ()
     ns_per_value: ClassVar[float] = RESIZING_NS
 
-    feature: str
-    ref: StepRef[ElementTransform]
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
-
-    def says(self) -> str:
-        return fitted_use(self.ref)
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
-
-    def ns(self, x: FeatureType) -> float:
-        return weight_ns(self.ref, self.ns_per_value, x)
-
-
-@dataclass(frozen=True, slots=True)
-class Crop(Stage):
+class Crop(_OfOneExample[CropTransform]):
     """A window of one example, and the crop's finish."""
 
-    one_example: ClassVar[bool] = True
+    __slots__ = ()
     ns_per_value: ClassVar[float] = CROP_NS
-
-    feature: str
-    ref: StepRef[CropTransform]
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
-
-    def says(self) -> str:
-        return fitted_use(self.ref)
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
-
-    def ns(self, x: FeatureType) -> float:
-        return weight_ns(self.ref, self.ns_per_value, x)
 
 
 @dataclass(frozen=True, slots=True)

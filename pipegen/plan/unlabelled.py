@@ -16,10 +16,7 @@ from pipegen.types import ElementType
 def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> Plan:
     """The steps of the first split that is not trained on, else those of a split named `predict`, in source order.
 
-    Args:
-        spec: The spec.
-        locate: Finds the place of a key path.
-        record: The type of a record, where the data says more of it than the spec.
+    `record` is the type of a record, where the data says more of it than the spec.
 
     Raises:
         SpecError: When those steps do not end in a fixed size, or the model takes more than images.

@@ -40,16 +40,9 @@ class Draft:
 
 
 def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:
-    """A draft of what could be read.
+    """A draft of what could be read, or `None` where a mistake leaves everything in doubt.
 
-    Args:
-        raw: The whole spec as plain values.
-        values: The sections by name; `None` for a wrong one.
-        steps: The steps in order; `None` for a wrong one.
-        found: Every finding so far.
-
-    Returns:
-        The draft, or `None` where a mistake leaves everything in doubt.
+    In `values`, the sections by name, and `steps`, `None` stands for a wrong one; `found` are the findings so far.
     """
     broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
     wrong = {i for i, step in enumerate(steps) if step is None}

@@ -41,13 +41,9 @@ class Locator:
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def label(self, path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:
-        """The place of a value, or of the nearest thing around it that has one.
+        """The place of a value, or of its key, or of the nearest thing around it that has one; `text` is written beside the caret.
 
-        Args:
-            path: Keys and list positions, such as `("transforms", 2, "random_flip", "probability")`; parts that have
-                no place of their own are passed over.
-            text: A few words to write beside the caret.
-            key: Point at the key in place of the value.
+        Parts of the path that have no place of their own are passed over.
         """
         outside = self._origin_outside(path)
         if outside is not None:

@@ -113,14 +113,9 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
 
 
 def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], given: set[str]) -> tuple[Diagnostic, str | None]:
-    """Makes the finding for a key that a model has not, and names the key that was probably meant.
+    """Makes the finding for a key that a model has not, and names the key that was probably meant, which is none of `given`.
 
-    Args:
-        model: The model.
-        key: The key.
-        place: The map that it stands in.
-        values: The whole map.
-        given: Keys that it was certainly not meant to be.
+    `place` is the map that it stands in, and `values` the whole map.
     """
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])

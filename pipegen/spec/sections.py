@@ -32,14 +32,7 @@ _BY_HAND = ("pipegen", "params", "source", "transforms")
 
 
 def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> Draft | None:
-    """The spec that a tree says, or with findings what is left of it.
-
-    Args:
-        tree: The whole spec, bases merged and params put in.
-        place: The top of the spec.
-        file: The spec's file, which gives its default name.
-        params: The declared params.
-    """
+    """The spec that a tree says, bases merged and params put in, or with findings what is left of it; its file gives its default name."""
     out = place.out
     raw = tree.value
     reserved = _reserved(raw, place)

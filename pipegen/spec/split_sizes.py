@@ -18,12 +18,7 @@ _NAMES = frozenset({"train", "validation", "test", "predict"})
 
 
 def bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
-    """Returns the finding about splits that stand beside `parts`, and their keys; `None` where there are none.
-
-    Args:
-        value: The section.
-        place: Its place.
-    """
+    """Returns the finding about splits that stand beside `parts`, and their keys; `None` where there are none."""
     found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
     if not found or "parts" in value:
         return None

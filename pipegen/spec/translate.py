@@ -28,12 +28,7 @@ _MOST = 2
 
 
 def instead_of_step(name: str, given: Any) -> list[Advice]:
-    """Returns what to write in place of a step of another library.
-
-    Args:
-        name: The step's name there.
-        given: Its arguments: a map, a single value, or nothing.
-    """
+    """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing."""
     fitting = fitting_rows(name, given, "step") or _our_own(name)
     if not fitting and (steps := _steps_with(name, given)):
         return steps
@@ -86,13 +81,7 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
 
 
 def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -> Advice | None:
-    """Returns the entries to write in place of one that a map has not, where the map has what it means.
-
-    Args:
-        model: The map's model.
-        key: The key.
-        given: The whole map.
-    """
+    """Returns the entries to write in place of one of a map that its model has not, where the map has what it means."""
     others = {name: value for name, value in given.items() if name != key}
     alone = all(name in model.model_fields for name in others)
     known = [row for row in fitting_rows(key, given[key], "key") if row.names]
@@ -142,13 +131,7 @@ def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | No
 
 
 def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
-    """Returns lines of the whole spec for a word that has no place where it stands.
-
-    Args:
-        word: The word.
-        given: Its value.
-        top: Whether it stands among the sections.
-    """
+    """Returns lines of the whole spec for a word that has no place where it stands, `top` among the sections or below."""
     for row in fitting_rows(word, given, "spec"):
         return _whole(row, word, given, top=top)
     for row in fitting_rows(word, given, "step"):
@@ -162,13 +145,7 @@ def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
 
 
 def in_its_section(key: str, value: Any, raw: Mapping[str, Any]) -> Advice | str | None:
-    """Returns where a key of ours belongs that stands among the sections, such as `folds`.
-
-    Args:
-        key: The key.
-        value: Its value.
-        raw: The sections.
-    """
+    """Returns where a key of ours belongs that stands among the sections, such as `folds`."""
     for section in PipelineSpec.model_fields:
         model = field_type(PipelineSpec, section)
         if not isinstance(model, type) or key not in getattr(model, "model_fields", ()) or section in ("source", "transforms"):
