@@ -32,23 +32,14 @@ _BEYOND: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tells where a pattern was found.
-
-    Attributes:
-        whole: The text that was matched.
-        first: The text of the first group; `None` without one, or where it took no part.
-    """
+    """Holds the text that a pattern matched, and that of its first group; `None` without one, or where it took no part."""
 
     whole: str
     first: str | None
 
 
 class Pattern:
-    """A compiled regular expression.
-
-    Attributes:
-        groups: How many groups it has.
-    """
+    """A compiled regular expression with a number of groups."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled

@@ -172,13 +172,7 @@ _SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The explanation of one code.
-
-    Attributes:
-        name: The code's name, as in the title line.
-        sections: What stands under each title.
-        text: The whole page as Markdown.
-    """
+    """The explanation of one code: the name in its title line, what stands under each title, and the whole page as Markdown."""
 
     name: str
     sections: dict[str, str]

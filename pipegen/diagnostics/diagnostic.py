@@ -126,12 +126,7 @@ class FullError(Exception):
 
 @dataclass(slots=True)
 class Diagnostics:
-    """Collects the findings of one run, so that all are reported at once.
-
-    Attributes:
-        items: The findings, as they came.
-        most: How many are taken; one more raises `FullError`.
-    """
+    """Collects the findings of one run, so that all are reported at once, as they came; one more than `most` raises `FullError`."""
 
     items: list[Diagnostic] = field(default_factory=list)
     most: int | None = None

@@ -24,13 +24,8 @@ def display_width(char: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A stretch of a line to underline.
-
-    Attributes:
-        start, end: Character indices into the line, from 0; the end is exclusive.
-        primary: Whether it gets carets or dashes.
-        text: What to write beside it.
-    """
+    """A stretch of a line to underline, with carets where it is primary, else with dashes, and the text beside it. Its ends are character
+    indices into the line, from 0; the end is exclusive."""
 
     start: int
     end: int

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
-from pipegen.errors import InternalError, OpError
+from pipegen.errors import InternalError, OpError, SpecError
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -98,6 +98,17 @@ class Builder:
             self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
         self._finish()
         return None if self.poisoned else Plan(self.split, marked(self.nodes))
+
+    def sound(self) -> Plan:
+        """The plan.
+
+        Raises:
+            SpecError: When there are errors.
+        """
+        plan = self.build()
+        if plan is None:
+            raise SpecError(self.findings)
+        return plan
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec

@@ -8,6 +8,7 @@ whole, so shares and ratios say more than the figures. A step that is unlike its
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pipegen.ops.kinds.registry import kind_of
@@ -82,12 +83,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """Holds the cost of a plan, node by node.
-
-    Attributes:
-        nodes: In the order of the plan's nodes.
-        given: What was assumed.
-    """
+    """Holds the cost of a plan, node by node in the order of its nodes, and what was assumed."""
 
     nodes: tuple[NodeCost, ...]
     given: Circumstances
@@ -155,10 +151,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
     """Values that a stage writes, as far as that is known."""
     for t in (out, entry):
         if t.shape and all(d is not None for d in t.shape):
-            count = 1
-            for d in t.shape:
-                count *= d or 0
-            return count
+            return math.prod(d or 0 for d in t.shape)
     return ASSUMED_CLASSES if kind_of(out).labels else ASSUMED_VALUES
 
 

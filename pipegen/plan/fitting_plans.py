@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
-from pipegen.errors import InternalError, SpecError
+from pipegen.errors import InternalError
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
@@ -90,8 +90,5 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
     measuring = spec.model_copy(update=changes)
     others = [s for s in spec.split_names() if s != "train"]
     split = "validation" if "validation" in others else next(iter(others), "evaluation")
-    builder = Builder(measuring, split, locate, ElementType(tuple((name, t) for name, t in record.items() if name == feature)), record)
-    plan = builder.build()
-    if plan is None:
-        raise SpecError(builder.findings)
-    return measuring, plan
+    source = ElementType(tuple((name, t) for name, t in record.items() if name == feature))
+    return measuring, Builder(measuring, split, locate, source, record).sound()

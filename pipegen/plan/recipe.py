@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pipegen.ops.base import Transform
 from pipegen.plan.stages import Choice, Path, StepRef
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.steps import inner_ids, step_ids
+from pipegen.spec.steps import ids_of, inner_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def recipe(spec: PipelineSpec, split: str) -> Recipe:
     """
     layout = _Layout()
     stand_ins: set[Path] = set()
-    ids = step_ids(spec)
+    ids = ids_of(spec.transforms)
     for index, step in enumerate(spec.transforms):
         path = step_path(index, step)
         if runs_on(step, split):

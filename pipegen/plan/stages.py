@@ -249,12 +249,8 @@ def _clip(stage: ApplyColour | Colour) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Branch(Stage):
-    """A conditional stage, run on one example at a time and on those alone that it acts on.
-
-    Attributes:
-        entry: The type of the image that enters.
-        compiled: Whether XLA compiles it, for a batch of one.
-    """
+    """A conditional stage on images of type `entry`, run on one example at a time and on those alone that it acts on; where it is
+    compiled, by XLA for a batch of one."""
 
     one_example: ClassVar[bool] = True
 

@@ -36,8 +36,4 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     steps = tuple(step for step in spec.transforms if step.feature in (None, *(name for name, _ in images.items())))
     changes = {"output": output, "batch": batch, "shuffle": "none", "runtime": runtime, "transforms": steps}
     unlabelled = spec.model_copy(update=changes)
-    builder = Builder(unlabelled, split, locate, images, record)
-    plan = builder.build()
-    if plan is None:
-        raise SpecError(builder.findings)
-    return plan
+    return Builder(unlabelled, split, locate, images, record).sound()

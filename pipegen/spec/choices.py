@@ -20,11 +20,10 @@ from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.accept import valid
-from pipegen.spec.flow import flow
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
-from pipegen.spec.scalars import resolve
+from pipegen.spec.scalars import flow, resolve
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
@@ -87,7 +86,7 @@ def build_source(value: Any, place: Place) -> Source | None:
     here = place.at(name)
     if cls is None:
         if name in SOURCES:
-            place.add(_not_yet(f"the source `{name}`", here, SOURCES[name]))
+            place.add(_not_yet(f"the source `{name}`", here))
         else:
             place.add(_unknown("source", name, given, sources(), place))
         return None
@@ -95,7 +94,7 @@ def build_source(value: Any, place: Place) -> Source | None:
         return _nested(cls, given, here)
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
-        here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), "with tables"))
+        here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
     if _features_not_yet(given.get("features"), _feature_fields(cls), here.at("features")):
         return None
     result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
@@ -118,11 +117,11 @@ def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Plac
             continue
         here, kind = place.at(name), feature.get("kind")
         if isinstance(kind, str) and kind in later:
-            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "later", key=False))
+            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), key=False))
         else:
             for key in sorted(FEATURE_KEYS - set(known) if known else ()):
                 if key in feature:
-                    here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), "with tables"))
+                    here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), ", with tables"))
     return len(place.out) > before
 
 
@@ -241,10 +240,9 @@ def _unknown(what: str, name: str, given: Any, known: Iterable[str], place: Plac
     return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 
-def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) -> Diagnostic:
-    version = "a later version of pipegen" if when == "later" else f"a later version of pipegen, {when}"
-    help_ = ("the syntax is settled; this version does not run it",)
-    return make("PG190", f"{what} comes with {version}", place.label(key=key), help=help_)
+def _not_yet(what: str, place: Place, when: str = "", *, key: bool = True) -> Diagnostic:
+    help_ = "the syntax is settled; this version does not run it"
+    return make("PG190", f"{what} comes with a later version of pipegen{when}", place.label(key=key), help=help_)
 
 
 def _classes(what: str) -> Mapping[str, Any]:

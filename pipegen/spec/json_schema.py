@@ -126,10 +126,8 @@ def _extends() -> dict[str, Any]:
 
 def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
     """A word, or a map with one key."""
-    options: list[dict[str, Any]] = [
-        {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1},
-    ]
-    return {"anyOf": [*([{"enum": words}] if words else []), *options, _REFERENCE]}
+    option = {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1}
+    return {"anyOf": [*([{"enum": words}] if words else []), option, _REFERENCE]}
 
 
 def _summary(cls: type[Model]) -> str:

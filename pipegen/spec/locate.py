@@ -10,7 +10,7 @@ from typing import Any
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span
 from pipegen.diagnostics.lines import split_lines
 from pipegen.spec.extends import Files
-from pipegen.spec.source_map import KeyPath, SourceMap, format_path, lookup
+from pipegen.spec.source_map import ABSENT, KeyPath, SourceMap, format_path, lookup
 
 Locate = Callable[..., Label]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
@@ -65,10 +65,7 @@ class Locator:
 
     def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
         """Returns whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
-        try:
-            return len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
-        except KeyError:
-            return False
+        return len(path) == len(known) + 1 and bool(lookup(self.raw, known) == path[-1])
 
     def origin(self, path: tuple[str | int, ...]) -> str:
         """Says where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
@@ -81,11 +78,7 @@ class Locator:
         span = self.spans.values.get(path)
         if span is not None:
             return str(span)
-        try:
-            lookup(self.raw, path)
-        except KeyError:
-            return "default"
-        return "default" if self.spans.values else "given"
+        return "default" if self.spans.values or lookup(self.raw, path, ABSENT) is ABSENT else "given"
 
     def source(self, path: KeyPath) -> str | None:
         """The text of a value as it stands in its file, when that is one line."""
@@ -94,6 +87,12 @@ class Locator:
             return None
         line = self._line(span)
         return None if line is None else line[span.column - 1 : span.end_column - 1]
+
+    def editable(self, path: KeyPath) -> Span | None:
+        """The span of a value that stands in one line of a file and holds no param."""
+        if self.source(path) is None or any(known[: len(path)] == path for known in self.params):
+            return None
+        return self.span(path)
 
     def char_after(self, span: Span) -> str:
         """The character that follows a span, if there is one on its line."""

@@ -28,6 +28,14 @@ from pipegen.spec.traps import bool_trap, has_one_reading, number_trap, quoted_n
 from pipegen.spec.words import one_of, show
 
 _MOST_SPLITS = 100
+_KINDS_OF: dict[type, tuple[str, ...]] = {
+    bool: ("bool",),
+    str: ("str", "literal", "size"),
+    int: ("int", "float", "size"),
+    float: ("float",),
+    list: ("list", "pair"),
+    dict: ("map", "model"),
+}
 
 
 def name_of(path: KeyPath) -> str:
@@ -208,10 +216,8 @@ def certain(known: bool) -> Applicability:
 
 def replacement(place: Place, text: str, applicability: Applicability) -> Fix | None:
     """Writes `text` in place of the value, where it stands in a file and is no param's."""
-    span = place.locate.span(place.path)
-    if place.locate.source(place.path) is None or span is None or place.path in place.locate.params:
-        return None
-    return Fix(f"write `{text}`", (Edit(span, text),), applicability)
+    span = place.locate.editable(place.path)
+    return Fix(f"write `{text}`", (Edit(span, text),), applicability) if span is not None else None
 
 
 def is_slip(word: str, near: str) -> bool:
@@ -261,14 +267,4 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
 
 def _same_kind(annotation: Any, value: Any) -> bool:
     """Returns whether a value has a type that is accepted, so that only the value itself is wrong."""
-    if isinstance(value, bool):
-        return accepts(annotation, "bool")
-    if isinstance(value, str):
-        return accepts(annotation, "str", "literal", "size")
-    if isinstance(value, int):
-        return accepts(annotation, "int", "float", "size")
-    if isinstance(value, float):
-        return accepts(annotation, "float")
-    if isinstance(value, list):
-        return accepts(annotation, "list", "pair")
-    return isinstance(value, dict) and accepts(annotation, "map", "model")
+    return accepts(annotation, *next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ()))

@@ -31,12 +31,7 @@ _STEPS = ("transforms", "steps")
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Values from outside by name or path.
-
-    Attributes:
-        values: They, as given.
-        by: What findings call them: `--set`, `overrides=` or `params=`.
-    """
+    """Values from outside by name or path, as given, and what findings call them: `--set`, `overrides=` or `params=`."""
 
     values: Mapping[str, Any]
     by: str
@@ -48,12 +43,7 @@ class Outside:
 
 
 class _WrongPathError(Exception):
-    """A path leads nowhere; says where it ends, and what is there."""
-
-    def __init__(self, message: str, *help_: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.help = help_
+    """A path leads nowhere; the arguments say where it ends, and what is there or what to do."""
 
 
 def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -72,7 +62,8 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
             path = _put(tree.value, _parts(name), value)
         except _WrongPathError as wrong:
             if not tree.partial:
-                out.add(make("PG102", f"{origin}: {wrong.message}", Label(None, path=name), help=wrong.help))
+                message, *help_ = wrong.args
+                out.add(make("PG102", f"{origin}: {message}", Label(None, path=name), help=tuple(help_)))
             continue
         for known in [p for p in tree.odd_keys if p[: len(path)] == path]:
             del tree.odd_keys[known]

@@ -19,7 +19,7 @@ from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import certain, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec, Splits
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
-from pipegen.spec.source_map import KeyPath, Tree, format_path, lookup
+from pipegen.spec.source_map import ABSENT, KeyPath, Tree, format_path, lookup
 from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import collisions, every_id
 from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
@@ -122,9 +122,7 @@ def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
     """Report reserved keys; the result is where they stand."""
     found: set[KeyPath] = set()
     for path, what in KEYS.items():
-        try:
-            lookup(raw, path)
-        except KeyError:
+        if lookup(raw, path, ABSENT) is ABSENT:
             continue
         found.add(path)
         here = place.at(*path)

@@ -22,12 +22,7 @@ _GUESSES = 50
 
 
 class _TooLargeError(Exception):
-    """Ends the substitution."""
-
-    def __init__(self, message: str, path: KeyPath) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path = path
+    """Ends the substitution; its arguments are what to say, and of which place."""
 
 
 @dataclass(slots=True)
@@ -62,8 +57,9 @@ class Substitution:
         try:
             tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
         except _TooLargeError as large:
+            message, path = large.args
             help_ = ("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)
-            self.out.add(make("PG003", large.message, self.locate.label(large.path), help=help_))
+            self.out.add(make("PG003", message, self.locate.label(path), help=help_))
             tree.value, tree.partial = {}, True
             return False
         if tree.partial:

@@ -12,8 +12,8 @@ from pipegen.diagnostics.foreign import Kind, Row, plain, rows
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.accept import valid
 from pipegen.spec.expect import field_type, words_of
-from pipegen.spec.flow import flow
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.scalars import flow
 from pipegen.spec.traps import number_trap
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20

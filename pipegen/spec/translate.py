@@ -18,9 +18,9 @@ from pipegen.diagnostics.foreign import NOTHING, Row, every_row, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type
-from pipegen.spec.flow import flow
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.scalars import flow
 from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, parsed, readings, steps_of, takes, written
 
 _MOST = 2
@@ -171,12 +171,10 @@ def wrong_value(path: tuple[str | int, ...], value: Any) -> Advice | None:
 def entry_fix(advice: Advice, place: Place, key: str) -> Fix | None:
     """Returns the edit that follows advice about an entry of a map, where it stands in one line and nothing else has to change."""
     here, locate = place.at(key).path, place.locate
-    start, end = locate.spans.keys.get(here), locate.spans.values.get(here)
+    start, end = locate.spans.keys.get(here), locate.editable(here)
     section = re.match(r"\w+", advice.lines)
     at_home = advice.into == "entry" or (advice.into == "spec" and not place.path and section is not None and section[0] not in locate.raw)
-    if not at_home or start is None or end is None or locate.source(here) is None or start.line != end.line or start.file != end.file:
-        return None
-    if any(known[: len(here)] == here for known in locate.params):
+    if not at_home or start is None or end is None or start.line != end.line or start.file != end.file:
         return None
     span = Span(start.file, start.line, start.column, end.line, end.end_column)
     return Fix(f"write `{advice.lines}`", (Edit(span, advice.lines),), Applicability.SUGGESTION)
@@ -184,11 +182,8 @@ def entry_fix(advice: Advice, place: Place, key: str) -> Fix | None:
 
 def step_fix(advice: Advice, place: Place, name: str) -> Fix | None:
     """Returns the edit that puts one step in the place of another, where that stands in one line; `place` is the step's."""
-    span = place.locate.span(place.path)
-    written = place.locate.source(place.path)
+    span, written = place.locate.editable(place.path), place.locate.source(place.path)
     if advice.into != "step" or "\n" in advice.lines or span is None or written is None or not written.startswith(name):
-        return None
-    if any(known[: len(place.path)] == place.path for known in place.locate.params):
         return None
     return Fix(f"write `{advice.lines}`", (Edit(span, advice.lines),), Applicability.SUGGESTION)
 
