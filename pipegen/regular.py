@@ -42,15 +42,15 @@ def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
         return data
 
 
-def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int]) -> int:
-    """Opens a file in an open folder that several users may write to, and follows no link; `flags` are those of `os.open`.
+def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mode: int = 0o666) -> int:
+    """Opens a file in an open folder that several users may write to, and follows no link; `flags` and `mode` are those of `os.open`.
 
     Raises:
         OSError: When it cannot be opened, is no regular file, belongs neither to this user nor to one of `owners`, or has, where it is to
             be written, a second name elsewhere.
     """
     try:
-        number = os.open(name, flags | _NO_WAIT | _NO_LINK, 0o666, dir_fd=within)
+        number = os.open(name, flags | _NO_WAIT | _NO_LINK, mode, dir_fd=within)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR):
             raise NotRegularError(errno.EINVAL, f"`{name}` {_is(os.lstat(name, dir_fd=within))}, not a file of its own", name) from None
