@@ -23,14 +23,12 @@ class Shape:
         annotation: The whole type, for checking a value against it.
         items: The words of a literal, the members of a union, the item types of a list, pair or map.
         bounds: `gt`, `ge`, `lt` and `le` where given.
-        optional: Whether nothing at all is accepted too.
     """
 
     kind: str
     annotation: Any
     items: tuple[Any, ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()
-    optional: bool = False
 
 
 def shape(annotation: Any) -> Shape:
@@ -41,11 +39,7 @@ def shape(annotation: Any) -> Shape:
     origin, args = get_origin(bare), get_args(bare)
     if origin in (Union, types.UnionType):
         members = tuple(_flat(a for a in args if a is not type(None)))
-        optional = type(None) in args
-        if len(members) == 1:
-            inner = shape(members[0])
-            return Shape(inner.kind, inner.annotation, inner.items, inner.bounds, optional)
-        return Shape("union", annotation, members, (), optional)
+        return shape(members[0]) if len(members) == 1 else Shape("union", annotation, members)
     if origin is Literal:
         return Shape("literal", annotation, args)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
