@@ -110,10 +110,8 @@ class _Renderer:
         out: list[str] = []
         blocks: dict[str, list[Label]] = {}
         for label in d.labels:
-            if label in shown and label.span is not None:
-                blocks.setdefault(label.span.file, []).append(label)
-            else:
-                blocks[f"\0{len(blocks)}"] = [label]
+            file = label.span.file if label in shown and label.span is not None else f"\0{len(blocks)}"
+            blocks.setdefault(file, []).append(label)
         for i, labels in enumerate(blocks.values()):
             first = labels[0]
             where = one_line(str(first.span) if first.span is not None else first.path)
@@ -129,27 +127,18 @@ class _Renderer:
 
     def snippet(self, labels: list[Label], primary: Label, gutter: int, severity: str) -> list[str]:
         """The lines of one file that have labels, in order, with their marks."""
-        by_line: dict[int, list[Label]] = {}
-        for label in labels:
-            if label.span is not None:
-                by_line.setdefault(label.span.line, []).append(label)
+        spans = [(label, label.span) for label in labels if label.span is not None]
+        lines = self.file_lines(spans[0][1].file) or []
         budget = self.width - gutter - 3
         out = [self.gutter("", gutter, [], severity)]
         previous: int | None = None
-        for number in sorted(by_line):
+        for number in sorted({span.line for _, span in spans}):
             if previous is not None and number == previous + 2:
-                span = by_line[number][0].span
-                between = (self.file_lines(span.file) if span else None) or []
-                out.append(self.gutter(str(number - 1), gutter, plain_row(between[number - 2], budget), severity))
+                out.append(self.gutter(str(number - 1), gutter, plain_row(lines[number - 2], budget), severity))
             elif previous is not None and number > previous + 2:
                 out.append(self.paint("...", _STYLES["gutter"]))
-            previous = number
-            marks: list[Mark] = []
-            text = ""
-            for label in by_line[number]:
-                if label.span is not None:
-                    text = self.line(label.span) or ""
-                    marks.append(_mark(label, label.span, text, primary=label is primary))
+            previous, text = number, lines[number - 1]
+            marks = [_mark(label, span, text, primary=label is primary) for label, span in spans if span.line == number]
             for j, row in enumerate(rows(text, marks, budget)):
                 out.append(self.gutter(str(number) if j == 0 else "", gutter, row, severity))
         return out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError
@@ -25,19 +27,11 @@ def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
     return [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
 
 
-def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+def check_fitting(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Checks that there is a training split for the steps that take numbers from it."""
-    if "train" in spec.split_names():
-        return []
-    return [
-        make(
-            "PG230",
-            f"`{step.op}` takes its numbers from the training split, and there is no split `train`",
-            locate(step_path(index, step), key=True),
-            help=(step.untrained,),
-        )
-        for index, step in learning_steps(spec)
-    ]
+    for index, step in learning_steps(spec) if "train" not in spec.split_names() else ():
+        message = f"`{step.op}` takes its numbers from the training split, and there is no split `train`"
+        yield make("PG230", message, locate(step_path(index, step), key=True), help=step.untrained)
 
 
 def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:

@@ -105,12 +105,8 @@ def _long_key(p: _Place) -> Diagnostic | None:
         return None
     start += len(before[start:]) - len(before[start:].lstrip())
     at = Label(Span(p.file, line + 1, start + 1, line + 1, start + 2), "it begins here")
-    return make(
-        "PG003",
-        f"a key is longer than {LONGEST_KEY:,} characters",
-        at,
-        help=("YAML takes no longer key, and no key of a spec is that long",),
-    )
+    help_ = "YAML takes no longer key, and no key of a spec is that long"
+    return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help=help_)
 
 
 def _quote(p: _Place) -> Diagnostic | None:
@@ -146,9 +142,8 @@ def _glued(p: _Place) -> Diagnostic | None:
             at = Span(p.file, number + 1, glued.end(), number + 1, glued.end() + 1)
             after = Span(p.file, number + 1, glued.end() + 1, number + 1, glued.end() + 1)
             fix = Fix("put a space after the colon", (Edit(after, " "),), Applicability.SAFE)  # without it this is no YAML at all
-            return make(
-                "PG002", "a space is missing after the colon", Label(at), help=("a key and its value are written `key: value`",), fix=fix
-            )
+            help_ = "a key and its value are written `key: value`"
+            return make("PG002", "a space is missing after the colon", Label(at), help=help_, fix=fix)
     return None
 
 

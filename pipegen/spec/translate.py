@@ -76,7 +76,7 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
     for name in [*own, *(n for n in cls.model_fields if n not in own)]:
         for value in readings(given, field_type(cls, name)):
             if accepts(op, {name: value}):
-                return _replaced(op, {name: value})
+                return write(written({op: {name: value}}), "step" if op in transforms() else "source")
     return None
 
 
@@ -202,11 +202,6 @@ def _step(row: Row, given: Any) -> Advice:
         return write("", "nothing", f"leave it out: {row.remark}")
     steps = [written(step) for step in steps_of(row, given)]
     return write(steps[0] if len(steps) == 1 else "\n".join(f"- {step}" for step in steps), "step", said=_said(row))
-
-
-def _replaced(op: str, arguments: dict[str, Any]) -> Advice:
-    lines = written({op: arguments})
-    return write(lines, "step") if op in transforms() else write(lines, "source")
 
 
 def _whole(row: Row, word: str, given: Any, *, top: bool = False) -> Advice:
