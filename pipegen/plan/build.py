@@ -313,39 +313,39 @@ class Builder:
             alone = step.exact
         else:
             mode, alone = None, False
-        seg = self.segment
-        joins = isinstance(seg, Geometric) and seg.feature == feature and not alone and seg.accepts(mode)
-        if not joins:
+        before = self.segment if isinstance(self.segment, Geometric) and self.segment.feature == feature and not alone else None
+        segment = before if before is not None and before.accepts(mode) else None
+        opens = segment is None
+        if segment is None:
+            self._close()
             if isinstance(step, CropTransform) and self.mixed is None:
-                self._close()
                 self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
-            self._close()
-        segment = seg if joins and isinstance(seg, Geometric) else Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+            segment = Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+            if before is not None and not before.closed and mode is not None:
+                segment.behind = before.behind if before.copies else before.mode
         if isinstance(ref.step, GeometricTransform):
             segment.reads = ref.step.fill, ref.step.interpolation
-        if not joins and isinstance(seg, Geometric) and seg.feature == feature and not alone and not seg.closed and mode is not None:
-            segment.behind = seg.behind if seg.copies else seg.mode
         if not step.traits(x).moves_pixels_only:
             if segment.copies and segment.behind not in (None, segment.mode):
                 self._report(ref, another_fill(ref, segment.behind))
             segment.copies = False
         of_segment = ref.of(CropTransform) if isinstance(ref.step, CropTransform) else ref.of(GeometricTransform)
-        self._pend(s.Compose(feature, of_segment, (x.height, x.width), not joins), segment.entry, y)
+        self._pend(s.Compose(feature, of_segment, (x.height, x.width), opens), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
 
     def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
-        seg = self.segment
-        joins = isinstance(seg, Colour) and seg.feature == feature
-        if not joins:
+        segment = self.segment if isinstance(self.segment, Colour) and self.segment.feature == feature else None
+        opens = segment is None
+        if segment is None:
             self._close()
+            segment = Colour(feature, x)
         assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
-        segment = seg if joins and isinstance(seg, Colour) else Colour(feature, x)
         own = ref.of(ColourTransform)
-        self._pend(s.ComposeColour(feature, own, x.channels, not joins), segment.entry, y)
+        self._pend(s.ComposeColour(feature, own, x.channels, opens), segment.entry, y)
         segment.out = y
         segment.uses_mean = segment.uses_mean or own.step.uses_mean()
         self.segment = segment

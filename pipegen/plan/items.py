@@ -71,8 +71,9 @@ class Images:
         after = self._types[feature] = step.infer(image)
         mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) else None
         alone = traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
-        joins = isinstance(open_, Items) and open_.feature == feature and not (open_.closed or alone) and mode in (None, open_.mode)
-        run = open_ if joins and isinstance(open_, Items) else Items(feature, items.kind, mode, (image.height, image.width), (None, None))
+        run = open_
+        if not isinstance(run, Items) or run.feature != feature or run.closed or alone or mode not in (None, run.mode):
+            run = Items(feature, items.kind, mode, (image.height, image.width), (None, None))
         run.refs.append(ref)
         run.size = after.height, after.width
         run.closed = alone or isinstance(step, CropTransform)
