@@ -45,13 +45,9 @@ def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
     """The stages that work on single examples with all that comes before them on their feature, and those that can follow the batch."""
-    last = {item.stage.feature: i for i, item in enumerate(items) if not _works_on_batches(item)}
+    last = {p.stage.feature: i for i, p in enumerate(items) if p.stage.one_example or not p.before[p.stage.feature].is_static}
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
     return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]
-
-
-def _works_on_batches(item: Placed) -> bool:
-    return not item.stage.one_example and item.before[item.stage.feature].is_static
 
 
 BATCH_EARLY = Pass("batch_early", "E1", "whole batches of fixed shape can be compiled", batch_early)

@@ -57,7 +57,7 @@ def plan_mixing(
     for feature, y in taken.items():
         if type_[feature].is_static:
             plan.stages.append((feature, s.Mix(feature, ref, _canvas(y), label=False), y))
-        elif any(_fixes_shape(r, y) for r in later):  # that step is the finding
+        elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
             plan.poisoned.add("mixing")
         else:
             plan.findings.append(unbatchable(spec, split, type_[feature], locate))
@@ -105,8 +105,3 @@ def _follower(
 
 def _canvas(x: FeatureType) -> tuple[int | None, int | None]:
     return (x.height, x.width)
-
-
-def _fixes_shape(ref: StepRef, x: FeatureType) -> bool:
-    """Returns whether a later step works on single images, which it cannot any more."""
-    return ref.step.traits(x).family is Family.ELEMENT

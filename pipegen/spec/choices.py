@@ -19,7 +19,7 @@ from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
-from pipegen.spec.accept import valid
+from pipegen.spec.expect import valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS

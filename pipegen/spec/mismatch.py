@@ -18,8 +18,7 @@ from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Source
-from pipegen.spec.accept import valid
-from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
+from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, valid, with_arguments, words_of
 from pipegen.spec.locate import Place
 from pipegen.spec.scalars import quoted
 from pipegen.spec.source_map import KeyPath, format_path

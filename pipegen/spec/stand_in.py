@@ -17,8 +17,7 @@ from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.traits import IMAGE_224, Family, Traits
-from pipegen.spec.accept import valid, validated
-from pipegen.spec.expect import field_type, words_of
+from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.types import FeatureType
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.foreign import Kind, Row, plain, rows
 from pipegen.ops.registry import sources, transforms
-from pipegen.spec.accept import valid
-from pipegen.spec.expect import field_type, words_of
+from pipegen.spec.expect import field_type, valid, words_of
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import flow
 from pipegen.spec.traps import number_trap

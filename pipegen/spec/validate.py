@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipegen.errors import PartError
-from pipegen.spec.accept import validated
-from pipegen.spec.expect import Shape, field_type, shape
+from pipegen.spec.expect import Shape, field_type, shape, validated
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
 from pipegen.spec.source_map import KeyPath, lookup

@@ -33,9 +33,8 @@ from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.table_features import TableFeature
 from pipegen.phases.compilation import inspect
-from pipegen.spec.accept import valid
 from pipegen.spec.compose import compose
-from pipegen.spec.expect import field_type, words_of
+from pipegen.spec.expect import field_type, valid, words_of
 from pipegen.spec.models import DiskCache, Epoch, Errors, Param, PipelineSpec, SkipChoice, WindowShuffle
 
 ROOT = Path(pipegen.__file__).parent
