@@ -83,6 +83,8 @@ class FeatureType:
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
         most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
             is padded; 0 where only the data says so, and that is not there yet.
+        buckets: Of a ragged feature, the lengths below `most` that a batch can have, ascending: it has the least that holds all of its
+            items. Of one that is padded, `most` is among them; without any, every batch is as long as `most`.
     """
 
     kind: str
@@ -97,6 +99,7 @@ class FeatureType:
     file_bits: int | None = None
     centred: bool = False
     most: int | None = None
+    buckets: tuple[int, ...] = ()
 
     @property
     def height(self) -> Dim:
@@ -135,7 +138,8 @@ class FeatureType:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        dims = "×".join("?" if d is None else str(d) for d in self.shape)
+        unknown = "|".join(map(str, self.buckets)) or "?"
+        dims = "×".join(unknown if d is None else str(d) for d in self.shape)
         text = f"{self.dtype}[{dims}]" if self.shape else self.dtype
         if self.interval is not None:
             text += f" in {self.interval}"
@@ -192,8 +196,10 @@ class ElementType:
             if t.most is None:
                 found.append((name, t))
             else:
-                found.append((name, t.with_(shape=(t.most or None, *t.shape[1:]), uniform=True, most=None)))
-                found.append((valid_name(name), FeatureType("valid", "bool", (t.most or None,), of=name, uniform=True)))
+                room, shorter = t.most or None, tuple(length for length in t.buckets if length < (t.most or math.inf))
+                buckets = (*shorter, room) if shorter and room else shorter
+                found.append((name, t.with_(shape=(room, *t.shape[1:]), uniform=True, most=None, buckets=buckets)))
+                found.append((valid_name(name), FeatureType("valid", "bool", (room,), of=name, uniform=True, buckets=buckets)))
         return ElementType(tuple(found), self.batch)
 
     def with_batch(self, batch: int | None) -> ElementType:

@@ -18,6 +18,7 @@ from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
 from pipegen.ops.families.items import Measure as Measure
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
+from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood

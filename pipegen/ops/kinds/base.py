@@ -87,6 +87,11 @@ class FeatureKind:
         return self.storage == "ragged"
 
     @property
+    def padded(self) -> bool:
+        """Returns whether an example of a batch has places for items, of which not all need hold one."""
+        return self.ragged or self.valid
+
+    @property
     def holds_classes(self) -> bool:
         """Returns whether it holds class indices, of an example or of each pixel."""
         return self.labels or self.categorical
