@@ -45,15 +45,7 @@ class ElementTransform(Transform):
         return Traits(Family.ELEMENT, random=self.random)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        """Transform one image.
-
-        Args:
-            image: `(height, width, channels)`, any size.
-            u: float64 `(num_draws,)`, uniform in [0, 1).
-
-        Returns:
-            The image, of the dtype that `infer` says.
-        """
+        """Transforms one image, `(height, width, channels)` of any size, by its draws `(num_draws,)`, to the dtype that `infer` says."""
         raise NotImplementedError
 
 
@@ -87,16 +79,8 @@ class CropTransform(Transform):
         return not self.resizes() and (x.height, x.width) == self.output_size()
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The window, computed in float64 and rounded once.
-
-        Args:
-            u: float64 `(..., num_draws)`.
-            height: int32 `(...)` or scalar: the height of each image, in pixels.
-            width: The widths, likewise.
-
-        Returns:
-            int32 `(..., 4)`: top, left, height, width, inside the image.
-        """
+        """The window in images of these sizes, int32 `(...)` or scalars, computed in float64 and rounded once: top, left, height and
+        width, inside the image, int32 `(..., 4)`. All in pixels."""
         raise NotImplementedError
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
@@ -153,18 +137,10 @@ class GeometricTransform(Transform):
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The map from output to input pixel coordinates.
+        """The map from output to input pixel coordinates, float64 `(..., 3, 3)`, on a canvas of this size, float64 scalars in pixels.
 
         Coordinates are `(x, y, 1)` with x to the right, y down, and pixel centres at whole numbers; the centre of the
         image is `((width - 1) / 2, (height - 1) / 2)`.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            height: float64 scalar: the height of the canvas, in pixels.
-            width: float64 scalar: its width.
-
-        Returns:
-            float64 `(..., 3, 3)`.
         """
         raise NotImplementedError
 
@@ -188,15 +164,8 @@ class ColourTransform(Transform):
     min_channels: ClassVar[int] = 1
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The map `y = A x + b + m * mean`, where `mean` is the mean luma of the image that enters the segment.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            channels: As many as `takes` allows.
-
-        Returns:
-            float64 `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it.
-        """
+        """The map `y = A x + b + m * mean`, where `mean` is the mean luma of the image that enters the segment: float64
+        `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it."""
         raise NotImplementedError
 
     def uses_mean(self) -> bool:
