@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 class ElementTransform(Transform):
     """A function of one example, at any shape."""
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, random=self.random)
-
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         """Transforms one image, `(height, width, channels)` of any size, by its draws `(num_draws,)`, to the dtype that `infer` says."""
         raise NotImplementedError
@@ -106,8 +103,8 @@ class CropTransform(Transform):
 
     def traits(self, x: FeatureType) -> Traits:
         if x.height is not None and x.width is not None and not self.resizes():
-            return Traits(Family.GEOMETRIC, random=self.random, crops=True, moves_pixels_only=True)
-        return Traits(Family.ELEMENT, random=self.random, crops=True, resizes=self.resizes())
+            return Traits(Family.GEOMETRIC, crops=True, moves_pixels_only=True)
+        return Traits(Family.ELEMENT, crops=True, resizes=self.resizes())
 
 
 class GeometricTransform(Transform):
@@ -117,7 +114,7 @@ class GeometricTransform(Transform):
     do on the image.
     """
 
-    family: ClassVar[str] = "geometric"
+    family = Family.GEOMETRIC
     moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
@@ -144,9 +141,6 @@ class GeometricTransform(Transform):
         """
         raise NotImplementedError
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, random=self.random)
-
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""
         require_image(self, x)
@@ -156,7 +150,7 @@ class GeometricTransform(Transform):
 class ColourTransform(Transform):
     """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
 
-    family: ClassVar[str] = "colour"
+    family = Family.COLOUR
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes."""
@@ -180,9 +174,6 @@ class ColourTransform(Transform):
         """Returns whether it has a rule for images of so many channels: for gray and RGB, unless a step does the same to any channel."""
         return channels in (1, 3)
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.COLOUR, random=self.random)
-
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, clipped to the interval that enters."""
         require_image(self, x)
@@ -202,14 +193,11 @@ class ColourTransform(Transform):
 class PointwiseTransform(Transform):
     """A per-channel order, scale and offset, and a dtype: `y[c] = x[order[c]] * scale[c] + offset[c]`."""
 
-    family: ClassVar[str] = "pointwise"
+    family = Family.POINTWISE
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         """The constants for an input of type `x`."""
         raise NotImplementedError
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.POINTWISE)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The dtype and the interval that the arithmetic gives."""

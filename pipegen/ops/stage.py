@@ -145,8 +145,9 @@ class Stage:
         return self.former or type(self).__name__
 
     def uses(self) -> tuple[StepRef, ...]:
-        """Returns the uses of steps in it, in the spec's order."""
-        return ()
+        """Returns the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""
+        found: tuple[StepRef, ...] = (self.ref,) if hasattr(self, "ref") else getattr(self, "refs", ())
+        return found
 
     def touches(self) -> tuple[str, ...]:
         """The features that it reads and changes."""

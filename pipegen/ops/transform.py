@@ -13,7 +13,7 @@ from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.kinds.registry import kinds
 from pipegen.ops.model import Model
-from pipegen.ops.traits import Example, Traits
+from pipegen.ops.traits import Example, Family, Traits
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -36,12 +36,12 @@ class Transform(Model):
         op: The name in a spec.
         kinds: The kinds of feature that it has a rule for, unless it moves things.
         moves: Whether it moves pixels and leaves what they say, so that it acts on whatever is moved with its image.
-        random: Whether it draws numbers.
+        random: Whether it draws numbers; such steps run on the training split only unless told otherwise.
         handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
         calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
-        family: The name of its family in the list of steps.
+        family: How it composes, or what the list of steps calls its family.
         part: Of a part of a policy, which it is, in the text of a plan.
         examples: Worked examples, at least one.
     """
@@ -54,7 +54,7 @@ class Transform(Model):
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
-    family: ClassVar[str] = "element"
+    family: ClassVar[Family | str] = Family.ELEMENT
     part: ClassVar[str | None] = None
     examples: ClassVar[tuple[Example, ...]] = ()
 
@@ -79,7 +79,7 @@ class Transform(Model):
 
     def traits(self, x: FeatureType) -> Traits:
         """Returns what passes may assume about the step on an input of type `x`."""
-        raise NotImplementedError
+        return Traits(self.family)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The output type for the input type `x`; `OpError` if the step cannot run on that."""

@@ -62,9 +62,6 @@ class Apply(Stage):
     feature: str
     ref: StepRef[ElementTransform]
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
-
     def says(self) -> str:
         return fitted_use(self.ref)
 
@@ -84,9 +81,6 @@ class Crop(Stage):
 
     feature: str
     ref: StepRef[CropTransform]
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return fitted_use(self.ref)
@@ -111,9 +105,6 @@ class Compose(Stage):
     ref: StepRef[GeometricTransform | CropTransform]
     canvas: tuple[int | None, int | None]
     opens: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"matrix of {use(self.ref)}"
@@ -160,9 +151,6 @@ class Warp(Computes):
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
     exact: bool = False
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
-
     def says(self) -> str:
         return f"{'mirror' if self.mirrors else f'warp once, {_resampling(self)}'}: {uses(self.refs)}"
 
@@ -194,9 +182,6 @@ class ComposeColour(Stage):
     ref: StepRef[ColourTransform]
     channels: int
     opens: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"colour matrix of {use(self.ref)}"
@@ -238,9 +223,6 @@ class Colour(Computes):
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel."""
         return any(r.step.mixes_channels() for r in self.refs)
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         what = "one colour matrix" if self.mixes_channels else "one scale and offset for each channel"
@@ -298,9 +280,6 @@ class Pointwise(Computes):
     arithmetic: Arithmetic
     refs: tuple[StepRef[PointwiseTransform], ...]
     exact: bool = False
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         a = self.arithmetic

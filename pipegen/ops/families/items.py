@@ -51,9 +51,6 @@ class Move(Stage):
     canvas: tuple[int | None, int | None]
     size: tuple[int | None, int | None]
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
-
     def touches(self) -> tuple[str, ...]:
         return (self.feature, valid_name(self.feature))
 
