@@ -10,6 +10,7 @@ from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
+from pipegen.types import times
 from pipegen.views.model_loss import FITS, counts_padding, ending_of, loss_problems, name_of
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:
-    return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
+    return times(shape[1:]) or "a scalar"
 
 
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:

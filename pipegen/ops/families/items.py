@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.ops.wording import size, uses
-from pipegen.types import valid_name
+from pipegen.ops.wording import uses
+from pipegen.types import times, valid_name
 
 if TYPE_CHECKING:
     from pipegen.ops.families.decoder import DecodeTransform
@@ -55,7 +55,7 @@ class Move(Stage):
         return (self.feature, valid_name(self.feature))
 
     def says(self) -> str:
-        return f"move, to {size(self.size)}: {uses(self.refs)}"
+        return f"move, to {times(self.size)}: {uses(self.refs)}"
 
 
 @dataclass(frozen=True, slots=True)

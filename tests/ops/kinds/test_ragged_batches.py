@@ -129,6 +129,34 @@ def test_views_show_every_item(bucketed: Any, plain: Any, tmp_path: Path) -> Non
     np.testing.assert_array_equal(*sheets)
 
 
+@pytest.mark.tf
+def test_examples_of_batches_of_several_lengths_are_peeked_at_together(bucketed: Any, plain: Any) -> None:
+    bucketed.seek(0)
+    plain.seek(0)
+    (_, own), (_, whole) = bucketed.peek(n=10), plain.peek(n=10)
+    length = own["points"].shape[1]
+    np.testing.assert_array_equal(own["points"], whole["points"][:, :length])
+    np.testing.assert_array_equal(own["there"], whole["there"][:, :length])
+    assert not whole["there"][:, length:].any()
+
+
+@pytest.mark.tf
+def test_a_model_of_open_length_is_trained(bucketed: Any, keras: Any) -> None:
+    bucketed.seek(0)
+    x = keras.Input((40, 56, 3))
+    row = keras.layers.Resizing(5, 2)(x)[..., 0]
+    points = keras.layers.Lambda(lambda t: t, output_shape=(None, 2), name="points")(row)
+    there = keras.layers.Lambda(lambda t: t[..., 0], output_shape=(None,), name="there")(row)
+
+    def loss(y: Any, given: Any) -> Any:
+        return keras.ops.mean(keras.ops.square(given[:, : keras.ops.shape(y)[1]] - keras.ops.cast(y, "float32")))
+
+    asked = keras.Model(x, {"points": points, "there": there})
+    asked.compile(loss={"points": loss, "there": loss})
+    assert "the loss counts" not in bucketed.check(asked)
+    assert np.isfinite(asked.fit(bucketed.train, epochs=1, steps_per_epoch=5, verbose=0).history["loss"][0])
+
+
 # Models
 
 
