@@ -18,7 +18,7 @@ from pipegen.plan.stages import Stage
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec
 from pipegen.spec.source_map import KeyPath
-from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
 
 @dataclass
@@ -158,8 +158,7 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
 
 def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
     """The finding about images of several sizes that would have to be stacked, with what is most likely to mend it."""
-    size = "×".join("?" if d is None else str(d) for d in x.shape)
-    message = f"images of split `{split}` have no fixed size ({size}), so they cannot be stacked into a batch"
+    message = f"images of split `{split}` have no fixed size ({times(x.shape)}), so they cannot be stacked into a batch"
     steps = list(enumerate(spec.transforms))
     half = [(*step_path(i, t), "shorter_side") for i, t in steps if runs_on(t, split) and getattr(t, "shorter_side", None) is not None]
     if half:

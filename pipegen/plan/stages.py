@@ -28,15 +28,16 @@ from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
 from pipegen.ops.families.items import Measure as Measure
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
+from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
 from pipegen.ops.stage import RESIZING_NS, Computes, F, Path, Stage, only_identities, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
-from pipegen.ops.wording import WAITING, fitted_use, size, use, uses, value
+from pipegen.ops.wording import WAITING, fitted_use, use, uses, value
 from pipegen.spec.models import Encoding
-from pipegen.types import FeatureType, Interval
+from pipegen.types import FeatureType, Interval, times
 
 __all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
 
@@ -56,9 +57,6 @@ class _OfOneExample(Stage, Generic[F]):
 
     feature: str
     ref: StepRef[F]
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return fitted_use(self.ref)
@@ -97,9 +95,6 @@ class Compose(Stage):
     ref: StepRef[GeometricTransform | CropTransform]
     canvas: tuple[int | None, int | None]
     opens: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"matrix of {use(self.ref)}"
@@ -146,9 +141,6 @@ class Warp(Computes):
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
     exact: bool = False
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
-
     def says(self) -> str:
         return f"{'mirror' if self.mirrors else f'warp once, {_resampling(self)}'}: {uses(self.refs)}"
 
@@ -167,7 +159,7 @@ class Warp(Computes):
 
 def _resampling(stage: Resample | Warp) -> str:
     fill = stage.fill if isinstance(stage.fill, str) else f"constant {stage.fill.constant:g}"
-    return f"{'in perspective, ' if stage.projective else ''}{stage.interpolation}, fill {fill}, to {size(stage.size)}"
+    return f"{'in perspective, ' if stage.projective else ''}{stage.interpolation}, fill {fill}, to {times(stage.size)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +172,6 @@ class ComposeColour(Stage):
     ref: StepRef[ColourTransform]
     channels: int
     opens: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"colour matrix of {use(self.ref)}"
@@ -224,9 +213,6 @@ class Colour(Computes):
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel."""
         return any(r.step.mixes_channels() for r in self.refs)
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         what = "one colour matrix" if self.mixes_channels else "one scale and offset for each channel"
@@ -280,9 +266,6 @@ class Pointwise(Computes):
     arithmetic: Arithmetic
     refs: tuple[StepRef[PointwiseTransform], ...]
     exact: bool = False
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         a = self.arithmetic
