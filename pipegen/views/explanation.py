@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.notebook import Explanation
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.physical.decide import Setting, assumed_examples, decide, extent_of
-from pipegen.physical.nodes import forms_of
+from pipegen.physical.decide import assumed_examples, decide, extent_of
+from pipegen.physical.nodes import Setting, forms_of
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting_plans import learning_steps

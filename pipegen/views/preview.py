@@ -10,10 +10,12 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.index.mixing import group_of
 from pipegen.backend.kernels.lower import apply_stage
+from pipegen.backend.running.walk import Run
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
+from pipegen.physical.nodes import SHOWN
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Kernel, Read
+from pipegen.plan.nodes import Kernel, Read
 from pipegen.types import valid_name
 from pipegen.views.augmented import finishes, varies
 
@@ -126,13 +128,11 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
     """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
     records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
-    at = tf.constant(records, tf.int64)
-    draws = executor.draws(executor.tensors, at, tf.constant(cycles, tf.int64))
-    compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
+    compute = Run(executor, executor.physical(SHOWN)).one()
     rows: list[Features] = []
-    for place, (one, own) in enumerate(zip(at, draws, strict=True)):
+    for place, at in enumerate(zip(records, cycles, strict=True)):
         try:
-            rows.append(compute(one, own) | {"@draws": own})
+            rows.append(compute(*(tf.constant(number, tf.int64) for number in at)))
         except tf.errors.OpError:  # a damaged partner is the trouble of its own row
             if place == row:
                 raise

@@ -61,7 +61,7 @@ def test_an_epoch_is_what_numpy_makes_of_it(photo_folder: Path, expected: Any) -
     record = executor.order.records(epoch, tf.range(len(epoch), dtype=tf.int64))
     u = executor.draws(executor.tensors, record, epoch)
     compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
-    rows = [compute(r, d) for r, d in zip(record, u, strict=True)]
+    rows = [compute({"@record": r, "@draws": d}) for r, d in zip(record, u, strict=True)]
     images, labels = (np.stack([row[name].numpy() for row in rows]) for name in ("image", "label"))
     labels = np.eye(3)[labels]
     for ref in executor.plan.index.draws:

@@ -26,8 +26,8 @@ MAX_TRIES = 8
 
 NO_STAND_IN = "no record of the batch could stand in for a damaged one"
 
-Compute = Callable[[tf.Tensor, tf.Tensor], "Features"]
-"""From a record and its draws to its features."""
+Compute = Callable[["Features"], "Features"]
+"""From `@record` and `@draws` of a record to its features."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
     names = [name for name, _ in out.items()]
 
     def work(record: tf.Tensor, draws: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], tf.Tensor]:
-        features = compute(record, draws)
+        features = compute({"@record": record, "@draws": draws})
         return tuple(features[n] for n in names), tf.constant(True)
 
     nothing = tuple(tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for _, t in out.items())
@@ -106,7 +106,7 @@ def replace_damaged(
     """The features of a record, or those of the next good one that may take its place.
 
     Args:
-        compute: From a record and its draws to its features.
+        compute: From `@record` and `@draws` of a record to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
         out: The type of what `compute` gives.
         alternates: From epoch and slot to the cycles and records to try.
