@@ -144,7 +144,7 @@ class _Source:
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
-        self.executor = engine.executor_of(a.with_index(compiled), real.quarantine)
+        self.executor = engine.executor_of(a.with_index(compiled), self.split, quarantine=real.quarantine)
         self.keys = engine.manifest.keys(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]

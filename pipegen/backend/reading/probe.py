@@ -106,7 +106,7 @@ def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterat
 
 def _problem(executor: Executor, record: int) -> str:
     """Returns what is wrong, less the advice on how to go on training."""
-    problem = find_problem(executor, record, 0, executor.where)
+    problem = find_problem(executor, record, 0)
     if problem is None:
         return f"cannot read {executor.records.paths[record]}"
     return problem.removesuffix(f"; {executor.advice}")

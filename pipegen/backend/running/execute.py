@@ -105,11 +105,11 @@ class Executor:
     @cached_property
     def place(self) -> str:
         """Returns what the message of a damaged record in a derived dataset says of the step that decodes, in brackets."""
-        return damage.place_of_decode(self.plan, self.where)
+        return damage.place_of_decode(self)
 
     def explain(self, error: Exception, at: tuple[int, int] | None) -> Exception:
         """The error to show in place of one that TensorFlow raised; `at` is the epoch and the step that were due, where that is known."""
-        return damage.explain_failure(self, error, at, self.where)
+        return damage.explain_failure(self, error, at)
 
     @property
     def steps(self) -> int:
