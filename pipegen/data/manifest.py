@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
-from pipegen.ops.sources.strings import as_places
+from pipegen.ops.sources.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,9 +43,9 @@ class Manifest:
     by_place: bool = False
 
     def __post_init__(self) -> None:
-        """Makes arrays of the members."""
+        """Makes arrays of the members, which tensors can share."""
         n = len(self.listing.keys)
-        object.__setattr__(self, "members", {split: as_places(records, n) for split, records in self.members.items()})
+        object.__setattr__(self, "members", {split: shareable(as_places(records, n)) for split, records in self.members.items()})
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -133,8 +133,8 @@ class Manifest:
         """
         keys = self.listing.keys
         if self.by_place:
-            return example_ids("place", map(str, range(len(keys))))
-        ids = example_ids(self.source_name, keys)
+            return shareable(example_ids("place", map(str, range(len(keys)))))
+        ids = shareable(example_ids(self.source_name, keys))
         rising = ids.copy()
         rising.sort()
         twice = rising[1:][rising[1:] == rising[:-1]]
