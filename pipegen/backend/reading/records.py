@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.index.order import Blocks
 from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
-
-_WINDOW = 2**30
-"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself: 1 GiB."""
-
 
 @dataclass(frozen=True)
 class Records:
@@ -71,14 +66,6 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.paths)
-
-    def blocks(self) -> Blocks | None:
-        """Returns how they lie in files that hold many, for their order."""
-        held = self.in_shards
-        if held is None:
-            return None
-        window = max(1, int(_WINDOW / max(self.mean_bytes, 1.0))) if held.shards.by_block else None
-        return Blocks(tf.constant(held.selected.starts), window)
 
     def tensors(self) -> RecordTensors | ShardedTensors:
         """The records as functions read them, made once for all."""
