@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from pipegen.spec.models import Runtime
 
+SPLITS = "splits"
+"""The folder of the split assignments that take long to count."""
+SPLITS_SUFFIX = ".splits"
+
 
 def kept_folder(runtime: Runtime, name: str) -> Path | None:
     """Returns a folder of this name in that of the spec's caches, else in the user's cache folder, if there is one."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
 
+
 @dataclass(frozen=True)
 class Records:
     """The records of a split, in source order.

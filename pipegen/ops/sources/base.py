@@ -228,6 +228,10 @@ class Source(Model):
         """Returns whether the folders that files lie in say something, such as their class."""
         return not self.has_rows()
 
+    def by_class(self) -> bool:
+        """Returns whether records are stored one class after another, as class folders have them."""
+        return self.has_labels() and self.has_folders()
+
     def needs_data(self) -> bool:
         """Returns whether the records come from `build(data=)` and from nowhere else."""
         return False
