@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
 from pipegen.ops.sources.strings import as_places, shareable
@@ -14,8 +16,6 @@ from pipegen.ops.sources.strings import as_places, shareable
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
-
-    import numpy as np
 
     from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
@@ -80,8 +80,6 @@ class Manifest:
 
     def rows(self, split: str) -> tuple[Rows, Ints] | None:
         """For records that are rows of arrays: those arrays, and the row of each record of a split in source order, int64."""
-        import numpy as np
-
         if self.listing.rows is None:
             return None
         arrays = self.listing.rows.get(split) or self.listing.rows[""]
@@ -111,8 +109,6 @@ class Manifest:
 
     def class_weights(self, split: str) -> dict[int, float] | None:
         """Balanced weights of the classes of a split: examples / (classes × examples of the class); `None` without labels."""
-        import numpy as np
-
         labels = self.labels(split)
         if labels is None:
             return None
