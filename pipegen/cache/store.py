@@ -19,7 +19,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import struct
 import weakref
 import zlib
@@ -29,7 +28,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.regular import NotRegularError, open_folder, open_owned
+from pipegen.kept import Inside
+from pipegen.regular import NotRegularError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -203,7 +203,7 @@ def open_store(folder: Path, about: About) -> Store:
     own, files = folder / about.key, list[int]()
     try:
         own.mkdir(parents=True, exist_ok=True)
-        with _Inside(own) as inside:
+        with Inside(own) as inside:
             for name, size in _sizes(about).items():
                 files.append(inside.open(name, os.O_RDWR | os.O_CREAT))
                 if os.fstat(files[-1]).st_size < size:
@@ -242,7 +242,7 @@ def read_store(own: Path, about: About) -> Store:
     """
     files = list[int]()
     try:
-        with _Inside(own) as inside:
+        with Inside(own) as inside:
             for name in _sizes(about):
                 files.append(inside.open(name, os.O_RDONLY))
     except OSError:
@@ -251,65 +251,31 @@ def read_store(own: Path, about: About) -> Store:
     return Store(own, about, files)
 
 
-class _Inside:
-    """An open cache folder: its files are opened in it and by it, follow no link, and belong to this user or to the folder's owner."""
-
-    def __init__(self, own: Path) -> None:
-        self._own = own
-        self._number = -1
-        self._owners = {0, _owner(own.parent)}
-
-    def __enter__(self) -> _Inside:
-        self._number = open_folder(self._own, self._owners)
-        self._owners |= {os.fstat(self._number).st_uid}
-        return self
-
-    def __exit__(self, *_about: object) -> None:
-        os.close(self._number)
-
-    def open(self, name: str, flags: int) -> int:
-        """Opens one of its files."""
-        return open_owned(name, flags, within=self._number, owners=self._owners)
-
-    def put(self, name: str, content: bytes) -> None:
-        """Writes a file whole, in place of what has its name."""
-        fresh = f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
-        with os.fdopen(self.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
-            stream.write(content)
-        os.replace(fresh, name, src_dir_fd=self._number, dst_dir_fd=self._number)
-
-    def about(self) -> About | None:
-        """Returns what the cache says of itself; see `read_about`."""
-        try:
-            with os.fdopen(self.open(ABOUT, os.O_RDONLY), "rb") as stream:
-                values: dict[str, Any] = json.loads(stream.read(_LONGEST_ABOUT))
-            if values.pop("pipegen_cache") != FORMAT:
-                return None
-            columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
-            return About(columns=columns, **values)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None
-
-
-def _owner(folder: Path) -> int:
-    with suppress(OSError):
-        return os.stat(folder).st_uid
-    return os.geteuid()
-
-
-def _describe(inside: _Inside, about: About) -> None:
+def _describe(inside: Inside, about: About) -> None:
     """Write what a cache says of itself, unless it does already."""
-    if inside.about() is None:
+    if _about_in(inside) is None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        inside.put(ABOUT, json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode())
+        inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
 
 
 def read_about(folder: Path) -> About | None:
     """Reads what the cache in a folder says of itself; `None` when there is none that this version can read."""
     try:
-        with _Inside(folder) as inside:
-            return inside.about()
+        with Inside(folder) as inside:
+            return _about_in(inside)
     except OSError:
+        return None
+
+
+def _about_in(inside: Inside) -> About | None:
+    try:
+        with os.fdopen(inside.open(ABOUT, os.O_RDONLY), "rb") as stream:
+            values: dict[str, Any] = json.loads(stream.read(_LONGEST_ABOUT))
+        if values.pop("pipegen_cache") != FORMAT:
+            return None
+        columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
+        return About(columns=columns, **values)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

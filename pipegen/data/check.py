@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pipegen.data.places import as_locate
+from pipegen.data.rounding import SLACK, exact
 from pipegen.data.split_names import lint_names
-from pipegen.data.splits import SLACK, exact
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics

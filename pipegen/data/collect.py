@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys, unreadable_list
 from pipegen.data.manifest import Manifest
@@ -75,8 +77,6 @@ def collect(
     excluded, findings = excluded_keys(spec, listing, base, where)
     diagnostics.extend(findings)
     if excluded:
-        import numpy as np
-
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)

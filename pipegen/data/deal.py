@@ -8,6 +8,8 @@ from __future__ import annotations
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.rounding import round_table
 
 if TYPE_CHECKING:
@@ -26,8 +28,6 @@ class Ranked:
 
     def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
         """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""
-        import numpy as np
-
         place: Ints = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         own = place[of[records]]
@@ -41,8 +41,6 @@ class Ranked:
 
     def picked(self, stretches: Sequence[int]) -> Ints:
         """The records of some stretches, which rise."""
-        import numpy as np
-
         chosen: Ints = np.zeros(len(self.sizes), bool)
         chosen[stretches] = True
         return self.records[chosen.repeat(self.sizes)]
@@ -61,8 +59,6 @@ def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
         classes: The records of each class, in the order in which ties are settled.
         sizes: Records for each bin; they sum to all.
     """
-    import numpy as np
-
     table = round_table(classes.sizes, sizes)
     dealt = [deal_plain(classes[i], row) for i, row in enumerate(table)]
     return [np.concatenate([classes.records[:0], *(parts[b] for parts in dealt)]) for b in range(len(sizes))]

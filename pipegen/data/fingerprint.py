@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.ops.sources.strings import Strings, encode
 
 if TYPE_CHECKING:
@@ -33,8 +35,6 @@ def split_hashes(keys: Iterable[str], seed: int) -> Ints:
 
 
 def _hashes(keys: Iterable[str], before: bytes, *, person: bytes, salt: bytes = b"") -> Ints:
-    import numpy as np
-
     start = hashlib.blake2b(before, digest_size=8, person=person, salt=salt)
     digests = bytearray()
     for block in Strings.hold(keys).blocks():

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
+
+SLACK = Fraction(1, 10**6)
+"""How far from 1 a sum of fractions still counts as 1."""
+
+
+def exact(value: float) -> Fraction:
+    """A fraction as it was written, so that 0.1 of 30 is 3."""
+    return Fraction(repr(value))
 
 
 def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:

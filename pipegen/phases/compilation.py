@@ -17,7 +17,7 @@ from pipegen.memory import ram_budget
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
-from pipegen.plan.nodes import Cache
+from pipegen.plan.nodes import Cache, Shuffle
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.units import format_bytes
 
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
-    from pipegen.plan.nodes import Plan
+    from pipegen.plan.nodes import Node, Plan
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+
+_WINDOW = 2**30
+"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself."""
 
 
 def inspect(
@@ -156,11 +159,25 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     model = spec.model
     types = possible_types(model, len(manifest.class_names) or None, manifest.type)
     if model is spec.loaded.spec and types == possible_types(model):
-        return BoundSpec(spec, manifest, spec.plans)  # the data says no more than the spec
+        return BoundSpec(spec, manifest, _in_files(spec.plans, manifest))  # of types the data says no more than the spec
     checked = _check_with(spec, manifest)
     if checked.diagnostics.has_errors:
         raise SpecError(checked.diagnostics.sorted())
-    return BoundSpec(spec, manifest, checked.plans)
+    return BoundSpec(spec, manifest, _in_files(checked.plans, manifest))
+
+
+def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
+    """Lets shuffles whose records lie many in a file go by file, where they have windows or one record cannot be read by itself."""
+    shards = manifest.listing.shards
+    if shards is None:
+        return plans
+
+    def by_file(node: Node) -> Node:
+        if not isinstance(node, Shuffle) or (node.order == "global" and not shards.by_block):
+            return node
+        return replace(node, order="window", window_bytes=node.window_bytes or _WINDOW, files=True)
+
+    return {split: plan.with_nodes([by_file(node) for node in plan.nodes]) for split, plan in plans.items()}
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:

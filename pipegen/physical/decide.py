@@ -214,6 +214,7 @@ class _Choice:
         return p.Index(
             ordered.order,
             ordered.window_bytes,
+            ordered.files,
             (0, 1) if self.filters else self.extent.shard,
             index.num_draws,
             self.wide,

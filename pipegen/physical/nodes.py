@@ -109,6 +109,7 @@ class Index:
     Attributes:
         order: `stored`, `global` or `window`.
         window_bytes: The window of `order: window`, in bytes of stored records.
+        files: Whether `order: window` permutes whole files of many examples first.
         shard: Which share of each global batch is named, and of how many.
         draws: Numbers drawn for each example.
         rows: The rows of a batch that is widened to whole mix groups, or `None`.
@@ -119,6 +120,7 @@ class Index:
 
     order: Literal["stored", "global", "window"]
     window_bytes: int | None
+    files: bool
     shard: tuple[int, int]
     draws: int
     rows: int | None

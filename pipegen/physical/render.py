@@ -8,8 +8,7 @@ from typing import Any
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.render import emit_text, stage_text
-from pipegen.spec.units import format_bytes
+from pipegen.plan.render import emit_text, order_text, stage_text
 
 _ENTERS = {"variable": "from a variable", "constant": "a constant", "queue": "from a queue", "list": "from a list"}
 _ENTERING = {
@@ -142,8 +141,7 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 
 
 def _name(name: p.Index) -> str:
-    window = f"shuffle in windows of {format_bytes(name.window_bytes or 0)}"
-    parts = [{"stored": "stored order", "global": "global shuffle", "window": window}[name.order]]
+    parts = [order_text(name.order, name.window_bytes, files=name.files)]
     parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
     parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []
     parts += [_drawn(name.draws)] if name.draws else []

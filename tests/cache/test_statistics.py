@@ -87,7 +87,7 @@ def test_a_matrix_is_kept_as_arrays(tmp_path: Path) -> None:
 def test_a_writer_that_ends_early_leaves_what_was_there(ends_at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_statistics(tmp_path, "k", MOMENTS, "", "")
 
-    def end(*_args: Any) -> None:
+    def end(*_args: Any, **_own: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -20,20 +20,6 @@ _WHOLE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Says how the examples of a split lie in files that hold many.
-
-    Attributes:
-        starts: The first example of each, int64 `(blocks + 1,)` with the end.
-        window: Examples in a window of the two levels that a global order then has, where one cannot be read without those around it;
-            `None` where it can.
-    """
-
-    starts: tf.Tensor
-    window: int | None = None
-
-
-@dataclass(frozen=True)
 class Order(Extent):
     """The order of one split on one host.
 
@@ -41,14 +27,14 @@ class Order(Extent):
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
-        blocks: For examples that lie in files that hold many: where. `window` is then an order in two levels: the blocks are permuted
-            whole, and windows of what stands there one after another are permuted within.
+        blocks: For examples that lie many in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an
+            order in two levels: the blocks are permuted whole, and windows of what stands there one after another are permuted within.
     """
 
     kind: str
     window: int
     seed: int
-    blocks: Blocks | None = None
+    blocks: tf.Tensor | None = None
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch.
@@ -124,8 +110,8 @@ class Order(Extent):
         """
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key, size = partial(_key_function(jit), _words(self.seed)), self._window
-        if size is None:
+        key, size = partial(_key_function(jit), _words(self.seed)), self.window
+        if self.kind == "global":
             return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
         window = position // size
         first = window * size
@@ -135,7 +121,7 @@ class Order(Extent):
             return place
         if not laid:
             cycles, which = tf.unique(cycle, tf.int64)
-            laid, place = self._lay(self.blocks.starts, cycles, jit), place + which * self.num_examples
+            laid, place = self._lay(self.blocks, cycles, jit), place + which * self.num_examples
         starts, begins = laid
         at = tf.searchsorted(begins, place, side="right") - 1  # of empty blocks, none
         return tf.gather(starts, at) + place - tf.gather(begins, at)
@@ -150,9 +136,9 @@ class Order(Extent):
             The first example of each block and the place where it begins, int64 `(blocks,)`. Nothing where there are no blocks, or where an
             epoch is not one cycle.
         """
-        if self.blocks is None or self._window is None or self.kind == "stored" or self.epoch_steps is not None:
+        if self.blocks is None or self.kind != "window" or self.epoch_steps is not None:
             return ()
-        return self._lay(self.blocks.starts, epoch[None], False)
+        return self._lay(self.blocks, epoch[None], False)
 
     def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
         """The first example of each block and where it begins, one cycle behind the other: int64 `(cycles * blocks,)`."""
@@ -161,13 +147,6 @@ class Order(Extent):
         order = _permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
         starts = tf.gather(blocks, order)
         return starts, tf.cumsum(tf.gather(blocks, order + 1) - starts, exclusive=True)
-
-    @property
-    def _window(self) -> int | None:
-        """Returns how many examples a window holds, or `None` where the whole split is permuted as one."""
-        if self.kind != "global":
-            return self.window
-        return None if self.blocks is None else self.blocks.window
 
 
 def window_size(window_bytes: int | None, mean_bytes: float) -> int:

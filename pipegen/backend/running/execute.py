@@ -83,7 +83,8 @@ class Executor:
         columns = held is None or held.selected.bitmap is not None
         self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, mapped, columns)
         window = window_size(index.window_bytes, records.mean_bytes)
-        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=records.blocks())
+        blocks = None if records.in_shards is None else tf.constant(records.in_shards.selected.starts)
+        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import fingerprint
 from pipegen.data.shards.bitmap import BLOCK, Bitmap
-from pipegen.kept import keep, open_kept
+from pipegen.kept import SPLITS_SUFFIX, keep, open_kept
 from pipegen.log import log
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, cou
         size: Records of the source.
         count: Counts them.
     """
-    name = f"{key}.splits"
+    name = f"{key}{SPLITS_SUFFIX}"
     try:
         return _mapped(folder, name, names, size)
     except (OSError, ValueError):

@@ -276,6 +276,12 @@ def _bounds(lengths: Ints) -> Ints:
     return bounds
 
 
+def shareable(values: Ints) -> Ints:
+    """An array as it is where tensors can share its memory, else a copy that they can."""
+    taken = values.ctypes.data % ALIGNED == 0 and values.flags.c_contiguous and values.flags.writeable
+    return values if taken else aligned([values])
+
+
 def aligned(parts: Sequence[Ints]) -> Ints:
     """Arrays of one dtype joined to one that begins at an address from which every library takes it as it is."""
     import numpy as np
