@@ -13,13 +13,13 @@ import tensorflow as tf
 
 from pipegen.arguments import got
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
-from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.records import Records
 from pipegen.backend.reading.rows import readers
 from pipegen.backend.running.execute import Executor
 from pipegen.data.fingerprint import example_ids
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
+from pipegen.memory import ram_budget
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder

@@ -31,7 +31,7 @@ def explain(
       pipegen explain flowers.pipegen.yaml --all
       pipegen explain flowers.pipegen.yaml --physical
     """
-    from pipegen.backend.process.budget import available_cores
+    from pipegen.memory import available_cores
     from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show, physical_plans
 
     loaded = load_spec(spec, sets)

@@ -75,7 +75,7 @@ def explained(
         before: Whether to show the plan as written.
         physical: What runs for each split, to be shown in place of its plan.
     """
-    from pipegen.backend.process.budget import available_cores
+    from pipegen.memory import available_cores
 
     model, cores = pipe.spec.model, available_cores()
     counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}

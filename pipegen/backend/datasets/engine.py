@@ -13,7 +13,6 @@ from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dat
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
-from pipegen.backend.process.hosts import check_last_batch, resolve_shard, uneven
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.guard import Quarantine
 from pipegen.backend.reading.records import files_of, records_from
@@ -24,6 +23,7 @@ from pipegen.cache.store import open_store
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
+from pipegen.phases.hosts import check_last_batch, resolve_shard, uneven
 from pipegen.plan.nodes import Prefetch
 
 if TYPE_CHECKING:

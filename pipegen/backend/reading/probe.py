@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.process.budget import threads
 from pipegen.backend.reading import jpeg_damage
 from pipegen.backend.reading.damage import find_problem
+from pipegen.memory import threads
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
 from pipegen.physical.nodes import PROBED

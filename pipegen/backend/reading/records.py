@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
 from pipegen.backend.reading.shards import ShardedTensors
 from pipegen.errors import InternalError
+from pipegen.memory import ram_budget
 from pipegen.ops.kinds.ragged import Ragged
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
@@ -23,6 +22,7 @@ from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.rows import Mapped
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
+from pipegen.memory import threads
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
 from pipegen.physical.nodes import FIXED, Setting, forms_of
