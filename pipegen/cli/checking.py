@@ -99,8 +99,8 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.reading.jpeg_damage import available
     from pipegen.backend.reading.probe import probe, probing_plan, spread
+    from pipegen.jpeg_damage import available
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime
     engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()})

@@ -66,6 +66,11 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     return made
 
 
+def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
+    """Decides what runs for a plan in its usual form, or in `every` one."""
+    return [decide(plan, form, setting) for form in p.forms_of(plan)[: None if every else 1]]
+
+
 class _Choice:
     """Holds what the order of a plan's nodes settles for all of them."""
 
@@ -122,7 +127,7 @@ class _Choice:
                 case Cache():
                     # Batches are filled side by side; where there are fewer of them than threads, each takes more of these.
                     at_once = -(-self.setting.threads // max(1, min(self.setting.threads, self.extent.steps)))
-                    functions.append(p.Keep(node, self._examples(waiting, self.guard), at_once))
+                    functions.append(p.Keep(node, self._guarded(waiting), at_once))
                 case Batch():
                     batched = True
                     functions += [p.Settle(self.rows)] if self.full else []
@@ -185,15 +190,15 @@ class _Choice:
         """Reading and working on single examples. What is guarded is one function."""
         threads = self._threads(nodes)
         if guard != "none" and nodes and isinstance(nodes[0], Read):
-            yield p.Map((self._examples(nodes, guard),), "example", threads)
+            yield p.Map((p.Examples(tuple(nodes), guard=guard),), "example", threads)
         elif threads is None and self.chunk == 1:
-            yield from (p.Map((self._examples([node], "none"),), "example") for node in nodes)
+            yield from (p.Map((p.Examples((node,)),), "example") for node in nodes)
         elif nodes:
-            yield p.Map((self._examples(nodes, "none", self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
+            yield p.Map((p.Examples(tuple(nodes), self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
 
     def _cached(self, node: Cache, waiting: list[Read | Element]) -> p.Map:
         """Fills the cache; what it holds is fetched once a batch, unless single examples are worked on first."""
-        keep = p.Keep(node, self._examples(waiting, self.guard), None)
+        keep = p.Keep(node, self._guarded(waiting), None)
         fetch = () if self.gathers else (p.Fetch(node, keep.examples, whole=False),)
         return p.Map((keep, *fetch), "example", self._threads([n for n in self.plan.nodes if isinstance(n, Element)]))
 
@@ -223,12 +228,12 @@ class _Choice:
             self.shuffle is not None,
         )
 
-    def _examples(self, nodes: list[Read | Element], guard: p.Guard, chunk: int = 1) -> p.Examples:
-        return p.Examples(tuple(nodes), chunk, guard)
+    def _guarded(self, nodes: list[Read | Element]) -> p.Examples:
+        return p.Examples(tuple(nodes), guard=self.guard)
 
     def _fetch(self, nodes: list[Read | Element]) -> list[p.Function]:
         cache = next(n for n in self.plan.nodes if isinstance(n, Cache))
-        return [p.Fetch(cache, self._examples(nodes, self.guard), whole=True)]
+        return [p.Fetch(cache, self._guarded(nodes), whole=True)]
 
     def _kernel(self, node: Kernel, entry: ElementType) -> list[p.Function]:
         """Until examples are mixed, a batch has the rows of whole groups."""

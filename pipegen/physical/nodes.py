@@ -165,11 +165,6 @@ class Examples:
     chunk: int = 1
     guard: Guard = "none"
 
-    @property
-    def out(self) -> ElementType:
-        """What leaves the last node."""
-        return self.nodes[-1].out
-
 
 @dataclass(frozen=True, slots=True)
 class Keep:

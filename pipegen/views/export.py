@@ -44,18 +44,7 @@ _SUFFIXES = {"png": "png", "jpeg": "jpg"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """Says what to export, and how.
-
-    Attributes:
-        folder: Where to; it is made.
-        examples: How many, or `None` for all of each epoch.
-        draws: Versions of each example, from as many epochs.
-        epoch: The first of them.
-        form: `png` or `jpeg`.
-        quality: Of a JPEG, 1 to 100.
-        prefix: What file names begin with.
-        overwrite: Whether the folder may hold files; those of the same names are replaced.
-    """
+    """Says what to export, and how: the arguments of `Pipeline.export`."""
 
     folder: Path
     examples: int | None = 32
@@ -95,13 +84,7 @@ class Exported:
 
 
 def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
-    """Write augmented examples of a split.
-
-    Args:
-        engine: Runs the spec.
-        plain: The plainest plan of the split.
-        wanted: What and how.
-        progress: Called with how many examples are written.
+    """Writes augmented examples of the split of a plan, the plainest one; `progress` is called with how many are written.
 
     Raises:
         FileExistsError: For a folder that is not empty, without `overwrite`.
@@ -159,9 +142,7 @@ class _Source:
 
     @property
     def _slots_of_an_epoch(self) -> int:
-        order = self.order
-        cut = order.remainder == "drop" or order.epoch_steps is not None
-        return order.steps * order.batch if cut else order.num_examples
+        return min(self.order.slots, self.order.grouped)
 
     def left_out(self) -> tuple[int, str]:
         """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
@@ -187,8 +168,8 @@ class _Source:
 
     def _records(self, epoch: int) -> list[int]:
         """The record at each position of an epoch."""
-        cycle, position, _ = self.order.at(tf.constant(epoch, tf.int64), tf.range(self._slots_of_an_epoch, dtype=tf.int64))
-        found: list[int] = self.order.records(cycle, position).numpy().tolist()
+        records, _ = self.order.found(epoch, tf.range(self._slots_of_an_epoch, dtype=tf.int64))
+        found: list[int] = records.numpy().tolist()
         return found
 
     def batches(self) -> Iterator[tuple[Batch, list[int]]]:
@@ -215,9 +196,7 @@ class _Source:
         quarantine = self.executor.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
-        epoch = tf.constant(int(batch["@epoch"][0]), tf.int64)
-        cycle, position, _ = self.order.at(epoch, tf.constant(batch["@slot"]))
-        meant = self.order.records(cycle, position).numpy()
+        meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"]))[0].numpy()
         kept = [i for i in rows if batch["@record"][i] == meant[i]]
         self.missing += len(rows) - len(kept)
         return kept

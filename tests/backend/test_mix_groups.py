@@ -155,7 +155,7 @@ def test_a_record_is_replaced_alike_on_every_host() -> None:
         block = hosts[index].positions(tf.constant(1, tf.int64), tf.constant(slot // 12, tf.int64))
         own = hosts[index].records(block[0], block[1]).numpy().tolist()
         assert low <= slot % 12 < high
-        assert set(found[0][1]) <= set(own)
+        assert set(found[0][0]) <= set(own)
 
 
 def test_damaged_records_are_skipped(hurt: Path) -> None:

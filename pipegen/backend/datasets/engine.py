@@ -163,8 +163,7 @@ class Engine:
     def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
         """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
         order = self.executor(split).order
-        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), tf.range(order.num_examples, dtype=tf.int64))
-        return order.records(cycle, position).numpy()
+        return order.found(epoch, tf.range(order.num_examples, dtype=tf.int64))[0].numpy()
 
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]

@@ -55,9 +55,7 @@ def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int
 
     A record that the epoch leaves out is alone.
     """
-    slot = tf.range(order.grouped, dtype=tf.int64)
-    cycle, position, _ = order.at(tf.constant(epoch, tf.int64), slot)
-    records = order.records(cycle, position)
+    records, cycle = order.found(epoch, tf.range(order.grouped, dtype=tf.int64))
     found = tf.where(records == record)[:, 0].numpy()
     if not len(found):
         return [record], [epoch], 0

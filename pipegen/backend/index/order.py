@@ -46,8 +46,12 @@ class Order(Extent):
         Returns:
             The cycle through the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
         """
+        return self.at(epoch, self.slots_of(step))
+
+    def slots_of(self, step: tf.Tensor) -> tf.Tensor:
+        """The slots of this host's block of the global batch of a step: int64 `(n,)`."""
         low, high = self.block(step)
-        return self.at(epoch, step * self.batch + tf.range(low, high, dtype=tf.int64))
+        return step * self.batch + tf.range(low, high, dtype=tf.int64)
 
     def block(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The rows of a global batch that this host takes: the first, and one past the last, like `step`."""
@@ -81,6 +85,11 @@ class Order(Extent):
         weight = tf.cast(slot < self.num_examples, tf.float32)
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight
 
+    def found(self, epoch: int | tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The records at slots of an epoch, and the cycles that they are of: int64 `(n,)` each."""
+        cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot)
+        return self.records(cycle, position), cycle
+
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The records that may take the place of a damaged one: the next in the same block of the same batch.
 
@@ -90,14 +99,13 @@ class Order(Extent):
             count: How many.
 
         Returns:
-            The cycles and the records, int64 `(count,)`.
+            The records and their cycles, int64 `(count,)`.
         """
         step = slot // self.batch
         row = slot - step * self.batch
         low, high = self._share_with(step, row)
         rows = low + (row - low + 1 + tf.range(count, dtype=tf.int64)) % (high - low)
-        cycle, position, _ = self.at(epoch, step * self.batch + rows)
-        return cycle, self.records(cycle, position)
+        return self.found(epoch, step * self.batch + rows)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
         """The record at each position of a cycle: int64 `(n,)` each, and so is the result.

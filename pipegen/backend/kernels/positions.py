@@ -38,7 +38,7 @@ def sides(image: tf.Tensor) -> Size:
 
 
 def outside(fill: str | ConstantFill) -> tuple[str, float]:
-    """What lies outside an image, as `locate` has it, and the value of a constant fill."""
+    """Returns what lies outside an image, as `locate` has it, and the value of a constant fill."""
     return (fill, 0.0) if isinstance(fill, str) else ("constant", fill.constant)
 
 

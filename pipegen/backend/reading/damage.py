@@ -71,14 +71,10 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
 
 def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
     """The records of one batch of this host, each with its cycle through the data."""
-    order = executor.order
-    number = tf.constant(step, tf.int64)
-    if executor.wide is None:
-        cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), number)
-    else:
-        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), widened(order, number, executor.wide)[0])
-    records = order.records(cycle, position)
-    return list(zip((int(r) for r in records.numpy()), (int(c) for c in cycle.numpy()), strict=True))
+    order, number = executor.order, tf.constant(step, tf.int64)
+    slots = order.slots_of(number) if executor.wide is None else widened(order, number, executor.wide)[0]
+    records, cycles = order.found(epoch, slots)
+    return list(zip(records.numpy().tolist(), cycles.numpy().tolist(), strict=True))
 
 
 def find_problem(executor: Executor, record: int, epoch: int) -> str | None:

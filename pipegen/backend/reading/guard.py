@@ -109,7 +109,7 @@ def replace_damaged(
         compute: From `@record` and `@draws` of a record to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
         out: The type of what `compute` gives.
-        alternates: From epoch and slot to the cycles and records to try.
+        alternates: From epoch and slot to the records to try and their cycles.
         draw: From a record and a cycle to the draws of a second occurrence.
         quarantine: Where damaged records are noted.
         path: From a record to where it is.
@@ -122,7 +122,7 @@ def replace_damaged(
         return tf.py_function(lambda r: quarantine.add(int(r)), [damaged], [])
 
     def search() -> tuple[tf.Tensor, ...]:
-        cycles, records = alternates(features["@epoch"], features["@slot"])
+        records, cycles = alternates(features["@epoch"], features["@slot"])
         with tf.control_dependencies([note(record)]):
             start = tf.constant(0)
 

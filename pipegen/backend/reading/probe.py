@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.reading import jpeg_damage
+from pipegen import jpeg_damage
 from pipegen.backend.reading.damage import find_problem
 from pipegen.memory import threads
 from pipegen.passes import PASSES, PassContext, run_passes

@@ -25,7 +25,7 @@ from pipegen.errors import InternalError
 from pipegen.memory import threads
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
-from pipegen.physical.nodes import FIXED, Setting, forms_of
+from pipegen.physical.nodes import FIXED, Setting
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType, valid_name
@@ -120,10 +120,6 @@ class Executor:
     def physical(self, form: Form) -> Physical:
         """Returns what runs in one form."""
         return decide(self.plan, form, self.setting)
-
-    def physical_forms(self, *, every: bool) -> list[Physical]:
-        """Returns what runs in the usual form, or in `every` one."""
-        return [self.physical(form) for form in forms_of(self.plan)[: None if every else 1]]
 
     def batches(self, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
         """The batches of some epochs, one after another, or of some steps, wherever they are.

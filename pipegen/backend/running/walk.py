@@ -48,7 +48,7 @@ class Run:
         return ds
 
     def one(self) -> Callable[..., Features]:
-        """What the map of a plan of records calls: called as it is, nothing is traced."""
+        """Returns what the map of a plan of records calls. Called as it is, nothing is traced."""
         (functions,) = (operation.functions for operation in self.plan.operations if isinstance(operation, p.Map))
         return self._called(functions)
 
@@ -146,8 +146,7 @@ class Run:
             if rows is not None:
                 slot, own = mixing.widened(order, number, rows)
                 return named(epoch, slot, laid) | {"@own": own}
-            low, high = order.block(number)
-            return named(epoch, number * order.batch + tf.range(low, high, dtype=tf.int64), laid)
+            return named(epoch, order.slots_of(number), laid)
 
         def whole(epoch: tf.Tensor, first: tf.Tensor) -> Features:
             if rows is not None:
@@ -165,7 +164,7 @@ class Run:
 
     def _one(self, examples: p.Examples) -> Callable[[Features], Features]:
         """One example through the nodes, and what is done where it is damaged."""
-        x, compute, out = self.x, self.x.compute(examples.nodes), examples.out
+        x, compute, out = self.x, self.x.compute(examples.nodes), examples.nodes[-1].out
         if examples.guard == "none":
             return lambda f: f | compute(f)
         if examples.guard == "tell":
