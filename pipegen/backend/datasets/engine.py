@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -90,8 +89,7 @@ class Engine:
             quarantine=quarantine,
             where=self.where,
             advice=damage.advice(split, skips=quarantine is not None),
-            store=partial(self.store, plan),
-            rows=partial(self.manifest.numbers, split),
+            store=lambda: (self.store(plan), self.manifest.numbers(split)),
         )
 
     def store(self, plan: Plan) -> Store:

@@ -51,8 +51,7 @@ class Executor:
         quarantine: Where damaged records are noted, when they are to be replaced.
         where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
-        store: Opens the cache on disk of a plan that has one.
-        rows: Looks up the row of each record in it.
+        store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
     """
 
     def __init__(
@@ -65,18 +64,15 @@ class Executor:
         quarantine: Quarantine | None = None,
         where: damage.Where = str,
         advice: str = "leave it out",
-        store: Callable[[], Store] | None = None,
-        rows: Callable[[], Ints] | None = None,
+        store: Callable[[], tuple[Store, Ints]] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
         self.records = records
-        self.shard = shard
         self.quarantine = quarantine
         self.where = where
         self.advice = advice
         self._store = store
-        self._rows = rows
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
         mapped = any(isinstance(reader, Mapped) for reader in records.arrays.values())
         held = records.in_shards
@@ -99,9 +95,9 @@ class Executor:
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
             return MemoryCache(node.out, len(self.records))
-        if self._store is None or self._rows is None:
+        if self._store is None:
             raise InternalError("a plan has a cache on disk, and nothing opens it")
-        return DiskCache(self._store(), self._rows(), self.records.paths, self.records.files(self.plan.read))
+        return DiskCache(*self._store(), self.records.paths, self.records.files(self.plan.read))
 
     @cached_property
     def place(self) -> str:
