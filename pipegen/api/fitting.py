@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,5 @@ def _measure(
 
     count = manifest.num_examples("train")
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
-    if progress is not None:
-        return measure(model, compiled, manifest, spec.where, step.gather, progress)
-    with bar("fitting", count) as tick:
+    with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
         return measure(model, compiled, manifest, spec.where, step.gather, tick)

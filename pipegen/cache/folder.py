@@ -88,12 +88,7 @@ def splits_in(folder: Path) -> list[Kept]:
 
 
 def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
-    """Compare every filled record with its checksum; nothing is decoded.
-
-    Args:
-        held: The cache.
-        progress: Called with how many are done, now and then.
-    """
+    """Compare every filled record with its checksum; nothing is decoded. `progress` is called with how many are done, now and then."""
     try:
         store = read_store(held.path, held.about)
     except OSError as error:

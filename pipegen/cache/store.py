@@ -92,12 +92,9 @@ class About:
 class Store:
     """An open cache. `open_store` makes one, `read_store` looks at one.
 
-    Args:
-        folder: The cache's own folder.
-        about: What is in it.
-        files: Open files: the index, then one for each feature.
-
     Attributes:
+        folder: Its own folder.
+        about: What is in it.
         refused: Why nothing more is written, once that is so.
         told: What users have been warned of.
     """
@@ -113,10 +110,7 @@ class Store:
     def state(self, row: int, stamp: int = 0) -> State:
         """Returns the state of a row.
 
-        Args:
-            row: Which record.
-            stamp: Tells versions of the record apart: the time its file was last changed. A row of another stamp is as
-                good as empty.
+        The stamp tells versions of the record apart: the time its file was last changed. A row of another stamp is as good as empty.
         """
         entry = self._entry(row)
         if entry is None or entry[1] != stamp:
@@ -189,13 +183,7 @@ class Store:
 
 
 def open_store(folder: Path, about: About) -> Store:
-    """Open a cache to use it; it is made where there is none.
-
-    Several processes may do so at once: each step can be done twice.
-
-    Args:
-        folder: The folder that holds caches.
-        about: Which one.
+    """Open a cache to use it; it is made where there is none. Several processes may do so at once: each step can be done twice.
 
     Raises:
         OSError: When it can be neither made nor read.
@@ -231,11 +219,7 @@ def _open_as_it_is(own: Path, about: About, error: OSError) -> Store:
 
 
 def read_store(own: Path, about: About) -> Store:
-    """Open a cache to look at it, damaged or not.
-
-    Args:
-        own: The cache's own folder.
-        about: What is in it.
+    """Open a cache, damaged or not, to look at it in its own folder.
 
     Raises:
         OSError: When a file is missing or may not be read.

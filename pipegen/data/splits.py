@@ -39,12 +39,7 @@ _REST = ""
 
 
 def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Deal the records of a listing out to splits; what the parts do not ask for is in none.
-
-    Args:
-        splits: The section of the spec, which `check_splits` has found to be sound.
-        listing: The records.
-        names: The splits, in the order of the spec.
+    """Deal the records of a listing out to splits, named in the order of the spec; what the parts do not ask for is in none.
 
     Raises:
         OpError: `PG409` when the parts ask for more than there is, `PG105` when the pattern of `group` does not match

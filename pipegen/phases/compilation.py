@@ -47,7 +47,7 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
-    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec.
+    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec. See `load`.
 
     Args:
         source: A path, or a map with the sections of a spec.
@@ -78,8 +78,7 @@ def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
     """Less what a `# pipegen: ignore[CODE]` silences."""
     kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
     result = Diagnostics()
-    result.extend(kept)
-    result.extend(unused)
+    result.extend([*kept, *unused])
     return result
 
 
@@ -133,7 +132,7 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
     """
     from pipegen.data.collect import collect
 
-    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
+    collected = collect(spec.model, locate=spec.loaded.locate.label, base=spec.loaded.base, progress=progress, data=data)
     if collected.manifest is None:
         if collected.assigned is not None:
             collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
@@ -227,14 +226,7 @@ def optimise(
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
-    """The bytes that a plan's memory cache will take.
-
-    Args:
-        spec: The spec.
-        plan: The optimised plan of one split.
-        num_examples: Examples in the split.
-        budget: What is left of the RAM budget, in bytes.
-        locate: Finds the place of a key path.
+    """The bytes that an optimised plan's memory cache will take of what is left of the budget.
 
     Raises:
         SpecError: `PG410`.

@@ -96,10 +96,7 @@ class Record:
         return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
 
     def find(self, iterations: int) -> Place:
-        """Returns the place of weights of this run.
-
-        Args:
-            iterations: The count that they came with.
+        """Returns the place of weights of this run, which came with this count.
 
         Raises:
             StateError: When they cannot be of this run, or their place cannot be known.
@@ -149,12 +146,7 @@ class Record:
 
 
 def rescaled(done: int, state: Mapping[str, Any], size: int) -> int:
-    """Returns batches of an epoch in batches of another size.
-
-    Args:
-        done: Batches of the size that the state was saved with.
-        state: The state.
-        size: Examples in a batch now.
+    """Returns batches of an epoch, of the size that a state was saved with, in batches of another size.
 
     Raises:
         StateError: When they are no whole number.

@@ -38,14 +38,7 @@ RANKED = 10**7
 def assign_shards(
     splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
 ) -> dict[str, Selected]:
-    """Assigns the records of shards to splits; what the parts do not ask for is in none.
-
-    Args:
-        splits: The section of the spec, which `check_splits` has found to be sound.
-        listing: The shards.
-        names: The splits, in the order of the spec.
-        source_name: The source's op; it enters the example ids.
-        folder: Where what takes long to count is kept.
+    """Assigns the records of shards to splits, as `assign` does others; what takes long to count is kept in `folder`.
 
     Raises:
         OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
@@ -105,13 +98,7 @@ def _too_many(splits: Splits, total: int) -> OpError:
 
 
 def by_hash(splits: Splits, rows: Array, bases: Array) -> dict[str, Bitmap]:
-    """Counts the records of each part, by intervals of their hashes, so that no record ever moves.
-
-    Args:
-        splits: The section, whose method is `hash`.
-        rows: Records of every shard.
-        bases: What their ids are made from, from `shard_bases`.
-    """
+    """Counts the records of each part, by intervals of the hashes of their ids, so that no record ever moves."""
     size = int(rows.sum())
     share = shares(splits.parts)
     ends = [(part, int(total * 2**64)) for part, total in zip(share, accumulate(share.values()), strict=True)]
