@@ -199,23 +199,15 @@ def open_store(folder: Path, about: About) -> Store:
             _describe(inside, about)
     except OSError as error:
         _close(files)
-        store = _open_as_it_is(own, about, error)
-        store.refused = error
-        return store
+        if isinstance(error, NotRegularError):  # someone has laid it there
+            raise
+        with suppress(OSError):
+            store = read_store(own, about)
+            if store.whole():  # a cache that may only be read serves what it holds
+                store.refused = error
+                return store
+        raise
     return Store(own, about, files)
-
-
-def _open_as_it_is(own: Path, about: About, error: OSError) -> Store:
-    """A cache that may only be read serves what it holds."""
-    if isinstance(error, NotRegularError):  # someone has laid it there
-        raise error
-    try:
-        store = read_store(own, about)
-    except OSError:
-        raise error from None
-    if not store.whole():
-        raise error
-    return store
 
 
 def read_store(own: Path, about: About) -> Store:

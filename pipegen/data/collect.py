@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipegen.data.check import check_splits
-from pipegen.data.exclude import excluded_keys, unreadable_list
+from pipegen.data.exclude import excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.places import argument, path_only
 from pipegen.data.splits import assign, wrong_columns
@@ -134,7 +134,7 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
 
 def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
     """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
-    found = unreadable_list(spec, base, where)
+    _, found = read_list(spec, base, where)
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
         found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]

@@ -6,10 +6,9 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -95,14 +94,8 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
     return {name: int(size) for name, size in wanted.items()}
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """Holds what is kept together.
-
-    Attributes:
-        names: The groups.
-        of: The place of each record's group among them.
-    """
+class _Groups(NamedTuple):
+    """Holds what is kept together: the groups, and the place of each record's among them."""
 
     names: tuple[str, ...]
     of: Ints

@@ -47,15 +47,10 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
-    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec. See `load`.
+    """Loads and checks a spec as `load` does, without touching its data; it raises nothing for a wrong spec.
 
-    Args:
-        source: A path, or a map with the sections of a spec.
-        params: Values for declared params.
-        overrides: Values for params, or for anything else by its path: `{"batch.size": 64}`.
-        overrides_from: What findings call those: `overrides=` or `--set`.
-        runtime: Laid over the runtime section.
-        text: The text of the spec, when it does not come from the file that `source` names.
+    Findings call the `overrides` what `overrides_from` says: `overrides=` or `--set`. `text` is that of the spec, when it does not come
+    from the file that `source` names.
     """
     loaded = load_spec(source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text)
     diagnostics = Diagnostics()
