@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
+from pipegen.cache.statistics import read_statistics, statistics_file, statistics_key, write_statistics
+from pipegen.kept import kept_folder
 from pipegen.log import log
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
@@ -72,7 +73,7 @@ def _learn(
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
     lasting = all(map(is_lasting, plan.stages()))
-    folder = statistics_folder(spec.model.runtime) if lasting else None
+    folder = kept_folder(spec.model.runtime, "statistics") if lasting else None
     count = manifest.num_examples("train")
     file = statistics_file(folder, key, kind) if folder is not None else None
     kept = read_statistics(folder, key, kind) if folder is not None and not again else None
