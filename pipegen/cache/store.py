@@ -128,11 +128,7 @@ class Store:
                 raise OSError(errno.EIO, "the cache has been cut short", str(self.folder))
 
     def write(self, row: int, values: Sequence[bytes | memoryview], stamp: int = 0) -> bool:
-        """Fill a row.
-
-        Returns:
-            Whether it could be written; `refused` then says why not, and nothing more is written.
-        """
+        """Fill a row. Returns whether it could be written; `refused` then says why not, and nothing more is written."""
         if self.refused is not None:
             return False
         try:

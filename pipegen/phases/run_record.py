@@ -86,11 +86,9 @@ class Record:
         return replace(self, epoch=epoch, batches=batches, iterations=iterations).with_epoch(epoch, iterations)
 
     def verified(self, ran: int, executions: int) -> Record:
-        """Returns the record, which knows from now on whether the optimizer counts batches.
+        """Returns the record, which knows from now on whether the optimizer counts batches: its count has gone up by `ran`.
 
-        Args:
-            ran: By how much its count has gone up.
-            executions: How often Keras has run the model, each time for `execution` batches, or for fewer at the end of the data.
+        Keras has run the model `executions` times, each for `execution` batches, or for fewer at the end of the data.
         """
         most = executions * self.execution
         return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
