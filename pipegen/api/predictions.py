@@ -59,11 +59,9 @@ class Predictions:
 
 
 def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
-    """Runs the evaluation steps of a spec on unlabelled data.
+    """Runs the evaluation steps of a spec on unlabelled data: a folder, a file, a list of files, or images as arrays.
 
-    Args:
-        bound: The spec, and the data that its pipeline was built on: rows are predicted on as rows.
-        wanted: A folder, a file, a list of files, or images as arrays.
+    Rows are predicted on as rows.
 
     Raises:
         SpecError: When there is nothing, or a file is missing.
@@ -96,11 +94,9 @@ def _records(wanted: Wanted, plan: Plan) -> Records:
 
 
 def rows_like(record: ElementType, wanted: Any) -> Rows:
-    """Images as rows of an array, of the kind that a pipeline was built on.
+    """Images as rows of an array, of the type of the records that a pipeline was built on.
 
-    Args:
-        record: The type of its records.
-        wanted: Images `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
+    They are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
 
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.

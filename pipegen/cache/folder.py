@@ -71,7 +71,7 @@ def caches_in(folder: Path) -> list[Held]:
     for path in sorted(p for p in folder.iterdir() if p.is_dir()):
         about = read_about(path)
         if about is not None and about.key == path.name:
-            found.append(Held(path.name, path, allocated(path), _last_written(path), about, _filled(path, about)))
+            found.append(Held(path.name, path, *_on_disk(path), about, _filled(path, about)))
     return sorted(found, key=lambda held: -held.used)
 
 
@@ -88,12 +88,7 @@ def splits_in(folder: Path) -> list[Kept]:
 
 
 def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
-    """Compare every filled record with its checksum; nothing is decoded.
-
-    Args:
-        held: The cache.
-        progress: Called with how many are done, now and then.
-    """
+    """Compare every filled record with its checksum; nothing is decoded. `progress` is called with how many are done, now and then."""
     try:
         store = read_store(held.path, held.about)
     except OSError as error:
@@ -120,15 +115,6 @@ def remove(kept: Kept) -> None:
         kept.path.unlink()
 
 
-def allocated(path: Path) -> int:
-    """Bytes that the files of a folder take on the disk; holes of sparse files take none."""
-    total = 0
-    with suppress(OSError), os.scandir(path) as entries:
-        for entry in entries:
-            total += entry.stat(follow_symlinks=False).st_blocks * 512
-    return total
-
-
 def free_bytes(folder: Path) -> int | None:
     """Returns the bytes that the disk under a folder, which need not exist yet, has left for this user; `None` where that is unknown."""
     try:
@@ -150,8 +136,9 @@ def _filled(path: Path, about: About) -> int | None:
         return None
 
 
-def _last_written(path: Path) -> float:
-    times = []
+def _on_disk(path: Path) -> tuple[int, float]:
+    """The bytes that a folder's files take on the disk, where holes take none, and when the last one was written."""
     with suppress(OSError), os.scandir(path) as entries:
-        times = [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
-    return max(times, default=0.0)
+        stats = [entry.stat(follow_symlinks=False) for entry in entries]
+        return sum(stat.st_blocks * 512 for stat in stats), max((stat.st_mtime for stat in stats), default=0.0)
+    return 0, 0.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipegen.cache.key import key_of
 from pipegen.cache.store import file_stamp
-from pipegen.kept import keep, kept_folder, open_kept
+from pipegen.kept import keep, open_kept
 from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.sources.strings import encode
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec, Runtime
+    from pipegen.spec.models import PipelineSpec
 
 N = TypeVar("N", bound=Statistics)
 
@@ -50,11 +50,6 @@ def _trained_on(manifest: Manifest) -> Iterator[bytes]:
     order = texts[0].order()
     for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):
         yield encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n"
-
-
-def statistics_folder(runtime: Runtime) -> Path | None:
-    """Returns the folder that keeps them: that of the spec's caches, else the user's cache folder, if there is one."""
-    return kept_folder(runtime, "statistics")
 
 
 def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:

@@ -92,12 +92,9 @@ class About:
 class Store:
     """An open cache. `open_store` makes one, `read_store` looks at one.
 
-    Args:
-        folder: The cache's own folder.
-        about: What is in it.
-        files: Open files: the index, then one for each feature.
-
     Attributes:
+        folder: Its own folder.
+        about: What is in it.
         refused: Why nothing more is written, once that is so.
         told: What users have been warned of.
     """
@@ -113,10 +110,7 @@ class Store:
     def state(self, row: int, stamp: int = 0) -> State:
         """Returns the state of a row.
 
-        Args:
-            row: Which record.
-            stamp: Tells versions of the record apart: the time its file was last changed. A row of another stamp is as
-                good as empty.
+        The stamp tells versions of the record apart: the time its file was last changed. A row of another stamp is as good as empty.
         """
         entry = self._entry(row)
         if entry is None or entry[1] != stamp:
@@ -134,11 +128,7 @@ class Store:
                 raise OSError(errno.EIO, "the cache has been cut short", str(self.folder))
 
     def write(self, row: int, values: Sequence[bytes | memoryview], stamp: int = 0) -> bool:
-        """Fill a row.
-
-        Returns:
-            Whether it could be written; `refused` then says why not, and nothing more is written.
-        """
+        """Fill a row. Returns whether it could be written; `refused` then says why not, and nothing more is written."""
         if self.refused is not None:
             return False
         try:
@@ -189,13 +179,7 @@ class Store:
 
 
 def open_store(folder: Path, about: About) -> Store:
-    """Open a cache to use it; it is made where there is none.
-
-    Several processes may do so at once: each step can be done twice.
-
-    Args:
-        folder: The folder that holds caches.
-        about: Which one.
+    """Open a cache to use it; it is made where there is none. Several processes may do so at once: each step can be done twice.
 
     Raises:
         OSError: When it can be neither made nor read.
@@ -211,31 +195,19 @@ def open_store(folder: Path, about: About) -> Store:
             _describe(inside, about)
     except OSError as error:
         _close(files)
-        store = _open_as_it_is(own, about, error)
-        store.refused = error
-        return store
+        if isinstance(error, NotRegularError):  # someone has laid it there
+            raise
+        with suppress(OSError):
+            store = read_store(own, about)
+            if store.whole():  # a cache that may only be read serves what it holds
+                store.refused = error
+                return store
+        raise
     return Store(own, about, files)
 
 
-def _open_as_it_is(own: Path, about: About, error: OSError) -> Store:
-    """A cache that may only be read serves what it holds."""
-    if isinstance(error, NotRegularError):  # someone has laid it there
-        raise error
-    try:
-        store = read_store(own, about)
-    except OSError:
-        raise error from None
-    if not store.whole():
-        raise error
-    return store
-
-
 def read_store(own: Path, about: About) -> Store:
-    """Open a cache to look at it, damaged or not.
-
-    Args:
-        own: The cache's own folder.
-        about: What is in it.
+    """Open a cache, damaged or not, to look at it in its own folder.
 
     Raises:
         OSError: When a file is missing or may not be read.

@@ -15,7 +15,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.phases.compilation import bind, findings_with_data
-from pipegen.phases.functions import NOTHING, Allowed, with_functions
+from pipegen.phases.functions import with_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class DataRequest:
 
     sample: int | None
     write_exclude: str | None
-    allowed: Allowed = NOTHING
+    allowed: tuple[str, ...] = ()
 
 
 def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
@@ -65,7 +65,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     if model.source.needs_data():
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
     with progress("listing") as listed:
-        collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
+        collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)

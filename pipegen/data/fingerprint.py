@@ -20,12 +20,7 @@ _BLOCK = 1 << 14
 
 
 def example_ids(source_name: str, keys: Iterable[str]) -> Ints:
-    """The 64-bit ids of examples, which key all their random draws: uint64 `(n,)`.
-
-    Args:
-        source_name: The source's op.
-        keys: The records' relative paths.
-    """
+    """The 64-bit ids of examples, which key all their random draws, from the source's op and the records' relative paths: uint64 `(n,)`."""
     return _hashes(keys, encode(source_name) + b"\x00", person=b"pipegen.example")
 
 

@@ -6,10 +6,9 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,12 +38,7 @@ _REST = ""
 
 
 def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Deal the records of a listing out to splits; what the parts do not ask for is in none.
-
-    Args:
-        splits: The section of the spec, which `check_splits` has found to be sound.
-        listing: The records.
-        names: The splits, in the order of the spec.
+    """Deal the records of a listing out to splits, named in the order of the spec; what the parts do not ask for is in none.
 
     Raises:
         OpError: `PG409` when the parts ask for more than there is, `PG105` when the pattern of `group` does not match
@@ -100,14 +94,8 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
     return {name: int(size) for name, size in wanted.items()}
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """Holds what is kept together.
-
-    Attributes:
-        names: The groups.
-        of: The place of each record's group among them.
-    """
+class _Groups(NamedTuple):
+    """Holds what is kept together: the groups, and the place of each record's among them."""
 
     names: tuple[str, ...]
     of: Ints
@@ -165,15 +153,19 @@ def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups |
 def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> dict[str, Ints]:
     """The method `hash`: each part is an interval of hashes, so that no record ever moves."""
     share = shares(splits.parts)
-    ends, total = [], Fraction(0)
-    for part in share.values():
-        total += part
-        ends.append(int(total * 2**64))
-    hashes = split_hashes(groups.names if groups is not None else listing.keys, splits.seed)
-    # The last part ends at 2⁶⁴, which no hash reaches and no uint64 holds.
-    part_of: Ints = np.searchsorted(np.array([end for end in ends if end < 2**64], np.uint64), hashes, side="right").astype(np.int16)
-    own = part_of if groups is None else part_of[groups.of]
+    own = intervals(split_hashes(groups.names if groups is not None else listing.keys, splits.seed), share.values())
+    if groups is not None:
+        own = own[groups.of]
     return {part: np.flatnonzero(own == i) for i, part in enumerate(share)}
+
+
+def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
+    """The number of the share whose interval of 64 bits each hash lies in, int16."""
+    found: Ints = np.zeros(len(hashes), np.int16)
+    for total in accumulate(shares):
+        if total < 1:  # the last interval ends at 2⁶⁴, which no hash reaches and no uint64 holds
+            found += hashes >= np.uint64(int(total * 2**64))
+    return found
 
 
 def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:

@@ -47,15 +47,10 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
-    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec.
+    """Loads and checks a spec as `load` does, without touching its data; it raises nothing for a wrong spec.
 
-    Args:
-        source: A path, or a map with the sections of a spec.
-        params: Values for declared params.
-        overrides: Values for params, or for anything else by its path: `{"batch.size": 64}`.
-        overrides_from: What findings call those: `overrides=` or `--set`.
-        runtime: Laid over the runtime section.
-        text: The text of the spec, when it does not come from the file that `source` names.
+    Findings call the `overrides` what `overrides_from` says: `overrides=` or `--set`. `text` is that of the spec, when it does not come
+    from the file that `source` names.
     """
     loaded = load_spec(source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text)
     diagnostics = Diagnostics()
@@ -78,8 +73,7 @@ def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
     """Less what a `# pipegen: ignore[CODE]` silences."""
     kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
     result = Diagnostics()
-    result.extend(kept)
-    result.extend(unused)
+    result.extend([*kept, *unused])
     return result
 
 
@@ -133,7 +127,7 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
     """
     from pipegen.data.collect import collect
 
-    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
+    collected = collect(spec.model, locate=spec.loaded.locate.label, base=spec.loaded.base, progress=progress, data=data)
     if collected.manifest is None:
         if collected.assigned is not None:
             collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
@@ -227,14 +221,7 @@ def optimise(
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
-    """The bytes that a plan's memory cache will take.
-
-    Args:
-        spec: The spec.
-        plan: The optimised plan of one split.
-        num_examples: Examples in the split.
-        budget: What is left of the RAM budget, in bytes.
-        locate: Finds the place of a key path.
+    """The bytes that an optimised plan's memory cache will take of what is left of the budget.
 
     Raises:
         SpecError: `PG410`.

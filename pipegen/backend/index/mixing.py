@@ -21,15 +21,9 @@ if TYPE_CHECKING:
 
 
 def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The slots of a widened block, and which of them are the host's own.
+    """The slots of a block of `rows`, widened to whole groups, and which of them are the host's own: int64 and bool `(..., rows)`.
 
-    Args:
-        order: The order.
-        step: int64, any shape `(...)`.
-        rows: As `Order.widened` says.
-
-    Returns:
-        int64 and bool `(..., rows)`. Slots behind the end of the epoch are examples of some kind that nobody reads.
+    Slots behind the end of the epoch are examples of some kind that nobody reads. `step` is int64 `(...)`.
     """
     low, high = order.block(step)
     first, last = (step * order.batch + low)[..., None], (step * order.batch + high)[..., None]

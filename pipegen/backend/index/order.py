@@ -37,15 +37,7 @@ class Order(Extent):
     blocks: tf.Tensor | None = None
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The positions of this host's block of one global batch.
-
-        Args:
-            epoch: int64 scalar.
-            step: int64 scalar.
-
-        Returns:
-            The cycle through the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
-        """
+        """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""
         return self.at(epoch, self.slots_of(step))
 
     def slots_of(self, step: tf.Tensor) -> tf.Tensor:
@@ -73,7 +65,7 @@ class Order(Extent):
         return here
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The cycle, the position in it and the weight of each slot of an epoch.
+        """The cycle through the data, the position in it, both int64, and the weight, float32, of each slot of an epoch.
 
         Args:
             epoch: int64 scalar, or like `slot`.
@@ -93,13 +85,7 @@ class Order(Extent):
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The records that may take the place of a damaged one: the next in the same block of the same batch.
 
-        Args:
-            epoch: int64 scalar.
-            slot: int64 scalar.
-            count: How many.
-
-        Returns:
-            The records and their cycles, int64 `(count,)`.
+        `epoch` and `slot` are int64 scalars; the records and their cycles are int64 `(count,)`.
         """
         step = slot // self.batch
         row = slot - step * self.batch
@@ -110,11 +96,7 @@ class Order(Extent):
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
         """The record at each position of a cycle: int64 `(n,)` each, and so is the result.
 
-        Args:
-            cycle: The cycles.
-            position: The positions.
-            jit: Whether XLA compiles the cipher.
-            laid: What `laid` gives for the epoch that these are of, where it was asked; it is worked out again otherwise.
+        `jit` lets XLA compile the cipher. `laid` is what `laid` gives for the epoch that these are of, and else worked out again.
         """
         if self.kind == "stored" or self.num_examples == 1:
             return position
@@ -136,9 +118,6 @@ class Order(Extent):
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The blocks of an epoch in their order, for `records` of its steps, each of which then takes the logarithm of their number.
-
-        Args:
-            epoch: int64 scalar.
 
         Returns:
             The first example of each block and the place where it begins, int64 `(blocks,)`. Nothing where there are no blocks, or where an

@@ -36,15 +36,7 @@ def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
 
 
 def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
-    """Reads the bitmaps of `size` records from a file, or else counts and keeps them.
-
-    Args:
-        folder: Where files are kept.
-        key: From `bitmaps_key`.
-        names: The splits.
-        size: Records of the source.
-        count: Counts them.
-    """
+    """Reads the bitmaps of `size` records from a file, or else counts and keeps them."""
     name = f"{key}{SPLITS_SUFFIX}"
     try:
         return _mapped(folder, name, names, size)

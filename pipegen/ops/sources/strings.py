@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -205,11 +205,7 @@ class Strings(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return (decode(text) for block in self.blocks() for text in block)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> Strings: ...
-    def __getitem__(self, place: int | slice) -> str | Strings:
+    def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             import numpy as np
 
