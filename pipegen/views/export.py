@@ -129,6 +129,7 @@ class _Source:
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
         self.executor = engine.executor_of(a.with_index(compiled), self.split, quarantine=real.quarantine)
         self.keys = engine.manifest.keys(self.split)
+        self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]
         self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
@@ -235,19 +236,15 @@ class _Source:
     def _beside(self, record: int) -> dict[str, Any]:
         """Returns what the data says of a record beside its pictures: classes by name, numbers."""
         manifest, found = self.engine.manifest, {}
-        columns, labels = self._held
         for name, t in self.record.items():
             if not kind_of(t).indexed:
                 continue
-            value = columns[name][record] if name in columns else np.asarray(labels[record]) if labels is not None else None
+            held = self.columns.get(name, self.labels)
+            value = np.asarray(held[record]) if held is not None else None
             classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).labels else ()
             if value is not None:
                 found[name] = _named(value, classes, several=several_labels(t))
         return found
-
-    @cached_property
-    def _held(self) -> tuple[dict[str, Array], Array | None]:
-        return self.engine.manifest.columns(self.split), self.engine.manifest.labels(self.split)
 
     def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:
         """The files of one example: what each holds, by its name."""
