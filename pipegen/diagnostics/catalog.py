@@ -105,7 +105,7 @@ _TABLE = (
     Code("PG411", "ignored-entries", _I, "Some files in the data's folder are not used"),
     Code("PG412", "shard-indivisible", _E, "The batch cannot be shared out evenly between the hosts"),
     Code("PG413", "exclude-file", _E, "The list of excluded files cannot be used"),
-    Code("PG414", "unsupported-format", _E, "An image's format cannot be decoded here"),
+    Code("PG414", "unsupported-format", _E, "A file's format cannot be decoded here, or it holds too many records"),
     Code("PG415", "splits-as-classes", _W, "The class folders have the names of splits"),
     Code("PG416", "cache-exceeds-disk", _E, "The disk has no room for the cache"),
     Code("PG417", "cache-folder-unusable", _E, "The cache's folder cannot be used"),

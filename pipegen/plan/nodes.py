@@ -19,6 +19,7 @@ class Index:
         window_bytes: The window of `order: window`, in bytes of stored records.
         shard: Whether only this host's block of each global batch is named.
         draws: The steps that draw, in the order of the vector of draws.
+        files: Whether `order: window` permutes whole files of many examples, and then windows of what stands there one after another.
     """
 
     out: ElementType
@@ -27,6 +28,7 @@ class Index:
     window_bytes: int | None
     shard: bool
     draws: tuple[StepRef, ...]
+    files: bool = False
 
     @property
     def num_draws(self) -> int:
@@ -53,6 +55,7 @@ class Shuffle:
     out: ElementType
     order: Literal["global", "window"]
     window_bytes: int | None
+    files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

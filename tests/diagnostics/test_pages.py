@@ -16,7 +16,7 @@ from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import bind, claim_cache, inspect, optimise
-from pipegen.phases.functions import Allowed, with_functions
+from pipegen.phases.functions import with_functions
 from pipegen.plan.build import Builder
 from pipegen.types import ElementType, FeatureType
 
@@ -88,12 +88,12 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     spec = found.spec
     if not told.files or spec is None:
         return result
-    collected = collect(spec.model, locate=found.loaded.locate, base=found.loaded.base)
+    collected = collect(spec.model, locate=found.loaded.locate.label, base=found.loaded.base)
     result += [d for d in collected.diagnostics if d not in result]
     if collected.manifest is None:
         return result
     try:
-        spec = with_functions(spec, Allowed(("my_pkg",) if code == "PG241" else ()))
+        spec = with_functions(spec, ("my_pkg",) if code == "PG241" else ())
         bind(spec, collected.manifest)
         plans = {}
         for split, plan in found.plans.items():
