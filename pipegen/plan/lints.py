@@ -46,8 +46,8 @@ def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> Iterator[Diagno
 
 
 def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    if "train" not in spec.split_names() or not spec.source.has_labels() or not spec.source.has_folders():
-        return  # only folders are known to be stored class by class
+    if "train" not in spec.split_names() or not spec.source.by_class():
+        return
     if spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle):
         kind = "is not shuffled" if spec.shuffle == "none" else "is shuffled in windows only"
         message = f"the training split is stored class by class and {kind}, so that a batch holds few classes"
