@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.migrate.bindings import is_keras
+from pipegen.migrate.findings import Findings
 from pipegen.migrate.knobs import NOT_KNOWN, Knob, Knobs, is_open, varies
 from pipegen.migrate.values import Dotted, Generator, Local, Unknown, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
 
 
 @dataclass(frozen=True)

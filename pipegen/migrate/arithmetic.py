@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import operator
 import posixpath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LONGEST = 10_000
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.scopes import Binding
 from pipegen.migrate.values import Const, Dotted, Flow, Generator, Local, Parser, Table, Unknown, Value, Zipped
-
-if TYPE_CHECKING:
-    from pipegen.migrate.scopes import Binding
 
 _ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
 _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.migrate.class_modes import folder_below, weighted
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.functions import permission
+from pipegen.migrate.groups import Written
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.knobs import expression
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Generator, OneHot, Seq, Table, Unknown, origins_of, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Argument, Flow, Frame
-    from pipegen.migrate.write_spec import Written
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
 
 
 @dataclass

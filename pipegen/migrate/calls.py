@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate import records
 from pipegen.migrate.arithmetic import KnownPath, join
+from pipegen.migrate.bindings import is_keras
 from pipegen.migrate.calling import arguments
 from pipegen.migrate.labels import of_call, shuffled, split
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
@@ -37,8 +39,6 @@ from pipegen.migrate.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pipegen.migrate.evaluate import Evaluator
 
 _MOST_CLASSES = 20
@@ -107,14 +107,10 @@ def _generator_classes(evaluator: Evaluator, of: Local, depth: int = 0) -> tuple
 
 
 def _is_generator(name: str) -> bool:
-    from pipegen.migrate.bindings import is_keras
-
     return name.endswith(".ImageDataGenerator") and is_keras(name)
 
 
 def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
-    from pipegen.migrate.bindings import is_keras
-
     if _is_generator(name):
         args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
         return Generator(node.lineno, args, node, frame, wrong)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.migrate.values import Generator, OneHot, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.values import Flow, Generator, OneHot, plain
 
 UNLABELLED = (None, "input")
 WITHOUT_CLASSES = ("raw", "other", "multi_output")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.values import Flow, Frame, Generator, Zipped
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 

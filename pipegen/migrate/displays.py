@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.groups import Group
 from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
-from pipegen.migrate.values import Flow, certain, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Frame
+from pipegen.migrate.values import Flow, Frame, certain, plain
 
 
 @dataclass(frozen=True)

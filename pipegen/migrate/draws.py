@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.collected import Collected, Use
+from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.scopes import COMPREHENSIONS, end, start
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, Use
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.values import Flow, Frame
+from pipegen.migrate.values import Flow, Frame
 
 ENDLESS = ".repeat().as_numpy_iterator()"
 """What makes of a split batches without an end."""

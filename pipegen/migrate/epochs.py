@@ -5,13 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Flow, Unknown, Zipped, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Frame, Value
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, plain
 
 _MOST_STEPS = 12
 _ROUNDING = ("int", "float", "round", "ceil", "floor", "abs", "int32", "int64")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
 from dataclasses import replace
 from typing import cast
@@ -11,11 +12,14 @@ from pipegen.migrate.arithmetic import combine, compare, either, negate
 from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, given_below
 from pipegen.migrate.bindings import changed, imported, is_keras
 from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last, shown_name
+from pipegen.migrate.calls import call_value
 from pipegen.migrate.filling import filled
 from pipegen.migrate.labels import of_rows
+from pipegen.migrate.members import attribute
 from pipegen.migrate.mutation import changers_of
 from pipegen.migrate.outside import Outside
 from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, end, flattened, scope_of, start
+from pipegen.migrate.unrolling import comprehension, first_round, passing_loop
 from pipegen.migrate.values import (
     Const,
     Dotted,
@@ -129,14 +133,10 @@ class Evaluator:
         if isinstance(node, ast.Dict):
             return self._map(node, frame)
         if isinstance(node, ast.Attribute):
-            from pipegen.migrate.members import attribute
-
             return attribute(self, node, frame)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, frame)
         if isinstance(node, ast.Call):
-            from pipegen.migrate.calls import call_value
-
             return call_value(self, node, frame)
         if isinstance(node, ast.Lambda):
             return Local(node, frame)
@@ -160,8 +160,6 @@ class Evaluator:
         if isinstance(node, ast.JoinedStr):
             return self._text(node, frame)
         if isinstance(node, COMPREHENSIONS):
-            from pipegen.migrate.unrolling import comprehension
-
             return comprehension(self, node, frame)
         return Unknown("it is computed at run time", line)
 
@@ -261,8 +259,6 @@ class Evaluator:
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
                 return Dotted(f"{star}.{name}")
-        import builtins
-
         return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
 
     def _bound(self, name: str, bindings: list[Binding], at: Position, frame: Frame, inside: bool) -> Value:
@@ -328,8 +324,6 @@ class Evaluator:
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
-            from pipegen.migrate.unrolling import first_round
-
             told = first_round(self, binding.node, frame)
             if binding.name in told:
                 return told[binding.name]
@@ -374,8 +368,6 @@ class Evaluator:
 
     def _handed_on(self, body: list[ast.stmt], frame: Frame) -> Zipped | None:
         """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
-        from pipegen.migrate.unrolling import passing_loop
-
         loop = passing_loop(body[-1])
         if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
             return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.scopes import Binding
 from pipegen.migrate.unrolling import rounds
 from pipegen.migrate.values import Frame, Map, Seq, Unknown, Value, certain
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.scopes import Binding
 
 
 def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:

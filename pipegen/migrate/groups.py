@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.knobs import Knob
 from pipegen.migrate.pairs import Pair, folder_of, pairs_of
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -51,6 +50,23 @@ class Group:
     def split_of(self, flow: Flow) -> str:
         """The split that an iterator is."""
         return next(split for split, other in self.parts.items() if other is flow)
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A spec that was written.
+
+    Attributes:
+        group: The iterators that it stands for.
+        file: Its name.
+        params: The names of its params.
+        knobs: Those of them that are arguments of the constructor.
+    """
+
+    group: Group
+    file: str
+    params: tuple[str, ...]
+    knobs: tuple[Knob, ...] = ()
 
 
 def group_flows(found: Collected) -> list[Group]:

@@ -7,19 +7,31 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.displays import Display
+from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.mutation import Function
 from pipegen.migrate.substitution import as_called
 from pipegen.migrate.unrolling import passing_loop
-from pipegen.migrate.values import Argument, Dotted, Flow, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, PairUse, Use
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Frame
+from pipegen.migrate.values import (
+    Argument,
+    Dotted,
+    Flow,
+    Frame,
+    Generator,
+    Local,
+    Seq,
+    Setting,
+    Table,
+    Unknown,
+    Value,
+    Zipped,
+    origins_of,
+    plain,
+)
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.mutation import changed_objects, root_name
 from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Position, end, flattened, start
-from pipegen.migrate.values import Dotted, certain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Flow, Frame
+from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _READING = (

@@ -5,13 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.migrate.bindings import is_keras
-
-if TYPE_CHECKING:
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.findings import Findings
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
 
 _NAME = "ImageDataGenerator"
 _UTILS = ("array_to_img", "img_to_array", "load_img", "save_img")

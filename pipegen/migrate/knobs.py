@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Local, Seq, Unknown, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.values import Generator
-
+from pipegen.migrate.values import Generator, Local, Seq, Unknown, origins_of, plain
 
 NOT_KNOWN = "not known from the code"
 _READING = (

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import ClassIndices, OneHot, Seq, Unknown, Value
+from pipegen.migrate.values import ClassIndices, Frame, OneHot, Seq, Unknown, Value
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Frame
 
 _KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
 """Functions of NumPy, and methods of arrays, that keep the form of labels."""

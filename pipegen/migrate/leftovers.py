@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.migrate.calling import own_nodes
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
 from pipegen.migrate.mutation import root_name
 from pipegen.migrate.scopes import COMPREHENSIONS
 from pipegen.migrate.uses import MEMBERS, is_in_dropped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {
     "filenames": 'write `{pipe}.files("{split}")`, which gives whole paths',

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from pipegen.migrate.collected import Collected
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.notebooks import with_sources
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
@@ -16,16 +19,9 @@ from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.texts import patch_name, plain_text, restored, unified
-from pipegen.migrate.values import Unknown
-from pipegen.migrate.write_spec import Writer, Written
+from pipegen.migrate.values import Flow, Unknown
+from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow
 
 SUFFIX = ".pipegen.yaml"
 _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipegen.migrate.collected import Collected, ModelCall
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
-from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, ModelCall
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
+from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, origins_of, plain, same
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"
@@ -271,8 +269,6 @@ def _is_batch(node: ast.expr, call: ModelCall) -> bool:
 
 
 def _differ(a: Generator, b: Generator, name: str) -> bool:
-    from pipegen.migrate.values import origins_of, same
-
     if any("**" in g.args and name not in g.args for g in (a, b)):
         return False
     one, other = (g.args[name].value if name in g.args else None for g in (a, b))

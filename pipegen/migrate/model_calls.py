@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from pipegen.migrate.epochs import expression, rounds_of
+from pipegen.migrate.collected import ModelCall
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.epochs import Rounds, expression, rounds_of
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.findings import Findings
 from pipegen.migrate.scopes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
 from pipegen.migrate.texts import lines_of
-from pipegen.migrate.values import origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import ModelCall
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.epochs import Rounds
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Frame
+from pipegen.migrate.values import Frame, origins_of, plain
 
 _ARGUMENTS = {"training": "steps_per_epoch", "validation": "validation_steps", "evaluation": "steps"}
 _EPOCHS = {"training": "an epoch", "validation": "each validation", "evaluation": "the call"}

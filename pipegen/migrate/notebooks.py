@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pipegen.migrate.texts import lines_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")

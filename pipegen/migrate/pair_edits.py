@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.homes import is_read_elsewhere, of_function
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.scopes import end, flattened, start
 from pipegen.migrate.unrolling import hands_on, passing_loop
 from pipegen.migrate.uses import UseEdits, access, is_dropped
-from pipegen.migrate.values import Unknown, certain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, PairUse, Use
-    from pipegen.migrate.values import Flow, Zipped
+from pipegen.migrate.values import Flow, Unknown, Zipped, certain
 
 _COUNTS = ("samples", "n", "batch_size", "target_size")
 """Members of an iterator of images that its pairs have, too."""

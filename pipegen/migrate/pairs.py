@@ -5,13 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Generator, Unknown, plain, same
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.values import Flow, Value, Zipped
+from pipegen.migrate.class_modes import folder_below
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.values import Const, Flow, Generator, Unknown, Value, Zipped, plain, same
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
 """What iterators and folders of masks are called."""
@@ -72,8 +69,6 @@ def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
 
 def folder_of(flow: Flow) -> str | None:
     """The folder whose files an iterator without labels reads, where it is known."""
-    from pipegen.migrate.class_modes import folder_below
-
     folder, below = plain(flow.argument("directory")), folder_below(flow)
     if not isinstance(folder, str) or not folder or below is None:
         return None

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pipegen.migrate.class_modes import folder_below
+from pipegen.migrate.collected import Collected, Use
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
 from pipegen.migrate.pair_edits import problem_of
 from pipegen.migrate.scopes import COMPREHENSIONS, end, start
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Generator, Unknown, certain, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, Use
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow, Frame
-
+from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of, plain
 
 BY_NUMBER = "by number"
 """What is said of batches that are not taken in order."""

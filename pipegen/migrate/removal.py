@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import is_read_elsewhere
+from pipegen.migrate.mutation import Function
 from pipegen.migrate.signatures import FLOWS
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.mutation import Function
-    from pipegen.migrate.values import Flow, Frame, Generator
+from pipegen.migrate.values import Flow, Frame, Generator
 
 
 @dataclass

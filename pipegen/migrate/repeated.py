@@ -6,21 +6,16 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.collected import Collected
 from pipegen.migrate.displays import displays_of
-from pipegen.migrate.groups import group_flows
+from pipegen.migrate.groups import Group, group_flows
 from pipegen.migrate.hoisting import hoisted
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import collect
 from pipegen.migrate.refusals import owner_of
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.values import Generator, same
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Argument, Flow, Frame
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, same
 
 _MOST_PASSES = 3
 _GIVEN = ("directory", "dataframe", "target_size", "batch_size", "seed", "x", "y", "sample_weight")

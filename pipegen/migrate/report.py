@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pipegen.migrate.findings import RULES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.migrate.findings import Findings, Kind
+from pipegen.migrate.findings import RULES, Findings, Kind
 
 _SECTIONS: tuple[tuple[Kind, str], ...] = (
     ("broken", "could not be read"),

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
+from pipegen.migrate.knobs import Knob
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, Value, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.knobs import Knob
-
 
 _ONCE = ("batch_size", "target_size", "seed", "color_mode", "interpolation", "keep_aspect_ratio", "class_mode")
 """Arguments of iterators that a spec has once for every split."""

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.mutation import parameters
-from pipegen.migrate.values import Local
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Frame
+from pipegen.migrate.values import Frame, Local
 
 _DEEPEST = 6
 

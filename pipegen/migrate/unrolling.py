@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pipegen.migrate.scopes import Comprehension
 from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, plain, setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.scopes import Comprehension
 
 _MOST_ROUNDS = 12
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from pipegen.migrate.draws import goes_on, going_on, is_first, is_next, region_of
+from pipegen.migrate.collected import Collected, PairUse, Use
+from pipegen.migrate.draws import Draws, goes_on, going_on, is_first, is_next, region_of
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.model_calls import drops, edit_model_call
-from pipegen.migrate.values import Unknown, certain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, PairUse, Use
-    from pipegen.migrate.draws import Draws
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.values import Flow, Unknown, certain
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipegen.migrate.scopes import Scope
+from pipegen.migrate.scopes import Scope
 
 
 @dataclass(frozen=True, eq=False)

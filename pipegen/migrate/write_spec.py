@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.migrate.amounts import Step
 from pipegen.migrate.class_modes import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
-from pipegen.migrate.knobs import Knob, Knobs
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
+from pipegen.migrate.knobs import Knobs
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import Steps
-from pipegen.migrate.values import Generator, Unknown, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.values import Flow, Generator, Unknown, origins_of, plain
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -27,23 +23,6 @@ _DEFAULTS = {
 }  # fmt: skip
 """What the spec says where an argument of an iterator is not known."""
 _ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
-
-
-@dataclass(frozen=True, eq=False)
-class Written:
-    """A spec that was written.
-
-    Attributes:
-        group: The iterators that it stands for.
-        file: Its name.
-        params: The names of its params.
-        knobs: Those of them that are arguments of the constructor.
-    """
-
-    group: Group
-    file: str
-    params: tuple[str, ...]
-    knobs: tuple[Knob, ...] = ()
 
 
 @dataclass
