@@ -7,14 +7,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipegen.migrate.class_modes import folder_below, weighted
+from pipegen.migrate.amounts import expression
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.functions import permission
 from pipegen.migrate.groups import Written
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
-from pipegen.migrate.knobs import expression
+from pipegen.migrate.labels import folder_below, weighted
+from pipegen.migrate.nodes import Row
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
@@ -212,7 +213,7 @@ class BuildCall:
         side = sides(flow)
         if names == ["size"] and side is not None:
             return [("size", self._source(side, flow) if self._stands(side, flow) else "")]
-        if isinstance(node, (ast.Tuple, ast.List)):
+        if isinstance(node, Row):
             pairs = zip(names, node.elts, strict=False) if len(names) == 2 else ()
             return [(name, self._source(part, flow) if self._stands(part, flow) else "") for name, part in pairs]
         named = isinstance(flow.argument("target_size"), Seq) or (len(names) == 2 and not isinstance(node, ast.Constant))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.migrate import records
 from pipegen.migrate.arithmetic import KnownPath, join
-from pipegen.migrate.bindings import is_keras
 from pipegen.migrate.calling import arguments
 from pipegen.migrate.labels import of_call, shuffled, split
-from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
+from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS, is_keras
 from pipegen.migrate.tables import read_table, split_table, table_method
 from pipegen.migrate.values import (
     ClassIndices,
@@ -77,7 +76,7 @@ def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> F
     method = cast("ast.Attribute", node.func).attr
     args, wrong = arguments(evaluator, node, frame, FLOWS[method])
     generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is no ImageDataGenerator", node.lineno)
-    return Flow(node.lineno, method, generator, args, node, frame, wrong)
+    return Flow(node.lineno, args, node, frame, wrong, method, generator)
 
 
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:

@@ -11,7 +11,7 @@ from typing import cast
 
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.groups import Group
-from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
+from pipegen.migrate.nodes import Comprehension
 from pipegen.migrate.values import Flow, Frame, certain, plain
 
 
@@ -41,7 +41,7 @@ def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Di
     displays: dict[int, Display] = {}
     for flow in () if group.masks else group.parts.values():
         node = flow.frame.scope.node
-        if isinstance(node, COMPREHENSIONS) and flow.frame.parent is not None and id(node) not in displays:
+        if isinstance(node, Comprehension) and flow.frame.parent is not None and id(node) not in displays:
             display = _display(found, node, flow)
             if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
                 displays[id(node)] = display

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pipegen.migrate.collected import Collected, Use
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.scopes import COMPREHENSIONS, end, start
+from pipegen.migrate.nodes import Comprehension, Function, Loop, end, start
 from pipegen.migrate.values import Flow, Frame
 
 ENDLESS = ".repeat().as_numpy_iterator()"
 """What makes of a split batches without an end."""
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NEXT = ("next", "__next__")
 
 
@@ -60,12 +59,12 @@ def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
 
 def region_of(use: Use) -> ast.AST | None:
     """Returns the innermost comprehension, loop or function around a use that runs it several times; nothing where it runs once."""
-    if isinstance(use.frame.scope.node, COMPREHENSIONS):
+    if isinstance(use.frame.scope.node, Comprehension):
         return use.frame.scope.node
     if use.node is use.flow.node:
         return max(loops_around(use.flow), key=start, default=None)
     function = of_function(use.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, _LOOPS) and start(n.body[0]) <= start(use.node) <= end(n.body[-1])]
+    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and start(n.body[0]) <= start(use.node) <= end(n.body[-1])]
     loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not _holds(n, use.flow.node)]
     return max(loops, key=start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
 
@@ -75,14 +74,14 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
     region = region_of(use)
     if region is None:
         return False
-    if not isinstance(region, _LOOPS):
+    if not isinstance(region, Loop):
         others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and _holds(region, u.node)}
         if len(others) > 1:
             return False
     targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
-    targets += [g.target for g in region.generators] if isinstance(region, COMPREHENSIONS) else []
+    targets += [g.target for g in region.generators] if isinstance(region, Comprehension) else []
     names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    body = [region] if not isinstance(region, _LOOPS) else region.body
+    body = [region] if not isinstance(region, Loop) else region.body
     return not any(
         isinstance(n, ast.Subscript) and _begins(n, use.outer) and any(isinstance(m, ast.Name) and m.id in names for m in ast.walk(n.slice))
         for part in body
@@ -150,7 +149,7 @@ class Draws:
         if (name, id(place)) not in self._placed:
             self._placed.add((name, id(place)))
             text = f"{name} = {dataset}{ENDLESS}"
-            if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(place, Function):
                 self.edits.before(_first_statement(place), text)
             else:
                 self.edits.after(place, text)
@@ -160,7 +159,7 @@ class Draws:
         """Returns what a use of `it[0]` takes: the next batch, which others of the same round share."""
         region = region_of(use)
         shared = [u for u in self.found.uses_of(use.flow) if is_first(u) and region is not None and region_of(u) is region]
-        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, _LOOPS):
+        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, Loop):
             return f"next({iterator})"
         key = (iterator, id(region))
         if key not in self._rounds:
@@ -185,7 +184,7 @@ class Draws:
         bindings = around.scope.bindings[use.node.id]
         node = around.scope.node
         given = len(bindings) == 1 and bindings[0].kind == "param"
-        return node if given and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+        return node if given and isinstance(node, Function) else None
 
 
 def _target(statement: ast.stmt) -> ast.AST:
@@ -194,13 +193,11 @@ def _target(statement: ast.stmt) -> ast.AST:
 
 def _binding_frame(name: str, frame: Frame) -> Frame | None:
     """The frame of the function or the module that binds a name which a frame reads."""
-    here: Frame | None = frame
-    while here is not None:
+    for here in frame.outward:
         if name in here.scope.module_names:
             return None
         if name in here.scope.bindings and here is of_function(here):
             return here
-        here = here.parent
     return None
 
 
@@ -214,7 +211,7 @@ def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.st
 def loops_around(flow: Flow) -> list[ast.stmt]:
     """Returns the loops of its function that an iterator is made in, the outermost first, up to one that changes what it is made of."""
     function = of_function(flow.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, _LOOPS) and start(n.body[0]) <= start(flow.node) <= end(n.body[-1])]
+    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and start(n.body[0]) <= start(flow.node) <= end(n.body[-1])]
     nodes = [a.node for a in flow.args.values()]
     nodes += [a.node for a in getattr(flow.generator, "args", {}).values()]
     read = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipegen.migrate.nodes import Function
 from pipegen.migrate.texts import lines_of
 
 
@@ -97,7 +98,7 @@ class Edits:
             self._found[top, bottom] = "pass"
             return
         bottom += len(rest)
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(statement, Function):
             bottom += len(self.text[bottom:]) - len(re.sub(r"\A([ \t]*\n)+", "", self.text[bottom:]))
         self._found[begin, bottom] = ""
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.nodes import called
 from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, plain
 
 _MOST_STEPS = 12
@@ -138,7 +139,7 @@ class _Counter:
         return left if isinstance(node.op, (ast.Add, ast.Sub)) and rounds else None
 
     def _called(self, node: ast.Call, frame: Frame) -> Count | None:
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        name = called(node)
         if name == "len" and len(node.args) == 1:
             of = self.evaluator.value(node.args[0], frame)
             return Count(rows=1, batches=-1) if isinstance(of, (Flow, Zipped)) else self._length(node.args[0])
@@ -155,14 +156,9 @@ class _Counter:
 
 def expression(value: ast.expr, frame: Frame) -> ast.expr:
     """Returns what a variable is assigned, where that is one expression; any other expression as it is."""
-    here: Frame | None = frame
-    while isinstance(value, ast.Name) and here is not None:
-        bindings = here.scope.bindings.get(value.id, [])
-        if bindings:
-            only = bindings[0]
-            return only.value if len(bindings) == 1 and only.value is not None and not only.path else value
-        here = here.parent
-    return value
+    bindings = frame.bound(value.id)[0] if isinstance(value, ast.Name) else []
+    only = bindings[0] if len(bindings) == 1 else None
+    return only.value if only is not None and only.value is not None and not only.path else value
 
 
 def _short(number: float) -> str:

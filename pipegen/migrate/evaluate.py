@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import cast
 
 from pipegen.migrate.arithmetic import combine, compare, either, negate
-from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, given_below
-from pipegen.migrate.bindings import changed, imported, is_keras
-from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last, shown_name
+from pipegen.migrate.bindings import changed, filled, imported
+from pipegen.migrate.calling import bind, defaults, is_undecorated, returned_last, shown_name
 from pipegen.migrate.calls import call_value
-from pipegen.migrate.filling import filled
 from pipegen.migrate.labels import of_rows
-from pipegen.migrate.members import attribute
+from pipegen.migrate.members import Assignment, assignments_of, attribute, attributes_from_outside, given_below
 from pipegen.migrate.mutation import changers_of
+from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, end, flattened, scope_of, start
+from pipegen.migrate.scopes import ALWAYS, Binding, Node, Scope, scope_of
+from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.unrolling import comprehension, first_round, passing_loop
 from pipegen.migrate.values import (
     Const,
@@ -68,7 +68,7 @@ class Evaluator:
         """The objects of each plain class that were seen to be made, by the id of the class's definition."""
         self.called: dict[int, Frame] = {}
         """The frame of the first call of each function that was seen, by the id of the function's node."""
-        names = (getattr(n.func, "attr", getattr(n.func, "id", "")) for n in ast.walk(tree) if isinstance(n, ast.Call))
+        names = (called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
         self.calls = Counter(names)
         """How many calls there are of the functions and methods of each name."""
 
@@ -102,7 +102,7 @@ class Evaluator:
         """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
-            if call is None and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if call is None and isinstance(node, Function):
                 args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
@@ -128,7 +128,7 @@ class Evaluator:
             return Const(node.value)
         if isinstance(node, ast.Name):
             return self.name(node.id, start(node), frame)
-        if isinstance(node, (ast.Tuple, ast.List)):
+        if isinstance(node, Row):
             return self._sequence(node, frame)
         if isinstance(node, ast.Dict):
             return self._map(node, frame)
@@ -159,11 +159,11 @@ class Evaluator:
             return compare(node.ops[0], left, right, line)
         if isinstance(node, ast.JoinedStr):
             return self._text(node, frame)
-        if isinstance(node, COMPREHENSIONS):
+        if isinstance(node, Comprehension):
             return comprehension(self, node, frame)
         return Unknown("it is computed at run time", line)
 
-    def _sequence(self, node: ast.Tuple | ast.List, frame: Frame) -> Value:
+    def _sequence(self, node: Row, frame: Frame) -> Value:
         items: list[Value] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
@@ -254,7 +254,7 @@ class Evaluator:
         if bindings:
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
-            own = isinstance(scope.node, (*COMPREHENSIONS, ast.For))
+            own = isinstance(scope.node, (Comprehension, ast.For))
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
@@ -313,7 +313,7 @@ class Evaluator:
         if binding.kind in ("def", "class"):
             return Local(cast("ast.FunctionDef", binding.node), frame)
         if binding.kind == "param":
-            in_loop = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+            in_loop = isinstance(frame.scope.node, (Comprehension, ast.For))
             how = "gets its value in a loop" if in_loop else f"is an argument of `{_called(frame)}`"
             return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
@@ -351,7 +351,7 @@ class Evaluator:
         self.called.setdefault(id(node), inner)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_undecorated(node):
+        if not isinstance(node, Function) or not is_undecorated(node):
             return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
         returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
         yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(node))
@@ -376,14 +376,7 @@ class Evaluator:
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
         """Returns whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""
-        if len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH:
-            return True
-        here: Frame | None = frame
-        while here is not None:
-            if here.scope.node is node:
-                return True
-            here = here.parent
-        return False
+        return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
 
 
 def _called(frame: Frame) -> str:

@@ -7,9 +7,9 @@ import re
 from typing import get_args
 
 from pipegen.migrate.amounts import Step, number
-from pipegen.migrate.bindings import is_keras
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.scopes import flattened
+from pipegen.migrate.nodes import flattened
+from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Dotted, Local, Unknown, Value
 
 

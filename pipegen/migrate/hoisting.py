@@ -13,7 +13,7 @@ from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.displays import Display
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.mutation import Function
+from pipegen.migrate.nodes import Function, called
 from pipegen.migrate.substitution import as_called
 from pipegen.migrate.unrolling import passing_loop
 from pipegen.migrate.values import (
@@ -241,7 +241,7 @@ def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[
 def _only_makes(found: Collected, frame: Frame) -> bool:
     """Returns whether nothing is missed of a function's work but what it returns."""
     node = frame.scope.node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(node, Function):
         return False
     ends = passing_loop(node.body[-1]) is not None  # it hands pairs on, one by one
     return all(_is_missed_by_none(found, statement, frame) for statement in (node.body[:-1] if ends else node.body))
@@ -257,7 +257,7 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
         return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
     if isinstance(statement, ast.Expr):
         call = statement.value
-        named = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
+        named = called(call) if isinstance(call, ast.Call) else ""
         return isinstance(call, ast.Constant) or named in _HARMLESS
     if isinstance(statement, ast.Return):
         return statement.value is None or _only_reads(found, statement.value, frame)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+from itertools import takewhile
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.mutation import changed_objects, root_name
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Position, end, flattened, start
+from pipegen.migrate.mutation import changed_objects
+from pipegen.migrate.nodes import Comprehension, Loop, Position, called, end, flattened, root_name, start
+from pipegen.migrate.scopes import ALWAYS
 from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
 )  # fmt: skip
@@ -29,7 +30,7 @@ _PURE_OF_ARRAYS = (
 
 def of_function(frame: Frame) -> Frame:
     """The frame of the function or the module that a comprehension or an unrolled loop stands in."""
-    while isinstance(frame.scope.node, (*COMPREHENSIONS, ast.For)) and frame.parent is not None:
+    while isinstance(frame.scope.node, (Comprehension, ast.For)) and frame.parent is not None:
         frame = frame.parent
     return frame
 
@@ -42,7 +43,7 @@ def home_of(flow: Flow) -> ast.stmt | None:
     body = getattr(of_function(flow.frame).scope.node, "body", None)
     if not isinstance(body, list):
         return None
-    loops = [frame for frame in _around(flow.frame) if isinstance(frame.scope.node, ast.For)]
+    loops = [frame for frame in up_to_function(flow.frame) if isinstance(frame.scope.node, ast.For)]
     if loops:
         loop = loops[0].scope.node
         return loop if len(loops) == 1 and isinstance(loop, ast.For) and loop in flattened(body) else None
@@ -52,7 +53,7 @@ def home_of(flow: Flow) -> ast.stmt | None:
 
 def branch_of(flow: Flow) -> list[ast.stmt] | None:
     """The statements beside the one that an iterator is made in, where a condition decides whether they run."""
-    if any(isinstance(frame.scope.node, ast.For) for frame in _around(flow.frame)):
+    if any(isinstance(frame.scope.node, ast.For) for frame in up_to_function(flow.frame)):
         return None
     found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), start(flow.node))
     return found[1] if found is not None and found[2] else None
@@ -65,7 +66,7 @@ def _innermost(body: list[ast.stmt], at: Position, *, perhaps: bool = False) -> 
         return None
     blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and start(b[0]) <= at <= end(b[-1])]
     if blocks:
-        always = isinstance(statement, _LOOPS) and blocks[0] is statement.body
+        always = isinstance(statement, Loop) and blocks[0] is statement.body
         always = always or statement is not flattened([statement])[-1]
         return _innermost(blocks[0], at, perhaps=perhaps or not always)
     iterated = isinstance(statement, ast.For) and start(statement.iter) <= at <= end(statement.iter)
@@ -76,8 +77,8 @@ def loop_around(flow: Flow) -> ast.stmt | None:
     """The innermost loop of its function that an iterator is made in."""
     found = None
     for node in ast.walk(of_function(flow.frame).scope.node):
-        inside = isinstance(node, _LOOPS) and start(node.body[0]) <= start(flow.node) and end(flow.node) <= end(node)
-        if isinstance(node, _LOOPS) and inside:
+        inside = isinstance(node, Loop) and start(node.body[0]) <= start(flow.node) and end(flow.node) <= end(node)
+        if isinstance(node, Loop) and inside:
             found = node if found is None or start(node) > start(found) else found
     return found
 
@@ -86,20 +87,17 @@ def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, s
     """The names in an expression that are variables of a loop or a comprehension with a known text or number, by the ids of their nodes."""
     found = {}
     for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
-        around = next((f for f in _around(frame) if name.id in f.scope.bindings), None)
+        around = next((f for f in up_to_function(frame) if name.id in f.scope.bindings), None)
         known = certain(evaluator.value(name, frame)) if around is not None and around is not of_function(frame) else None
         if isinstance(known, (str, int)) and around is not None and all(b.kind == "param" for b in around.scope.bindings[name.id]):
             found[id(name)] = json.dumps(known, ensure_ascii=False) if isinstance(known, str) else repr(known)
     return found
 
 
-def _around(frame: Frame) -> list[Frame]:
+def up_to_function(frame: Frame) -> list[Frame]:
     """A frame and those between it and its function."""
-    found = [frame]
-    while frame is not of_function(frame) and frame.parent is not None:
-        frame = frame.parent
-        found.append(frame)
-    return found
+    home = of_function(frame)
+    return [*takewhile(lambda f: f is not home, frame.outward), home]
 
 
 def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
@@ -121,7 +119,7 @@ def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stm
         return True
     for n in ast.walk(node):
         if isinstance(n, ast.Call):
-            if getattr(n.func, "attr", getattr(n.func, "id", "")) not in _PURE_OF_ARRAYS or _is_of_file(evaluator, n.func, flow.frame):
+            if called(n) not in _PURE_OF_ARRAYS or _is_of_file(evaluator, n.func, flow.frame):
                 return False
         elif not isinstance(n, _READING_ARRAYS):
             return False
@@ -183,9 +181,9 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
     first, last = sorted((start(home), start(node)))
-    for around in _around(frame):
-        bindings = [b for name in names for b in around.scope.bindings.get(name, [])]
-        if (bindings and around is not of_function(frame)) or any(first < b.after <= last or b.after == ALWAYS for b in bindings):
+    for here in up_to_function(frame):
+        bindings = [b for name in names for b in here.scope.bindings.get(name, [])]
+        if (bindings and here is not of_function(frame)) or any(first < b.after <= last or b.after == ALWAYS for b in bindings):
             return False
     outer = of_function(frame).parent
     while outer is not None:

@@ -6,9 +6,9 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from pipegen.migrate.bindings import is_keras
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.signatures import is_keras
 
 _NAME = "ImageDataGenerator"
 _UTILS = ("array_to_img", "img_to_array", "load_img", "save_img")

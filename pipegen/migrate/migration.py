@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pipegen.migrate.collected import Collected
-from pipegen.migrate.findings import Findings
+from pipegen.migrate.findings import Findings, report_text
 from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.notebooks import with_sources
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.repeated import collect_once
-from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.texts import patch_name, plain_text, restored, unified

@@ -9,6 +9,7 @@ from typing import Any
 from pipegen.migrate.collected import Collected, ModelCall
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
+from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
 from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, origins_of, plain, same
@@ -246,7 +247,7 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
     """Arrays as validation data, beside training data that a generator changes."""
     given = call.args.get("validation_data")
     train = next((u.flow for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
-    if not isinstance(given, (ast.Tuple, ast.List)) or train is None or not isinstance(train.generator, Generator):
+    if not isinstance(given, Row) or train is None or not isinstance(train.generator, Generator):
         return
     if any(_is_batch(name, call) for name in given.elts):
         return
@@ -263,9 +264,7 @@ def _is_batch(node: ast.expr, call: ModelCall) -> bool:
     """Returns whether a name holds what was drawn from an iterator, which has been through a generator."""
     bindings = call.frame.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
     drawn = [b.value for b in bindings if isinstance(b.value, ast.Call)]
-    return any(getattr(c.func, "id", getattr(c.func, "attr", "")) in ("next", "__next__", "__getitem__") for c in drawn) or any(
-        isinstance(b.value, ast.Subscript) for b in bindings
-    )
+    return any(called(c) in ("next", "__next__", "__getitem__") for c in drawn) or any(isinstance(b.value, ast.Subscript) for b in bindings)
 
 
 def _differ(a: Generator, b: Generator, name: str) -> bool:

@@ -11,7 +11,7 @@ from pipegen.migrate.edits import Edits
 from pipegen.migrate.epochs import Rounds, expression, rounds_of
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.scopes import end, start
+from pipegen.migrate.nodes import end, start
 from pipegen.migrate.signatures import DROPPED, STEPS
 from pipegen.migrate.texts import lines_of
 from pipegen.migrate.values import Frame, origins_of, plain

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from pipegen.migrate.nodes import DEFINITIONS, Function, own_nodes, parameters, root_name
+
 Changers = Mapping[str, frozenset[str | int]]
 """For the name of a function: its parameters whose objects it changes, by name and by place."""
 
@@ -14,13 +15,6 @@ CHANGING = frozenset(
 )
 """Methods that change what they belong to."""
 _MOST_ROUNDS = 3
-
-
-def root_name(node: ast.AST) -> str:
-    """The name that a chain of attributes and subscripts begins with, such as `a` of `a["b"].c`; empty where it begins otherwise."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:
@@ -51,19 +45,10 @@ def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:
     return [value for place, value in given if place in places and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
 
 
-def parameters(args: ast.arguments) -> list[ast.arg]:
-    """Every parameter, those of `*` and `**` last."""
-    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *(a for a in (args.vararg, args.kwarg) if a is not None)]
-
-
 def changers_of(tree: ast.Module) -> Changers:
     """The functions and methods of a file that change what they are given."""
     kinds = (ast.Attribute, ast.Subscript, ast.Call)
-    functions = [
-        (n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)])
-        for n in ast.walk(tree)
-        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
+    functions = [(n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)]) for n in ast.walk(tree) if isinstance(n, Function)]
     found: dict[str, frozenset[str | int]] = {}
     for _ in range(_MOST_ROUNDS):
         before = dict(found)
@@ -92,8 +77,8 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
     """
     declared: set[str] = set()
     aliases: dict[str, str] = {}
-    own = _own(node)
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    own = own_nodes(node, DEFINITIONS)
+    if isinstance(node, Function):
         declared = {name for n in own if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
         aliases = _aliases(node, own)
         stored = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
@@ -105,20 +90,8 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
             for each in (name, aliases.get(name, "")):
                 if each and each not in hidden:
                     yield each, getattr(n, "lineno", 0), False
-        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(n, DEFINITIONS):
             yield from foreign(n, changers, hidden)
-
-
-def _own(node: ast.AST) -> list[ast.AST]:
-    """The nodes below one, without what lies in functions and classes inside it."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(getattr(node, "body", []))
-    while todo:
-        inner = todo.pop()
-        found.append(inner)
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            todo += list(ast.iter_child_nodes(inner))
-    return found
 
 
 def _aliases(function: Function, own: list[ast.AST]) -> dict[str, str]:

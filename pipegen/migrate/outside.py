@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.arithmetic import KnownPath
-from pipegen.migrate.scopes import COMPREHENSIONS
+from pipegen.migrate.nodes import Comprehension, Row
 from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain, setting
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Outside:
                 self._call(_Declared(child, scopes))
             elif isinstance(child, ast.Subscript) and not isinstance(child.ctx, ast.Load) and _is_environment(child.value):
                 self._stored.add(_text(child.slice))
-            inner = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS))
+            inner = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, Comprehension))
             self._visit(child, (*scopes, child) if inner else scopes)
 
     def _call(self, declared: _Declared) -> None:
@@ -209,7 +209,7 @@ def _text(node: ast.expr | None) -> str:
 
 def _gives_words(call: ast.Call) -> bool:
     """Returns whether flags are parsed from a list that the code writes down."""
-    return any(isinstance(a, (ast.List, ast.Tuple)) and len(a.elts) > 1 for a in call.args)
+    return any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)
 
 
 def _is_environment(node: ast.expr) -> bool:

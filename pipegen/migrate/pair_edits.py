@@ -7,7 +7,7 @@ import ast
 from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.homes import is_read_elsewhere, of_function
 from pipegen.migrate.model_calls import edit_model_call
-from pipegen.migrate.scopes import end, flattened, start
+from pipegen.migrate.nodes import Function, end, flattened, start
 from pipegen.migrate.unrolling import hands_on, passing_loop
 from pipegen.migrate.uses import UseEdits, access, is_dropped
 from pipegen.migrate.values import Flow, Unknown, Zipped, certain
@@ -55,7 +55,7 @@ def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
 def passes_on(use: PairUse) -> ast.stmt | ast.GeneratorExp | None:
     """The loop or the generator expression that does nothing but hand the pairs on, where the use is that."""
     around = use.frame.scope.node
-    if isinstance(use.outer, ast.For) and isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if isinstance(use.outer, ast.For) and isinstance(around, Function):
         last = flattened(around.body)[-1]
         return last if passing_loop(last) is use.outer else None
     if isinstance(use.outer, ast.comprehension):

@@ -6,8 +6,8 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.collected import Collected
+from pipegen.migrate.labels import folder_below
 from pipegen.migrate.values import Const, Flow, Generator, Unknown, Value, Zipped, plain, same
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import arguments, bind
 from pipegen.migrate.members import is_plain_class
-from pipegen.migrate.scopes import flattened
+from pipegen.migrate.nodes import flattened
 from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, plain
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.collected import Collected, Use
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
+from pipegen.migrate.labels import folder_below
+from pipegen.migrate.nodes import Comprehension, end, start
 from pipegen.migrate.pair_edits import problem_of
-from pipegen.migrate.scopes import COMPREHENSIONS, end, start
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of, plain
 
@@ -47,7 +47,7 @@ class Refusals:
             return "its iterators are drawn from side by side, and must move together"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
-        if any(isinstance(f.frame.scope.node, COMPREHENSIONS) and id(f.node) not in self.whole for f in flows):
+        if any(isinstance(f.frame.scope.node, Comprehension) and id(f.node) not in self.whole for f in flows):
             return "an iterator is made in a comprehension that cannot be written out"
         if any(of_function(f.frame) is not of_function(flows[0].frame) for f in flows):
             return "its iterators are made in several functions"

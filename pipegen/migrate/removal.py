@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import is_read_elsewhere
-from pipegen.migrate.mutation import Function
+from pipegen.migrate.nodes import Function, Row
 from pipegen.migrate.signatures import FLOWS
 from pipegen.migrate.values import Flow, Frame, Generator
 
@@ -67,7 +67,7 @@ class Removal:
         for statement in ast.walk(self.edits.tree):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
                 value = statement.value
-                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, (ast.List, ast.Tuple)) else []
+                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, Row) else []
                 held = [value.value] if isinstance(value, ast.DictComp) else held
                 if generator.node in held and all(id(h) in done for h in held):
                     return statement

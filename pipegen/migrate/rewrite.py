@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pipegen.migrate.build_call import BuildCall, hint
-from pipegen.migrate.class_modes import folder_below
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.draws import ENDLESS, Draws, goes_on, going_on, is_first, is_next, loops_around, region_of
@@ -20,8 +19,9 @@ from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import home_of, late_home, loop_around, waiting_name
 from pipegen.migrate.imports import exchange_imports
+from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
-from pipegen.migrate.mutation import Function
+from pipegen.migrate.nodes import Function
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.reading import Code
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of

@@ -6,14 +6,10 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pipegen.migrate.mutation import Changers, changed_names, foreign, parameters, root_name
+from pipegen.migrate.mutation import Changers, changed_names, foreign
+from pipegen.migrate.nodes import Comprehension, Function, Loop, Position, Row, end, is_main, parameters, root_name, start
 
-Position = tuple[int, int]
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-Loop = ast.For
-Node = ast.Module | Definition | ast.ClassDef | ast.Lambda | Comprehension | Loop
+Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.For
 
 ALWAYS: Position = (1 << 29, 0)
 """The time of what happens in a function, which may run at any time."""
@@ -73,22 +69,12 @@ class Scope:
         self.bindings.setdefault(binding.name, []).append(binding)
 
 
-def start(node: ast.AST) -> Position:
-    """Returns where a node begins."""
-    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-
-
-def end(node: ast.AST) -> Position:
-    """Returns where a node ends."""
-    return (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
-
-
 def scope_of(node: Node, changers: Changers) -> Scope:
     """The scope that a node opens; `changers` are the functions of the file that change what they are given."""
     scope = Scope(node)
     if isinstance(node, (ast.Module, ast.ClassDef)):
         _Reader(scope, changers).block(node.body, straight=True)
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    elif isinstance(node, Function):
         _params(scope, node.args)
         _Reader(scope, changers).block(node.body, straight=True)
     elif isinstance(node, ast.Lambda):
@@ -130,27 +116,6 @@ def _share_changes(scope: Scope) -> None:
             return
 
 
-def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Statements that run whenever the body does: those of `with` blocks and of `if __name__ == "__main__"` are taken out of them."""
-    found: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
-            found += [statement, *flattened(statement.body)]
-        else:
-            found.append(statement)
-    return found
-
-
-def is_main(test: ast.expr) -> bool:
-    """Returns whether a condition asks if the file runs as a program."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
-        return False
-    sides = (test.left, test.comparators[0])
-    return any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides) and any(
-        isinstance(s, ast.Constant) and s.value == "__main__" for s in sides
-    )
-
-
 def _is_method_of(call: ast.Call, name: str) -> bool:
     """Returns whether a call is one of a method of the object with a name itself."""
     return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
@@ -185,7 +150,7 @@ class _Reader:
 
     def statement(self, node: ast.stmt, straight: bool) -> None:
         after = end(node)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, Function):
             self._bind(node.name, after, "def", straight, node=node)
             self._of_inner(node)
             return
@@ -219,7 +184,7 @@ class _Reader:
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
         """The blocks of a compound statement."""
-        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        if isinstance(node, Loop):
             self.scope.loops.append((start(node), end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):
             self._other(node.target, start(node.body[0]), loop=node)
@@ -276,7 +241,7 @@ class _Reader:
                     self._bind(name, end(node), "changed", straight, value=inner if alone and _is_method_of(inner, name) else None)
             todo += list(ast.iter_child_nodes(inner))
 
-    def _of_inner(self, inner: Definition | ast.ClassDef) -> None:
+    def _of_inner(self, inner: Function | ast.ClassDef) -> None:
         """Names of this scope that a function rebinds, or whose objects it changes."""
         for name, line, anew in foreign(inner, self.changers):
             self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
@@ -284,7 +249,7 @@ class _Reader:
     def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, ast.Name):
             self._bind(target.id, after, "value", straight, value=value, path=path)
-        elif isinstance(target, (ast.Tuple, ast.List)):
+        elif isinstance(target, Row):
             starred = any(isinstance(t, ast.Starred) for t in target.elts)
             for i, inner in enumerate(target.elts):
                 if starred:

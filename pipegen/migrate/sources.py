@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pipegen.migrate.amounts import number
-from pipegen.migrate.class_modes import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, takes_share, weighted
+from pipegen.migrate.amounts import Knob, Knobs, is_open, number, varies
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group, data_key
-from pipegen.migrate.knobs import Knob, Knobs, is_open, varies
-from pipegen.migrate.labels import form_of
+from pipegen.migrate.labels import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, form_of, takes_share, weighted
 from pipegen.migrate.pairs import folder_of
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, plain
 from pipegen.spec.scalars import flow_scalar

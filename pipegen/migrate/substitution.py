@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.mutation import parameters
+from pipegen.migrate.nodes import parameters
 from pipegen.migrate.values import Frame, Local
 
 _DEEPEST = 6

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.scopes import Comprehension
+from pipegen.migrate.nodes import Comprehension, Loop, Row, called
 from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, plain, setting
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | 
     value = evaluator.value(node, frame)
     if isinstance(value, Map):
         return [Const(key) for key in value.items]
-    as_many = isinstance(node, (ast.Tuple, ast.List)) or not origins_of(value)  # an option may have more values than its default
+    as_many = isinstance(node, Row) or not origins_of(value)  # an option may have more values than its default
     return list(value.items) if isinstance(value, Seq) and as_many else None
 
 
@@ -140,7 +140,7 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
     """Returns what the names of a loop's target are in one round."""
     if isinstance(target, ast.Name):
         return {target.id: item}
-    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
+    if not isinstance(target, Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
         return None
     found: dict[str, Value] = {}
     for inner, value in zip(target.elts, item.items, strict=True):
@@ -202,14 +202,14 @@ def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
 
 def _continues(node: ast.AST) -> bool:
     """Returns whether a statement may go on with the next round of the loop around it."""
-    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+    if isinstance(node, Loop):
         return any(map(_continues, node.orelse))
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))
 
 
 def _named(call: ast.Call) -> str:
     """The function or the method that is called, by its own name."""
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return called(call)
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
-from pipegen.migrate.scopes import Scope
+from pipegen.migrate.scopes import Binding, Scope
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +192,18 @@ class Frame:
     """What expressions were found to be, by the id of the node."""
 
     @property
+    def outward(self) -> Iterator[Frame]:
+        """Itself and the frames around it, the innermost first."""
+        here: Frame | None = self
+        while here is not None:
+            yield here
+            here = here.parent
+
+    def bound(self, name: str) -> tuple[list[Binding], Frame]:
+        """What binds a name that is read here, and the frame that has it."""
+        return next(((f.scope.bindings[name], f) for f in self.outward if f.scope.bindings.get(name)), ([], self))
+
+    @property
     def module(self) -> Frame:
         """The outermost frame."""
         return self if self.parent is None else self.parent.module
@@ -221,51 +233,54 @@ class Argument:
 
 
 @dataclass(frozen=True, eq=False)
-class Generator(Value):
-    """A construction of `ImageDataGenerator`.
+class Made(Value):
+    """Something that a call of Keras makes, with its arguments by name.
 
     Attributes:
-        line: Where.
-        args: By name.
-        node: The call.
-        wrong: Keywords that the constructor does not have, with their lines.
-        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
+        wrong: Keywords that the signature does not have, with their lines.
     """
 
     line: int
     args: dict[str, Argument]
     node: ast.Call
     frame: Frame
-    wrong: tuple[tuple[str, int], ...] = ()
-    classes: tuple[ast.ClassDef, ...] = ()
+    wrong: tuple[tuple[str, int], ...]
 
-    def get(self, name: str) -> Any:
-        """A plain argument; `None` where it is not given or not known."""
-        return plain(self.args[name].value) if name in self.args else None
-
-
-@dataclass(frozen=True, eq=False)
-class Flow(Value):
-    """An iterator: a call of `flow`, `flow_from_directory` or `flow_from_dataframe`."""
-
-    line: int
-    method: str
-    generator: Generator | Unknown
-    args: dict[str, Argument]
-    node: ast.Call
-    frame: Frame
-    wrong: tuple[tuple[str, int], ...] = ()
+    def known(self, name: str, default: Any = None) -> Any:
+        """The Python value of an argument; `default` where it is not given, and an `Unknown` where it is not known."""
+        return plain(self.args[name].value) if name in self.args else default
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A plain argument; `default` where it is not given or not known."""
-        if name not in self.args:
-            return default
-        value = plain(self.args[name].value)
+        """The same with `default` where it is not known either."""
+        value = self.known(name, default)
         return default if isinstance(value, Unknown) else value
 
     def argument(self, name: str) -> Value | None:
         """An argument, whatever it is."""
         return self.args[name].value if name in self.args else None
+
+    def line_of(self, name: str) -> int:
+        """The line of an argument, or that of the call where it is not given."""
+        return getattr(self.args[name].node, "lineno", self.line) if name in self.args else self.line
+
+
+@dataclass(frozen=True, eq=False)
+class Generator(Made):
+    """A construction of `ImageDataGenerator`.
+
+    Attributes:
+        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
+    """
+
+    classes: tuple[ast.ClassDef, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(Made):
+    """An iterator: a call of `flow`, `flow_from_directory` or `flow_from_dataframe`."""
+
+    method: str
+    generator: Generator | Unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +328,16 @@ def picked(value: Value, by: Value) -> Value | None:
         if len(known) == len(found):
             return Map(dict(zip(value.items, known, strict=True))) if isinstance(value, Map) else Seq(tuple(known), value.is_list)
     return None
+
+
+def reason_of(value: object) -> str:
+    """Why a value is not known, to stand after a colon."""
+    return value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Returns whether a Python value is a number, which a truth is not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def certain(value: Value | None) -> Any:

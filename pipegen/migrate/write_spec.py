@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipegen.migrate.amounts import Step
-from pipegen.migrate.class_modes import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
+from pipegen.migrate.amounts import Knobs, Step
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
-from pipegen.migrate.knobs import Knobs
+from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import Steps
@@ -101,9 +100,8 @@ class Writer:
                 f" with {methods} of its own" if methods else ""
             )
             self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
-        writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted)
-        writer.knobs = self.knobs
-        writer.channels = 1 if flow.get("color_mode") == "grayscale" else 3
+        channels = 1 if flow.get("color_mode") == "grayscale" else 3
+        writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted, channels, self.knobs)
         if "train" in self.group.parts:
             steps += writer.augmentation()
         return steps + writer.values()
