@@ -96,7 +96,7 @@ class BuildCall:
             self._missing(flow, "arrays")
             return None
         image = f'"image": {self.edits.source(flow.args["x"].node)}'
-        if "y" not in flow.args or plain(flow.argument("y")) is None:
+        if flow.known("y") is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
         name = Sources(self.written.group, Findings(), {}).given_labels()

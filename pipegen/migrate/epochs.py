@@ -88,7 +88,7 @@ def _batch_size(data: Value | None) -> int | None:
     flow = data.flows[0] if isinstance(data, Zipped) else data
     if not isinstance(flow, Flow):
         return None
-    known = plain(flow.args["batch_size"].value) if "batch_size" in flow.args else 32
+    known = flow.known("batch_size", 32)
     return known if isinstance(known, int) and known > 0 else None
 
 

@@ -188,8 +188,6 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
         file = f"{name}{SUFFIX}"
         writer = Writer(group, os.path.basename(code.file), result.findings, fitted)
         text = writer.text()
-        if text is None:
-            continue
         problem = next((d for d in inspect(file, text=text).diagnostics if d.severity.value == "error"), None)
         if problem is not None:
             message = f"no spec is written, since it could not hold what the code asks for: {problem.message}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.labels import folder_below
-from pipegen.migrate.values import Const, Flow, Generator, Unknown, Value, Zipped, plain, same
+from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped, same
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
 """What iterators and folders of masks are called."""
@@ -41,23 +41,20 @@ def _move_together(a: Flow, b: Flow) -> bool:
     """Returns whether two iterators without labels draw the same numbers for their images."""
     if any(f.method != "flow_from_directory" or "**" in f.args or "class_mode" not in f.args for f in (a, b)):
         return False
-    if any(plain(f.args["class_mode"].value) is not None or folder_of(f) is None for f in (a, b)):
+    if any(f.known("class_mode") is not None or folder_of(f) is None for f in (a, b)):
         return False
-    if a.get("seed") is None or any(not _equal(_argument(a, n), _argument(b, n)) for n in _ALIKE):
+    if a.get("seed") is None or any(not _equal(a, b, n) for n in _ALIKE):
         return False
     one, other = a.generator, b.generator
     if not isinstance(one, Generator) or not isinstance(other, Generator) or one.classes or other.classes:
         return False
     names = {*one.args, *other.args} - set(_VALUES)
-    return "**" not in names and all(_equal(_argument(one, n), _argument(other, n)) for n in names)
+    return "**" not in names and all(_equal(one, other, n) for n in names)
 
 
-def _argument(thing: Flow | Generator, name: str) -> Value:
-    return thing.args[name].value if name in thing.args else Const(None)
-
-
-def _equal(a: Value, b: Value) -> bool:
-    return same(a, b) and not isinstance(plain(a), Unknown)
+def _equal(a: Flow | Generator, b: Flow | Generator, name: str) -> bool:
+    """Returns whether an argument is known to be the same for both."""
+    return same(a.argument(name) or Const(None), b.argument(name) or Const(None)) and not isinstance(a.known(name), Unknown)
 
 
 def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
@@ -69,7 +66,7 @@ def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
 
 def folder_of(flow: Flow) -> str | None:
     """The folder whose files an iterator without labels reads, where it is known."""
-    folder, below = plain(flow.argument("directory")), folder_below(flow)
+    folder, below = flow.known("directory"), folder_below(flow)
     if not isinstance(folder, str) or not folder or below is None:
         return None
     return posixpath.join(folder, below) if below else folder

@@ -13,7 +13,7 @@ from pipegen.migrate.labels import folder_below
 from pipegen.migrate.nodes import Comprehension, end, start
 from pipegen.migrate.pair_edits import problem_of
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of, plain
+from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of
 
 BY_NUMBER = "by number"
 """What is said of batches that are not taken in order."""
@@ -173,5 +173,5 @@ def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:
     """The size of batches, and what may change it; `None` where it is not known."""
     if "batch_size" not in flow.args:
         return 32, frozenset()
-    known = plain(flow.argument("batch_size"))
+    known = flow.known("batch_size")
     return None if isinstance(known, Unknown) else (known, frozenset(origins_of(flow.argument("batch_size"))))
