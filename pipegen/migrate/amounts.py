@@ -22,7 +22,6 @@ class Knob:
     """One param.
 
     Attributes:
-        param: Its name.
         argument: The argument of the constructor that it comes from.
         form: What is made of the argument, as Python, with `{}` for it.
         item: Which number of a pair it is, where the argument is one.
@@ -36,12 +35,7 @@ class Knob:
 
 @dataclass
 class Knobs:
-    """The params of the constructor's arguments.
-
-    Attributes:
-        params: Takes their declarations.
-        found: Those that were made.
-    """
+    """The params of the constructor's arguments."""
 
     params: dict[str, str]
     found: list[Knob] = field(default_factory=list)
@@ -114,7 +108,6 @@ class Amounts:
         files: Whether the images come from files, so that their values are 0 to 255.
         fitted: Whether `fit` is called on the generator.
         channels: How many channels the images have.
-        found: The steps so far.
     """
 
     generator: Generator

@@ -26,10 +26,6 @@ class BuildCall:
     """Writes the call for one spec.
 
     Attributes:
-        written: The spec, and the iterators that it stands for.
-        evaluator: Says what expressions are.
-        edits: Gives the text of expressions.
-        findings: Takes what is not handed over.
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
         moved: What stands for arguments of the constructor where its function is called, by the ids of their nodes.

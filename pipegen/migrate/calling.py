@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.nodes import DEFINITIONS, Function, flattened, is_main
+from pipegen.migrate.nodes import DEFINITIONS, Function, defaults_of, flattened, is_main
 from pipegen.migrate.values import Argument, Frame, Map, Seq, Unknown, Value, certain, plain, setting
 
 if TYPE_CHECKING:
@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
 def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:
     """The defaults of a function's parameters, each as a value that the caller may replace; those that say nothing are left out."""
-    names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-    given = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=False)]
-    given += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=False) if d is not None]
     found = {}
-    for name, default in given:
+    for name, default in defaults_of(node.args):
         value = evaluator.value(default, parent)
         known = plain(value)
         if known is not None and not isinstance(known, (Unknown, dict)):
@@ -56,9 +53,7 @@ def bind(
                 (bound if key in known else extra)[key] = inner
         else:
             (bound if keyword.arg in known else extra)[keyword.arg] = value
-    pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
-    pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
-    for name, default in pairs:
+    for name, default in defaults_of(spec):
         bound.setdefault(name, evaluator.value(default, home))
     if spec.kwarg is not None:
         bound[spec.kwarg.arg] = Map(extra)

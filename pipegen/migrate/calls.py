@@ -41,12 +41,14 @@ if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
 
 _MOST_CLASSES = 20
-_PLAINLY = (
-    "os.path.join", "posixpath.join", "os.path.normpath", "os.path.expanduser", "math.ceil", "math.floor", "numpy.ceil", "numpy.floor",
-    *(f"builtins.{name}" for name in ("str", "int", "float", "bool", "abs", "len", "tuple", "list")),
-)  # fmt: skip
-"""Functions whose result is known where their arguments are."""
-_PLAIN: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "abs": abs, "len": len}
+_JOINS = ("os.path.join", "posixpath.join")
+_SEQUENCES = ("builtins.tuple", "builtins.list")
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    **{f"builtins.{f.__name__}": f for f in (int, float, bool, abs, len)},
+    **dict.fromkeys(("math.ceil", "numpy.ceil"), math.ceil),
+    **dict.fromkeys(("math.floor", "numpy.floor"), math.floor),
+}
+_TEXTS = ("os.path.normpath", "os.path.expanduser", "builtins.str")
 
 
 def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
@@ -184,28 +186,27 @@ def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, v
         return made
     if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
         return values[0]
+    unknown = Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
+    is_path = name.startswith("pathlib.") and name.endswith("Path")
+    if not is_path and name not in (*_JOINS, *_SEQUENCES, *_PLAIN, *_TEXTS):
+        return unknown
     given = [plain(v) for v in values]
     bad = next((v for v in given if isinstance(v, Unknown)), None)
-    if name not in _PLAINLY and not (name.startswith("pathlib.") and name.endswith("Path")):
-        return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
     if bad is not None or node.keywords or len(values) != len(node.args):
-        return bad if bad is not None and bad.line else Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
+        return bad if bad is not None and bad.line else unknown
+    texts, first = all(isinstance(g, str) for g in given), given[0] if len(given) == 1 else None
+    if is_path and texts:
+        return derived(KnownPath(join(*given) if given else "."), *values)
+    if name in _JOINS and texts and given:
+        return derived(join(*given), *values)
+    if name in _TEXTS and isinstance(first, (str, int)):
+        return derived(str(first), *values)
+    if name in _SEQUENCES and len(values) == 1 and isinstance(values[0], Seq):
+        return Seq(values[0].items, name.endswith("list"))
     try:
-        if name in ("os.path.join", "posixpath.join") and given and all(isinstance(g, str) for g in given):
-            return derived(join(*given), *values)
-        if name.startswith("pathlib.") and name.endswith("Path") and all(isinstance(g, str) for g in given):
-            return derived(KnownPath(join(*given) if given else "."), *values)
-        if name in ("os.path.normpath", "os.path.expanduser", "builtins.str") and len(given) == 1 and isinstance(given[0], (str, int)):
-            return derived(str(given[0]), *values)
-        if name in ("builtins.int", "builtins.float", "builtins.bool", "builtins.abs", "builtins.len") and len(given) == 1:
-            return derived(_PLAIN[name[9:]](given[0]), *values)
-        if name in ("math.ceil", "math.floor", "numpy.ceil", "numpy.floor") and len(given) == 1:
-            return derived(math.ceil(given[0]) if name.endswith("ceil") else math.floor(given[0]), *values)
-        if name in ("builtins.tuple", "builtins.list") and len(values) == 1 and isinstance(values[0], Seq):
-            return Seq(values[0].items, name.endswith("list"))
+        return derived(_PLAIN[name](first), *values) if name in _PLAIN and len(given) == 1 else unknown
     except (TypeError, ValueError, ArithmeticError):
         return Unknown("the expression has no value", node.lineno)
-    return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
 
 
 def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:

@@ -35,8 +35,6 @@ class Use(_AnyUse):
         name: The argument, the member or the function.
         node: The expression that is the iterator.
         outer: What is made of it: the call, the attribute, the loop.
-        frame: Where.
-        flow: The iterator.
     """
 
     flow: Flow

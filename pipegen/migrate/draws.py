@@ -42,13 +42,7 @@ def going_on(found: Collected, flow: Flow) -> list[Use]:
 
 
 def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
-    """Returns whether an iterator may itself become batches without an end, since code does nothing but take batches from it.
-
-    Args:
-        found: What the file has to do with `ImageDataGenerator`.
-        flow: The iterator.
-        replaced: The members that the pipeline has instead.
-    """
+    """Returns whether an iterator may itself become endless batches, since code only takes batches and `replaced` members from it."""
     drawn = going_on(found, flow)
     others = [u for u in found.uses_of(flow) if not any(u is d for d in drawn)]
     return bool(drawn) and all(
@@ -107,12 +101,7 @@ def _holds(node: ast.AST, inner: ast.AST) -> bool:
 
 @dataclass
 class Draws:
-    """Makes the iterators that go on beside datasets.
-
-    Attributes:
-        edits: Takes the edits.
-        found: What the file has to do with `ImageDataGenerator`.
-    """
+    """Makes the iterators that go on beside datasets."""
 
     edits: Edits
     found: Collected
@@ -129,15 +118,7 @@ class Draws:
         return next(n for n in (wanted, *(f"{wanted}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
     def iterator(self, use: Use, dataset: str) -> str | None:
-        """Returns the variable of the iterator that a use takes its batches from, made where the code makes or is given the dataset.
-
-        Args:
-            use: The use, of a variable or an attribute.
-            dataset: What stands for the dataset there.
-
-        Returns:
-            Nothing where there is no place for it.
-        """
+        """Returns the variable of the iterator that a use takes batches from, made where its dataset is, if there is a place."""
         target = ast.unparse(use.node)
         place = self._place(use, target)
         if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):

@@ -13,12 +13,7 @@ from pipegen.migrate.texts import lines_of
 
 @dataclass
 class Edits:
-    """Collects replacements, and applies them together.
-
-    Attributes:
-        text: The source.
-        tree: Its tree.
-    """
+    """Collects replacements, and applies them together."""
 
     text: str
     tree: ast.Module

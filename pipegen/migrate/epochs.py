@@ -38,8 +38,6 @@ class Rounds:
 
     Attributes:
         number: How many; `None` where they are as many as `count` says, and the size of batches is not known.
-        count: The steps.
-        batch: The size of batches.
         counts_examples: Whether the steps are examples that were taken for batches.
     """
 
@@ -62,15 +60,7 @@ class Rounds:
 
 
 def rounds_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
-    """Returns how often a number of steps goes through the data, where the code says so.
-
-    Args:
-        evaluator: Knows values.
-        steps: The number of steps.
-        frame: Where it stands.
-        data: The iterator that the steps are taken from.
-        of_examples: Whether examples are counted, as `samples_per_epoch` of Keras 1 does.
-    """
+    """Returns how often a number of steps, or with `of_examples` of examples, goes through an iterator's data, where that is said."""
     batch = _batch_size(data)
     count = _Counter(evaluator, batch).count(steps, frame)
     if count is None or count.rows != 1:

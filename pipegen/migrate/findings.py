@@ -74,7 +74,6 @@ class Finding:
     """One remark.
 
     Attributes:
-        code: `PG6` and two digits.
         line: The line of the code that it is about, from 1; 0 for the whole file.
         message: One sentence that makes sense alone.
         help: What to do about it, or what was done.
@@ -122,12 +121,7 @@ _WIDTH = 110
 
 
 def report_text(findings: Findings, place: Callable[[int], str]) -> str:
-    """The findings in sections, each with its line.
-
-    Args:
-        findings: What was found.
-        place: Names a line, such as `line 12` or `cell 3, line 2`.
-    """
+    """The findings in sections, each with its line as `place` names it, such as `line 12` or `cell 3, line 2`."""
     lines: list[str] = []
     for kind, title in _SECTIONS:
         items = findings.of(kind)

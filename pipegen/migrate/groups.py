@@ -59,9 +59,6 @@ class Written:
     """A spec that was written.
 
     Attributes:
-        group: The iterators that it stands for.
-        file: Its name.
-        params: The names of its params.
         knobs: Those of them that are arguments of the constructor.
     """
 

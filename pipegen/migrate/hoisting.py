@@ -66,9 +66,7 @@ class Hoisted:
     """A group whose iterators are the calls that give them.
 
     Attributes:
-        group: The group, with other iterators.
         moved: Each iterator that was exchanged, with what stands for it now.
-        makers: The functions that make them.
         displays: Calls that give several iterators of the group, and nothing else.
         nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
         pairs: What joins two iterators, with the call that stands for it now.
@@ -114,13 +112,7 @@ class Hoisted:
 
 
 def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
-    """The group with its calls for iterators; `None` where that is not needed, or would not be sure to mean the same.
-
-    Args:
-        found: What the file has to do with `ImageDataGenerator`.
-        group: The group.
-        needed: Whether its iterators cannot stay where they are made, whatever the calls are.
-    """
+    """The group with its calls for iterators; `None` where that is not `needed`, or would not be sure to mean the same."""
     if group.masks:
         return _of_pairs(found, group)
     flows = list(group.parts.values())

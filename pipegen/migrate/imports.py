@@ -23,13 +23,7 @@ _COMPAT = (
 
 
 def exchange_imports(edits: Edits, findings: Findings, hidden: str = "") -> None:
-    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing uses it any more; one that stays is said.
-
-    Args:
-        edits: The edits so far.
-        findings: Takes the imports that stay and fail on Keras 3.
-        hidden: Lines of a notebook that are not Python, and may use a name all the same.
-    """
+    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing, and no `hidden` line, uses it; else it is said."""
     try:
         imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)))
     except SyntaxError:
@@ -46,7 +40,6 @@ class _Imports:
     """Takes out the imports of one file that nothing needs.
 
     Attributes:
-        edits: The edits so far.
         hidden: Names that lines which are not Python may use.
         read: The names that code reads after the edits.
     """

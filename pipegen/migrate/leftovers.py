@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.nodes import Comprehension, Function, Row, called, own_nodes, root_name
+from pipegen.migrate.nodes import Comprehension, Function, Row, called, defaults_of, given_to, own_nodes, places, root_name, targets_of
 from pipegen.migrate.uses import MEMBERS, is_in_dropped
 from pipegen.migrate.values import Flow
 
@@ -37,11 +37,7 @@ class Leftovers:
     """Finds them.
 
     Attributes:
-        edits: The source text and its tree.
-        found: What the file has to do with `ImageDataGenerator`.
-        findings: Takes the remarks.
         done: The iterators that were exchanged.
-        pipe: The variable that holds the pipeline.
         names: The variables, attributes and functions that may hold or give one of them; names of other scopes count as the same.
     """
 
@@ -117,21 +113,16 @@ class Leftovers:
 
     def _reached(self, node: ast.AST, functions: dict[str, Function]) -> Iterator[str]:
         """The names that a single node hands an iterator to."""
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            for target in [node.target] if isinstance(node, ast.NamedExpr) else targets_of(node):
                 yield from self._assigned(target, node.value)
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            yield from self._assigned(node.target, node.value)
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and self._carries(node.iter):
             yield from _stored(node.target)
         elif isinstance(node, Function):
             given = [n.value for n in ast.walk(node) if isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) and n.value is not None]
             if any(self._carries(value) for value in given):
                 yield node.name
-            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-            defaults = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=True)]
-            defaults += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None]
-            yield from (name for name, default in defaults if self._carries(default))
+            yield from (name for name, default in defaults_of(node.args) if self._carries(default))
         elif isinstance(node, ast.Call):
             yield from self._given(node, functions.get(called(node)))
 
@@ -148,9 +139,7 @@ class Leftovers:
         """The parameters of a function of the file that a call hands an iterator to."""
         if function is None:
             return
-        names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        names = names[1:] if names[:1] in (["self"], ["cls"]) else names
-        yield from (name for name, value in zip(names, call.args, strict=False) if self._carries(value))
+        yield from (name for name, value in zip(places(function.args), call.args, strict=False) if self._carries(value))
         yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
 
     def _carries(self, node: ast.AST | None) -> bool:
@@ -179,7 +168,7 @@ class Leftovers:
         name = called(node)
         of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
         keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
-        return name in self.names or of_container or (keeps and any(map(self._carries, (*node.args, *(k.value for k in node.keywords)))))
+        return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
 
 
 def _first_argument(call: ast.Call) -> ast.expr | None:

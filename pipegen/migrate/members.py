@@ -182,7 +182,6 @@ class Assignment:
     """One assignment to an attribute of `self`.
 
     Attributes:
-        method: Where.
         value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
         straight: Whether it is assigned whenever the method runs.
     """
@@ -244,12 +243,7 @@ def _is_names(node: ast.expr) -> bool:
 
 
 def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozenset[str]:
-    """The attributes and methods that the classes derived from this one, and from those, may give another value.
-
-    Args:
-        definition: The class.
-        classes: Every class of the file.
-    """
+    """The attributes and methods that classes of the file derived from this one, and from those, may give another value."""
     below: list[ast.ClassDef] = []
     names = {definition.name}
     while True:

@@ -32,10 +32,8 @@ class Migration:
     """Holds what became of one file.
 
     Attributes:
-        code: The file.
         specs: The texts of the specs, by file name.
         changed: The code after the migration; of a notebook that of its cells, joined.
-        findings: The report's content.
         concerned: Whether the file has to do with `ImageDataGenerator` at all.
     """
 

@@ -21,15 +21,7 @@ _EPOCHS = {"training": "an epoch", "validation": "each validation", "evaluation"
 
 
 def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, findings: Findings, replaced: dict[int, str]) -> None:
-    """Edit one call.
-
-    Args:
-        edits: Takes the edit.
-        call: The call.
-        evaluator: Says which steps are known numbers.
-        findings: Takes what changes its meaning.
-        replaced: Other texts for arguments, by the id of their node.
-    """
+    """Edit one call, with other texts for some of its arguments, by the ids of their nodes."""
     node = call.node
     function = cast("ast.Attribute", node.func)
     method = function.attr.removesuffix("_generator").replace("predict_classes", "predict")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from pipegen.migrate.nodes import DEFINITIONS, Function, own_nodes, parameters, root_name
+from pipegen.migrate.nodes import DEFINITIONS, Function, called, defaults_of, own_nodes, parameters, places, root_name
 
 Changers = Mapping[str, frozenset[str | int]]
 """For the name of a function: its parameters whose objects it changes, by name and by place."""
@@ -37,12 +37,9 @@ def _by_method(call: ast.Call) -> list[ast.expr]:
 
 
 def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:
-    name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    places = changers.get(name)
-    if not places:
-        return []
+    changed = changers.get(called(call), frozenset())
     given: list[tuple[str | int | None, ast.expr]] = [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]
-    return [value for place, value in given if place in places and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
+    return [value for place, value in given if place in changed and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
 
 
 def changers_of(tree: ast.Module) -> Changers:
@@ -54,11 +51,10 @@ def changers_of(tree: ast.Module) -> Changers:
         before = dict(found)
         for function, nodes in functions:
             changed = {name for n in nodes for name in changed_names(n, found)}
-            names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-            names = names[1:] if names[:1] in (["self"], ["cls"]) else names
-            places = {name for name in (*names, *(a.arg for a in function.args.kwonlyargs)) if name in changed}
-            if places:
-                found[function.name] = found.get(function.name, frozenset()) | places | {i for i, n in enumerate(names) if n in places}
+            names = places(function.args)
+            given = {name for name in (*names, *(a.arg for a in function.args.kwonlyargs)) if name in changed}
+            if given:
+                found[function.name] = found.get(function.name, frozenset()) | given | {i for i, n in enumerate(names) if n in given}
         if found == before:
             break
     return found
@@ -96,9 +92,6 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
 
 def _aliases(function: Function, own: list[ast.AST]) -> dict[str, str]:
     """Names of a function that stand for another name: by an assignment, or as the default of a parameter."""
-    args = function.args
-    names = [a.arg for a in (*args.posonlyargs, *args.args)]
-    pairs: list[tuple[str, ast.expr | None]] = [*zip(names[len(names) - len(args.defaults) :], args.defaults, strict=True)]
-    pairs += [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    pairs: list[tuple[str, ast.expr]] = defaults_of(function.args)
     pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
     return {name: value.id for name, value in pairs if isinstance(value, ast.Name)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.arithmetic import KnownPath
-from pipegen.migrate.nodes import Comprehension, Row
+from pipegen.migrate.nodes import Comprehension, Row, called
 from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain, setting
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Outside:
     def _flag_default(self, declared: _Declared, name: str) -> Value:
         call = declared.call
         frame = self._frame(declared)
-        kind = _called(call).removeprefix("DEFINE_")
+        kind = called(call).removeprefix("DEFINE_")
         node = next((k.value for k in call.keywords if k.arg in ("default", "default_value")), call.args[1] if len(call.args) > 1 else None)
         value = self.evaluator.value(node, frame) if node is not None else Unknown("")
         known = plain(value)
@@ -152,7 +152,7 @@ class Outside:
 
     def _call(self, declared: _Declared) -> None:
         call = declared.call
-        name = _called(call)
+        name = called(call)
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if name == "add_argument" and owner is not None:
             self._options.setdefault(self._destination(declared), []).append(declared)
@@ -197,10 +197,6 @@ def _converted(default: Value, kind: Value | None) -> Value:
         return derived(convert(known), default) if convert is not None else Unknown("its type is a function that is not followed")
     except ValueError:
         return Unknown("it is not of its type")
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def _text(node: ast.expr | None) -> str:

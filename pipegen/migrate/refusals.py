@@ -24,8 +24,6 @@ class Refusals:
     """Looks at one group.
 
     Attributes:
-        group: The iterators.
-        found: What the file has to do with `ImageDataGenerator`.
         whole: Nodes that make several iterators, all of this group, and are replaced as a whole.
     """
 

@@ -15,14 +15,7 @@ from pipegen.migrate.values import Flow, Frame, Generator
 
 @dataclass
 class Removal:
-    """Takes out what only made the iterators that were exchanged.
-
-    Attributes:
-        edits: Takes the edits.
-        found: What the file has to do with `ImageDataGenerator`.
-        done: The iterators that were exchanged.
-        gone: The functions that were taken out.
-    """
+    """Takes out what only made the iterators that are done, once some functions are gone."""
 
     edits: Edits
     found: Collected

@@ -36,13 +36,7 @@ _FEATURES = "write one spec with a feature for each of them"
 
 @dataclass
 class Rewriter:
-    """Edits the code of one file.
-
-    Attributes:
-        code: The file.
-        found: What it has to do with `ImageDataGenerator`.
-        findings: Takes what must be done by hand.
-    """
+    """Edits the code of one file."""
 
     code: Code
     found: Collected

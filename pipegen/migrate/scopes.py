@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pipegen.migrate.mutation import Changers, changed_names, foreign
-from pipegen.migrate.nodes import Comprehension, Function, Loop, Position, Row, end, is_main, parameters, root_name, start
+from pipegen.migrate.nodes import Comprehension, Function, Loop, Position, Row, end, is_main, parameters, root_name, start, targets_of
 
 Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.For
 
+Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
 ALWAYS: Position = (1 << 29, 0)
 """The time of what happens in a function, which may run at any time."""
 _MOST_ROUNDS = 5
@@ -25,7 +26,6 @@ class Binding:
         kind: `value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the
             object itself is changed in place; `other`: something that is not followed, such as a loop's target.
         straight: Whether the statement runs whenever its scope does, once and in order.
-        column: For `changed` by `name['column'] = value`: that column, where it is a text.
         line: Where it stands, where `after` does not say so.
         conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
             if they do; `None` where something else decides it, too.
@@ -36,17 +36,21 @@ class Binding:
 
     name: str
     after: Position
-    kind: Literal["value", "import", "def", "class", "param", "changed", "other"]
+    kind: Kind
     straight: bool
     value: ast.expr | None = None
     path: tuple[int, ...] = ()
     dotted: str = ""
     node: ast.AST | None = None
-    column: str | None = None
     line: int = 0
     conditions: tuple[tuple[ast.expr, bool], ...] | None = None
     key: ast.expr | None = None
     loop: ast.For | None = None
+
+    @property
+    def column(self) -> str | None:
+        """Of a change by `name['column'] = value`: that column, where it is a text."""
+        return self.key.value if isinstance(self.key, ast.Constant) and isinstance(self.key.value, str) else None
 
 
 @dataclass(eq=False)
@@ -72,19 +76,12 @@ class Scope:
 def scope_of(node: Node, changers: Changers) -> Scope:
     """The scope that a node opens; `changers` are the functions of the file that change what they are given."""
     scope = Scope(node)
-    if isinstance(node, (ast.Module, ast.ClassDef)):
+    names = [a.arg for a in parameters(node.args)] if isinstance(node, (Function, ast.Lambda)) else []
+    loops = [node] if isinstance(node, ast.For) else node.generators if isinstance(node, Comprehension) else []
+    for name in (*names, *(name for loop in loops for name in _names(loop.target))):
+        scope.add(Binding(name, (0, 0), "param", straight=True))
+    if not isinstance(node, (ast.Lambda, Comprehension)):
         _Reader(scope, changers).block(node.body, straight=True)
-    elif isinstance(node, Function):
-        _params(scope, node.args)
-        _Reader(scope, changers).block(node.body, straight=True)
-    elif isinstance(node, ast.Lambda):
-        _params(scope, node.args)
-    elif isinstance(node, ast.For):
-        _targets(scope, node.target)
-        _Reader(scope, changers).block(node.body, straight=True)
-    else:
-        for generator in node.generators:
-            _targets(scope, generator.target)
     _share_changes(scope)
     for bindings in scope.bindings.values():
         bindings.sort(key=lambda b: b.after)
@@ -121,16 +118,6 @@ def _is_method_of(call: ast.Call, name: str) -> bool:
     return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
 
 
-def _params(scope: Scope, args: ast.arguments) -> None:
-    for arg in parameters(args):
-        scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
-
-
-def _targets(scope: Scope, target: ast.expr) -> None:
-    for name in _names(target):
-        scope.add(Binding(name, (0, 0), "param", straight=True))
-
-
 def _names(target: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
 
@@ -150,19 +137,15 @@ class _Reader:
 
     def statement(self, node: ast.stmt, straight: bool) -> None:
         after = end(node)
-        if isinstance(node, Function):
-            self._bind(node.name, after, "def", straight, node=node)
-            self._of_inner(node)
+        if isinstance(node, (Function, ast.ClassDef)):
+            self._bind(node.name, after, "class" if isinstance(node, ast.ClassDef) else "def", straight, node=node)
+            for name, line, anew in foreign(node, self.changers):  # names of this scope that it rebinds, or whose objects it changes
+                self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
             return
-        if isinstance(node, ast.ClassDef):
-            self._bind(node.name, after, "class", straight, node=node)
-            self._of_inner(node)
-            return
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._target(target, node.value, after, straight)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._target(node.target, node.value, after, straight)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in targets_of(node):
+                if node.value is not None:
+                    self._target(target, node.value, after, straight)
         elif isinstance(node, ast.AugAssign):
             self._other(node.target, after, straight=straight)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -241,11 +224,6 @@ class _Reader:
                     self._bind(name, end(node), "changed", straight, value=inner if alone and _is_method_of(inner, name) else None)
             todo += list(ast.iter_child_nodes(inner))
 
-    def _of_inner(self, inner: Function | ast.ClassDef) -> None:
-        """Names of this scope that a function rebinds, or whose objects it changes."""
-        for name, line, anew in foreign(inner, self.changers):
-            self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
-
     def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, ast.Name):
             self._bind(target.id, after, "value", straight, value=value, path=path)
@@ -282,20 +260,6 @@ class _Reader:
                 dotted = f"{'.' * node.level}{node.module or ''}.{alias.name}"
                 self._bind(alias.asname or alias.name, after, "import", straight, dotted=dotted)
 
-    def _bind(
-        self,
-        name: str,
-        after: Position,
-        kind: Literal["value", "import", "def", "class", "param", "changed", "other"],
-        straight: bool,
-        *,
-        value: ast.expr | None = None,
-        path: tuple[int, ...] = (),
-        dotted: str = "",
-        node: ast.AST | None = None,
-        key: ast.expr | None = None,
-    ) -> None:
-        column = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+    def _bind(self, name: str, after: Position, kind: Kind, straight: bool, **more: Any) -> None:
         conditions = () if straight else self.conditions
-        made = Binding(name, after, kind, straight, value, path, dotted, node, column, conditions=conditions, key=key, loop=self.loop)
-        self.scope.add(made)
+        self.scope.add(Binding(name, after, kind, straight, conditions=conditions, loop=self.loop, **more))

@@ -20,14 +20,7 @@ _SUBSETS = {"train": "training", "validation": "validation"}
 
 @dataclass
 class Sources:
-    """Writes the sections `source` and `splits` of a group.
-
-    Attributes:
-        group: The iterators.
-        findings: Takes what is not known.
-        params: Takes the paths.
-        knobs: Takes the params of `validation_split`.
-    """
+    """Writes the sections `source` and `splits` of a group, and gives their paths and shares params."""
 
     group: Group
     findings: Findings

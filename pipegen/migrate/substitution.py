@@ -8,23 +8,16 @@ from collections.abc import Sequence
 
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.nodes import parameters
+from pipegen.migrate.nodes import defaults_of, parameters
 from pipegen.migrate.values import Frame, Local
 
 _DEEPEST = 6
 
 
 def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
-    """An expression of a frame as the outermost of the calls that lead there would write it.
+    """An expression of a frame as the outermost of the calls that lead there would write it, at its place.
 
-    Args:
-        evaluator: Says which functions are called.
-        node: The expression.
-        frame: Where it stands.
-        sites: The calls, the outermost first, each with its frame.
-
-    Returns:
-        A new expression, at the place of the call; `None` where it depends on more than the call's arguments and names of the module.
+    `None` where it depends on more than the arguments of the calls, the outermost of which comes first, and names of the module.
     """
     found = copy.deepcopy(node)
     outside: dict[int, str] = {}
@@ -32,7 +25,7 @@ def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequenc
         function = evaluator.value(call.func, caller)
         if not isinstance(function, Local) or isinstance(function.node, ast.ClassDef):
             return None
-        put = _Put(function, call, of_function(frame), outside)
+        put = _Put(function, function.node.args, call, of_function(frame), outside)
         found = put.visit(found)
         frame = caller
         if put.failed:
@@ -51,29 +44,19 @@ class _Put(ast.NodeTransformer):
     `outside` takes the names from around the function, by the ids of their nodes, which are none of a caller's.
     """
 
-    def __init__(self, function: Local, call: ast.Call, frame: Frame, outside: dict[int, str]) -> None:
+    def __init__(self, function: Local, spec: ast.arguments, call: ast.Call, frame: Frame, outside: dict[int, str]) -> None:
         self.frame = frame
         self.outside = outside
-        self.failed = isinstance(function.node, ast.ClassDef)
         self.depth = 0
-        self.given: dict[str, ast.expr] = {}
-        self.names: set[str] = set()
-        if isinstance(function.node, ast.ClassDef):
-            return
-        spec = function.node.args
         self.names = {a.arg for a in parameters(spec)}
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-        pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
-        pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
-        self.given = {name: default for name, default in pairs if isinstance(default, ast.Constant)}
+        self.given: dict[str, ast.expr] = {name: default for name, default in defaults_of(spec) if isinstance(default, ast.Constant)}
         if function.bound is not None and isinstance(call.func, ast.Attribute):
             self.given[names[0]] = call.func.value
             names = names[1:]
-        self.failed = any(isinstance(a, ast.Starred) for a in call.args)
+        self.failed = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
         self.given.update(zip(names, call.args, strict=False))
         self.given.update({k.arg: k.value for k in call.keywords if k.arg is not None})
-        if any(k.arg is None for k in call.keywords):
-            self.failed = True
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A parameter, a variable of the function, or a name from around it."""

@@ -37,12 +37,6 @@ class UseEdits:
     """Edits the uses of one iterator.
 
     Attributes:
-        edits: Takes the edits.
-        found: What the file has to do with `ImageDataGenerator`.
-        findings: Takes what must be done by hand.
-        pipe: The variable that holds the pipeline.
-        split: The split that the iterator is.
-        draws: Makes iterators that go on.
         bare: Whether the iterator becomes `predict_on`, since it has no labels and others have.
         own: What stands in the place of the call that makes the iterator.
     """

@@ -18,12 +18,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Value):
-    """Not known without running the code.
-
-    Attributes:
-        reason: Why, to stand after "because".
-        line: Where.
-    """
+    """Not known without running the code: why, to stand after "because", and where."""
 
     reason: str
     line: int = 0
@@ -105,7 +100,6 @@ class Instance(Value):
     """An object of a plain class of the file.
 
     Attributes:
-        of: The class.
         made: The frame of its constructor's call; `None` where it has no constructor.
     """
 
@@ -133,13 +127,11 @@ class Table(Value):
     """A DataFrame that was read from a file.
 
     Attributes:
-        path: The file.
         separator: What stands between cells, where it was said.
         header: Whether the first row names the columns.
         names: The names that the code gives columns of a table without a header.
         changed: Columns that the code builds, and the line.
         part: `train` or `test` of `split`, for a share of it.
-        split: How it was dealt out.
         origins: What outside the code may say another file, or another way to read it.
         named: The expression that is the path, and its frame.
     """

@@ -29,9 +29,7 @@ class Writer:
     """Writes one spec.
 
     Attributes:
-        group: The iterators.
         file: The script, as its comments name it.
-        findings: Takes what is not known and what changes.
         fitted: The generators that `fit` is called on, by their ids.
     """
 
