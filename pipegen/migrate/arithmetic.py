@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
-from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain
+from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain, unknown
 
 _LONGEST = 10_000
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -37,7 +37,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
     a, b = plain(left), plain(right)
     for side in (a, b):
         if isinstance(side, Unknown):
-            return side if side.line else Unknown("it is computed at run time", line)
+            return unknown(side, "it is computed at run time", line)
     if isinstance(op, ast.Div) and isinstance(a, KnownPath) and isinstance(b, str):
         return derived(KnownPath(join(a, b)), left, right)
     if type(op) not in _OPERATORS or not _small(op, a, b):
@@ -101,7 +101,7 @@ def negate(op: ast.unaryop, value: Value, line: int) -> Value:
     """`-x`, `+x`, `not x` of a known value."""
     a = plain(value)
     if isinstance(a, Unknown):
-        return a if a.line else Unknown("it is computed at run time", line)
+        return unknown(a, "it is computed at run time", line)
     if isinstance(op, ast.Not):
         return derived(not a, value)
     if isinstance(a, (int, float)) and isinstance(op, (ast.USub, ast.UAdd)):

@@ -35,6 +35,7 @@ from pipegen.migrate.values import (
     certain,
     derived,
     plain,
+    unknown,
 )
 
 if TYPE_CHECKING:
@@ -230,6 +231,4 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
             pass
     if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
         return derived(KnownPath(join(text, *given)), owner, *values)
-    if isinstance(owner, Unknown) and owner.line:
-        return owner
-    return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
+    return unknown(owner, f"it is the result of `.{name}(…)`", node.lineno)

@@ -40,6 +40,7 @@ from pipegen.migrate.values import (
     plain,
     same,
     setting,
+    unknown,
 )
 
 _DEPTH = 8
@@ -194,17 +195,14 @@ class Evaluator:
         parts: list[str] = []
         sources: list[Value] = []
         for piece in node.values:
-            if isinstance(piece, ast.Constant):
-                parts.append(str(piece.value))
-                continue
-            value = self.value(piece.value, frame) if isinstance(piece, ast.FormattedValue) else Unknown("it is no text", node.lineno)
+            formatted = piece if isinstance(piece, ast.FormattedValue) else None
+            value = self.value(formatted.value if formatted is not None else piece, frame)
             sources.append(value)
             inner = plain(value)
             if isinstance(inner, Unknown):
-                return inner if inner.line else Unknown("a part of the text is known only at run time", node.lineno)
-            if not isinstance(piece, ast.FormattedValue) or piece.format_spec is not None or piece.conversion != -1:
-                return Unknown("a part of the text is formatted", node.lineno)
-            if not isinstance(inner, (str, int)):
+                return unknown(inner, "a part of the text is known only at run time", node.lineno)
+            form = formatted is not None and (formatted.format_spec is not None or formatted.conversion != -1)
+            if form or not isinstance(inner, (str, int)):
                 return Unknown("a part of the text is formatted", node.lineno)
             parts.append(str(inner))
         return derived("".join(parts), *sources)
@@ -215,14 +213,9 @@ class Evaluator:
         if rows is not None:
             return rows
         if isinstance(owner, Table):
-            chosen = node.slice
-            if isinstance(chosen, ast.List):
-                return owner
-            return Unknown("its rows are chosen by code", node.lineno)
+            return owner if isinstance(node.slice, ast.List) else Unknown("its rows are chosen by code", node.lineno)
         if not isinstance(owner, (Options, Seq, Map)):
-            return (
-                owner if isinstance(owner, Unknown) and owner.line else Unknown("an element of it is known only at run time", node.lineno)
-            )
+            return unknown(owner, "an element of it is known only at run time", node.lineno)
         chosen_by = self.value(node.slice, frame)
         key = plain(chosen_by)
         if isinstance(owner, Options) and owner.as_map and isinstance(key, str) and not origins_of(chosen_by):
@@ -232,12 +225,10 @@ class Evaluator:
             found = owner.items.get(key)
         elif isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
             found = owner.items[key]
-        if found is not None and origins_of(chosen_by):
-            unknown = Unknown(f"{origins_of(chosen_by)[0]} chooses it", node.lineno)
-            return picked(found, chosen_by) or unknown
-        if found is not None:
-            return found
-        return Unknown("an element of it is known only at run time", node.lineno)
+        if found is None:
+            return Unknown("an element of it is known only at run time", node.lineno)
+        by = origins_of(chosen_by)
+        return (picked(found, chosen_by) or Unknown(f"{by[0]} chooses it", node.lineno)) if by else found
 
     # Names
 
@@ -246,12 +237,10 @@ class Evaluator:
         scope = frame.scope
         if name in scope.module_names and frame.parent is not None:
             return self.name(name, at, frame.module, inside=False)
-        bindings = scope.bindings.get(name)
-        if isinstance(scope.node, ast.ClassDef) and not inside:
-            bindings = None
-        if bindings and isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings):
-            bindings = None  # it belongs to the scope around the loop, which has these changes, too
-        if bindings:
+        bindings = scope.bindings.get(name, [])
+        hidden = isinstance(scope.node, ast.ClassDef) and not inside
+        # What a loop only changes belongs to the scope around it, which has these changes, too.
+        if bindings and not hidden and not (isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings)):
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
             own = isinstance(scope.node, (Comprehension, ast.For))
@@ -320,7 +309,7 @@ class Evaluator:
             value = self.value(binding.value, frame)
             for index in binding.path:
                 if not isinstance(value, Seq) or index >= len(value.items):
-                    return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
+                    return unknown(value, "it is unpacked from something unknown", line)
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:

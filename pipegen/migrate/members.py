@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING, cast
 from pipegen.migrate.calling import is_static
 from pipegen.migrate.mutation import CHANGING, Changers, changed_objects
 from pipegen.migrate.nodes import Function, Row, flattened, parameters
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, plain, setting
+from pipegen.migrate.values import (
+    Const,
+    Dotted,
+    Flow,
+    Frame,
+    Instance,
+    Local,
+    Options,
+    Record,
+    Table,
+    Unknown,
+    Value,
+    plain,
+    setting,
+    unknown,
+)
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -42,7 +57,7 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         return Unknown("its rows are chosen by code", node.lineno)
     if isinstance(owner, (Options, Record, Instance)):
         return _of_object(evaluator, owner, node)
-    return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
+    return unknown(owner, f"`.{node.attr}` is known only at run time", node.lineno)
 
 
 def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:

@@ -18,14 +18,13 @@ from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import home_of, late_home, loop_around, waiting_name
-from pipegen.migrate.imports import exchange_imports
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.nodes import Function
 from pipegen.migrate.pair_edits import edit_pair
 from pipegen.migrate.reading import Code
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
-from pipegen.migrate.removal import Removal
+from pipegen.migrate.removal import Removal, exchange_imports
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.uses import REPLACED, UseEdits, access

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Frame, Seq, Share, Table, Unknown, Value, origins_of, plain
+from pipegen.migrate.values import Const, Frame, Seq, Share, Table, Unknown, Value, origins_of, plain, unknown
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -26,7 +26,7 @@ def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool)
     path = plain(first)
     origins = origins_of(first, *args.values())
     if not isinstance(path, str):
-        return path if isinstance(path, Unknown) and path.line else Unknown("the path of the table is not known", node.lineno)
+        return unknown(path, "the path of the table is not known", node.lineno)
     if path.lower().endswith((".gz", ".zip", ".bz2", ".xz", ".parquet")) or "://" in path:
         return Unknown("the table is compressed, or not a file of text on this machine", node.lineno)
     separator = plain(args.pop("sep", args.pop("delimiter", Const("\t" if tab else None))))

@@ -322,6 +322,11 @@ def picked(value: Value, by: Value) -> Value | None:
     return None
 
 
+def unknown(value: object, reason: str, line: int) -> Unknown:
+    """A value that is not known as it is, where it says which line that is from; else another, for a reason."""
+    return value if isinstance(value, Unknown) and value.line else Unknown(reason, line)
+
+
 def reason_of(value: object) -> str:
     """Why a value is not known, to stand after a colon."""
     return value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
