@@ -119,9 +119,9 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
     last = name.rsplit(".", 1)[-1]
     values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
     if is_keras(name) and last == "to_categorical":
-        return OneHot(node.lineno)
+        return OneHot()
     if is_keras(name) and last == "load_data":
-        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices(node.lineno)))
+        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices()))
         return Seq((pair, pair))
     if last in ("read_csv", "read_table") and name.split(".")[0] == "pandas":
         return read_table(evaluator, node, frame, tab=last == "read_table")

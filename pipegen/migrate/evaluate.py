@@ -14,10 +14,9 @@ from pipegen.migrate.calling import bind, defaults, is_undecorated, returned_las
 from pipegen.migrate.calls import call_value
 from pipegen.migrate.labels import of_rows
 from pipegen.migrate.members import Assignment, assignments_of, attribute, attributes_from_outside, given_below
-from pipegen.migrate.mutation import changers_of
 from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, Binding, Node, Scope, scope_of
+from pipegen.migrate.scopes import ALWAYS, Binding, Node, Scope, changers_of, scope_of
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.unrolling import comprehension, first_round, passing_loop
 from pipegen.migrate.values import (

@@ -7,9 +7,8 @@ import json
 from itertools import takewhile
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.mutation import changed_objects
 from pipegen.migrate.nodes import Comprehension, Loop, Position, called, end, flattened, root_name, start
-from pipegen.migrate.scopes import ALWAYS
+from pipegen.migrate.scopes import ALWAYS, changed_objects
 from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
 _READING = (

@@ -25,7 +25,7 @@ def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
     """The labels that a function or a method of an array gives; `None` for any other call."""
     name = called(node)
     if name in ("fit_transform", "transform") and isinstance(node.func, ast.Attribute):
-        return ClassIndices(node.lineno) if _is_encoder(evaluator, node.func.value, frame) else None
+        return ClassIndices() if _is_encoder(evaluator, node.func.value, frame) else None
     if name not in _KEEPING:
         return None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import is_static
-from pipegen.migrate.mutation import CHANGING, Changers, changed_objects
 from pipegen.migrate.nodes import Function, Row, flattened, parameters
+from pipegen.migrate.scopes import CHANGING, Changers, changed_objects
 from pipegen.migrate.values import (
     Const,
     Dotted,

@@ -12,12 +12,11 @@ from pipegen.migrate.collected import Collected
 from pipegen.migrate.findings import Findings, report_text
 from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.mistakes import find_mistakes
-from pipegen.migrate.notebooks import with_sources
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
-from pipegen.migrate.texts import patch_name, plain_text, restored, unified
+from pipegen.migrate.texts import patch_name, plain_text, restored, unified, with_sources
 from pipegen.migrate.values import Flow, Unknown
 from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect

@@ -11,7 +11,7 @@ from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.nodes import Comprehension, end, start
-from pipegen.migrate.pair_edits import problem_of
+from pipegen.migrate.pairs import problem_of
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of
 

@@ -21,7 +21,7 @@ from pipegen.migrate.homes import home_of, late_home, loop_around, waiting_name
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.nodes import Function
-from pipegen.migrate.pair_edits import edit_pair
+from pipegen.migrate.pairs import edit_pair
 from pipegen.migrate.reading import Code
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
 from pipegen.migrate.removal import Removal, exchange_imports

@@ -160,14 +160,10 @@ class Share(Value):
 class OneHot(Value):
     """Labels made by `to_categorical`."""
 
-    line: int
-
 
 @dataclass(frozen=True, eq=False)
 class ClassIndices(Value):
     """Labels as whole numbers, as Keras' own data sets have them."""
-
-    line: int
 
 
 @dataclass(eq=False)
