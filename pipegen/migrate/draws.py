@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipegen.migrate.collected import Collected, Use
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.nodes import Comprehension, Function, Loop, end, start
+from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, lies_in, names_in, start, stored_in, targets_of
 from pipegen.migrate.values import Flow, Frame
 
 ENDLESS = ".repeat().as_numpy_iterator()"
@@ -58,8 +58,8 @@ def region_of(use: Use) -> ast.AST | None:
     if use.node is use.flow.node:
         return max(loops_around(use.flow), key=start, default=None)
     function = of_function(use.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and start(n.body[0]) <= start(use.node) <= end(n.body[-1])]
-    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not _holds(n, use.flow.node)]
+    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(use.node, *n.body)]
+    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not lies_in(use.flow.node, n)]
     return max(loops, key=start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
 
 
@@ -69,17 +69,15 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
     if region is None:
         return False
     if not isinstance(region, Loop):
-        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and _holds(region, u.node)}
+        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
         if len(others) > 1:
             return False
     targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
     targets += [g.target for g in region.generators] if isinstance(region, Comprehension) else []
-    names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    names = names_in(*targets)
     body = [region] if not isinstance(region, Loop) else region.body
     return not any(
-        isinstance(n, ast.Subscript) and _begins(n, use.outer) and any(isinstance(m, ast.Name) and m.id in names for m in ast.walk(n.slice))
-        for part in body
-        for n in ast.walk(part)
+        isinstance(n, ast.Subscript) and _begins(n, use.outer) and names & names_in(n.slice) for part in body for n in ast.walk(part)
     )
 
 
@@ -93,10 +91,6 @@ def _begins(node: ast.expr, chain: ast.AST) -> bool:
         else:
             return False
     return True
-
-
-def _holds(node: ast.AST, inner: ast.AST) -> bool:
-    return start(node) <= start(inner) and end(inner) <= end(node)
 
 
 @dataclass
@@ -151,7 +145,7 @@ class Draws:
     def _place(self, use: Use, target: str) -> ast.stmt | None:
         """The statement that assigns the iterator to what a use names, or the function that is given it."""
         statement, frame = self.found.statements.get(id(use.flow), (None, use.flow.frame))
-        assigned = statement is not None and target == ast.unparse(_target(statement))
+        assigned = statement is not None and target == ast.unparse(targets_of(statement)[0])
         if isinstance(use.node, ast.Attribute):
             inside = use.frame.class_frame is not None and use.frame.class_frame is frame.class_frame
             return statement if assigned and inside and target.startswith("self.") else None
@@ -166,10 +160,6 @@ class Draws:
         node = around.scope.node
         given = len(bindings) == 1 and bindings[0].kind == "param"
         return node if given and isinstance(node, Function) else None
-
-
-def _target(statement: ast.stmt) -> ast.AST:
-    return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", statement)
 
 
 def _binding_frame(name: str, frame: Frame) -> Frame | None:
@@ -192,11 +182,6 @@ def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.st
 def loops_around(flow: Flow) -> list[ast.stmt]:
     """Returns the loops of its function that an iterator is made in, the outermost first, up to one that changes what it is made of."""
     function = of_function(flow.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and start(n.body[0]) <= start(flow.node) <= end(n.body[-1])]
-    nodes = [a.node for a in flow.args.values()]
-    nodes += [a.node for a in getattr(flow.generator, "args", {}).values()]
-    read = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
-    fixed = [
-        loop for loop in loops if not any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in read for n in ast.walk(loop))
-    ]
-    return sorted(fixed, key=start)
+    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(flow.node, *n.body)]
+    read = names_in(*(a.node for a in (*flow.args.values(), *getattr(flow.generator, "args", {}).values())))
+    return sorted((loop for loop in loops if not stored_in(loop) & read), key=start)

@@ -16,7 +16,7 @@ from pipegen.migrate.displays import Display
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.nodes import Function, called, defaults_of, parameters
+from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
 from pipegen.migrate.unrolling import passing_loop
 from pipegen.migrate.values import (
     Argument,
@@ -39,19 +39,9 @@ _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
 """Calls that a function may make as statements of their own, and that are not missed."""
 _READING = (
-    "os.path.",
-    "os.listdir",
-    "os.environ.",
-    "os.getenv",
-    "pandas.",
-    "numpy.",
-    "math.",
-    "pathlib.",
-    "glob.",
-    "builtins.",
-    "sklearn.",
+    "os.path.", "os.listdir", "os.environ.", "os.getenv", "pandas.", "numpy.", "math.", "pathlib.", "glob.", "builtins.", "sklearn.",
     "time.",
-)
+)  # fmt: skip
 """Libraries whose functions make values of what they are given."""
 _METHODS = (
     "apply", "astype", "copy", "drop", "exists", "fillna", "format", "get", "isin", "items", "join", "joinpath", "keys", "map", "replace",
@@ -246,13 +236,15 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
         blocks = (*statement.body, *statement.orelse)
         return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        stored = [n for t in targets for n in ast.walk(t) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)]
+        stored = [
+            n
+            for t in targets_of(statement)
+            for n in ast.walk(t)
+            if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)
+        ]
         return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
     if isinstance(statement, ast.Expr):
-        call = statement.value
-        named = called(call) if isinstance(call, ast.Call) else ""
-        return isinstance(call, ast.Constant) or named in _HARMLESS
+        return isinstance(statement.value, ast.Constant) or called(statement.value) in _HARMLESS
     if isinstance(statement, ast.Return):
         return statement.value is None or _only_reads(found, statement.value, frame)
     return isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))

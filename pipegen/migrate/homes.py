@@ -7,7 +7,20 @@ import json
 from itertools import takewhile
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.nodes import Comprehension, Loop, Position, called, end, flattened, root_name, start
+from pipegen.migrate.nodes import (
+    Comprehension,
+    Function,
+    Loop,
+    Position,
+    called,
+    end,
+    flattened,
+    given_to,
+    names_in,
+    root_name,
+    start,
+    targets_of,
+)
 from pipegen.migrate.scopes import ALWAYS, changed_objects
 from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
@@ -74,12 +87,8 @@ def _innermost(body: list[ast.stmt], at: Position, *, perhaps: bool = False) -> 
 
 def loop_around(flow: Flow) -> ast.stmt | None:
     """The innermost loop of its function that an iterator is made in."""
-    found = None
-    for node in ast.walk(of_function(flow.frame).scope.node):
-        inside = isinstance(node, Loop) and start(node.body[0]) <= start(flow.node) and end(flow.node) <= end(node)
-        if isinstance(node, Loop) and inside:
-            found = node if found is None or start(node) > start(found) else found
-    return found
+    loops = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, Loop)]
+    return max((n for n in loops if start(n.body[0]) <= start(flow.node) and end(flow.node) <= end(n)), key=start, default=None)
 
 
 def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
@@ -131,12 +140,7 @@ def late_home(flows: list[Flow]) -> ast.stmt | None:
     last = max((h for h in homes if h is not None), key=lambda h: h.lineno, default=None)
     if last is None or None in homes or len({id(h) for h in homes}) < 2 or len({id(loop_around(flow)) for flow in flows}) > 1:
         return None
-    for flow, home in zip(flows, homes, strict=True):
-        if home is not last and waiting_name(flow) is None:
-            return None
-        if home is not None and home is not last and not _can_wait(flow, home, last):
-            return None
-    return last
+    return last if all(home is last or _can_wait(flow, home, last) for flow, home in zip(flows, homes, strict=True)) else None
 
 
 def waiting_name(flow: Flow) -> str | None:
@@ -147,17 +151,16 @@ def waiting_name(flow: Flow) -> str | None:
     return home.targets[0].id if isinstance(home.targets[0], ast.Name) else None
 
 
-def _can_wait(flow: Flow, home: ast.stmt, last: ast.stmt) -> bool:
-    function = of_function(flow.frame).scope.node
-    name = waiting_name(flow)
-    between = [n for n in ast.walk(function) if isinstance(n, ast.Name) and (home.end_lineno or 0) < n.lineno < last.lineno]
-    inner = [n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and n is not function]
-    if any(isinstance(n, ast.Name) and n.id == name for f in inner for n in ast.walk(f)):
-        return False  # a call in between may read it
-    bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name or "", []))
-    return (
-        not bound and not any(n.id == name for n in between) and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(last))
-    )
+def _can_wait(flow: Flow, home: ast.stmt | None, last: ast.stmt) -> bool:
+    function, name = of_function(flow.frame).scope.node, waiting_name(flow)
+    if home is None or name is None:
+        return False
+    inner = [n for n in ast.walk(function) if isinstance(n, (Function, ast.Lambda)) and n is not function]
+    if name in names_in(last, *inner):  # a call in between may read it
+        return False
+    read = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
+    bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name, []))
+    return not bound and not any((home.end_lineno or 0) < n.lineno < last.lineno for n in read)
 
 
 def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
@@ -167,7 +170,7 @@ def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
 
 def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     """Returns whether a call as a statement of its own, such as `shuffle(x)`, has one of the names between a statement and an iterator."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    names = names_in(node)
     first, last = sorted((home.lineno, flow.line))
     between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and first <= n.lineno <= last]
     calls = [n.value for n in between if isinstance(n.value, ast.Call) and getattr(n.value.func, "id", "") != "print"]
@@ -184,11 +187,9 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
         bindings = [b for name in names for b in here.scope.bindings.get(name, [])]
         if (bindings and here is not of_function(frame)) or any(first < b.after <= last or b.after == ALWAYS for b in bindings):
             return False
-    outer = of_function(frame).parent
-    while outer is not None:
-        if any(b.after == ALWAYS and b.kind == "other" for name in names for b in outer.scope.bindings.get(name, [])):
-            return False
-        outer = outer.parent
+    outer = [f.scope.bindings for f in of_function(frame).outward][1:]
+    if any(b.after == ALWAYS and b.kind == "other" for bindings in outer for name in names for b in bindings.get(name, [])):
+        return False
     read = [n for n in ast.walk(node) if isinstance(n, ast.Attribute) and not isinstance(evaluator.value(n, frame), Dotted)]
     return not any(_is_set_between(evaluator, n, frame, home) for n in read)
 
@@ -204,8 +205,7 @@ def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, hom
             return True
         if not isinstance(n, ast.Call):
             continue
-        owner = n.func.value if isinstance(n.func, ast.Attribute) else None
-        given = [*n.args, *(k.value for k in n.keywords), *([owner] if owner is not None else [])]
+        given = [*given_to(n), *([n.func.value] if isinstance(n.func, ast.Attribute) else [])]
         if any(isinstance(g, ast.Name) and g.id == root for g in given) and _may_be_set(evaluator, read, frame, function):
             return True
     return False
@@ -222,7 +222,7 @@ def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, functio
 
 def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
     """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    target = next(iter(targets_of(statement)), None)
     whole = evaluator.module.scope.node
     same: list[ast.Name | ast.Attribute]
     if isinstance(target, ast.Name):

@@ -9,7 +9,7 @@ from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import taken_side
 from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
@@ -224,10 +224,9 @@ class _Walker:
         """Notes the name of an object: the variable or attribute that it is assigned to, its key in a dict, the variable that is read."""
         name = ""
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
-            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
-            name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+            target = targets_of(parent)[0]
             key = plain(self.values.value(target.slice, frame)) if isinstance(target, ast.Subscript) else None
-            name = key if isinstance(key, str) else name
+            name = key if isinstance(key, str) else name_of(target)
         elif isinstance(parent, ast.Dict) and node in parent.values:
             key = parent.keys[parent.values.index(node)]
             name = str(key.value) if isinstance(key, ast.Constant) else ""

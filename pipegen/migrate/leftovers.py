@@ -10,7 +10,7 @@ from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import Comprehension, Function, Row, called, defaults_of, given_to, own_nodes, places, root_name, targets_of
-from pipegen.migrate.uses import MEMBERS, is_in_dropped
+from pipegen.migrate.uses import MEMBERS, is_dropped
 from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {
@@ -57,7 +57,7 @@ class Leftovers:
         self._follow()
         parents = {id(n.func) for n in ast.walk(self.edits.tree) if isinstance(n, ast.Call)}
         for node in self.found.unsure.values():
-            if self._carries(node.value) and not is_in_dropped(self.found, node):
+            if self._carries(node.value) and not is_dropped(self.found, node):
                 self._attribute(node, called=id(node) in parents)
         known = {id(call.node) for call in self.found.calls}
         for call in ast.walk(self.edits.tree):

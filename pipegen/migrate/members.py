@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import is_static
-from pipegen.migrate.nodes import Function, Row, flattened, parameters
+from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, parameters, targets_of
 from pipegen.migrate.scopes import CHANGING, Changers, changed_objects
 from pipegen.migrate.values import (
     Const,
@@ -37,7 +37,7 @@ _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slot
 
 def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     """Evaluates `owner.name`."""
-    if isinstance(node.value, ast.Name) and node.value.id == "self" and frame.class_frame is not None:
+    if _is_of_self(node) and frame.class_frame is not None:
         return _of_self(evaluator, node, frame)
     owner = evaluator.value(node.value, frame)
     if isinstance(owner, Dotted):
@@ -211,10 +211,10 @@ def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, li
     found: dict[str, list[Assignment]] = {}
     for method in definition.body:
         if isinstance(method, Function):
-            known = {id(target): value for target, value in _pairs(method) if _is_plain(target)}
+            known = {id(target): value for target, value in _pairs(method) if _is_of_self(target)}
             straight = {id(n) for s in flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
             for node in ast.walk(method):
-                for name in _stored(node, changers):
+                for name in filter(None, map(_root_attribute, changed_objects(node, changers))):
                     found.setdefault(name, []).append(Assignment(method, known.get(id(node)), id(node) in straight))
     return found
 
@@ -224,8 +224,7 @@ def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
-            found.update(["*"] if node.attr == "__dict__" else [] if of_self else [node.attr])
+            found.update(["*"] if node.attr == "__dict__" else [] if _is_of_self(node) else [node.attr])
         elif isinstance(node, ast.Call):
             found.update(_set_by_call(node))
         elif _lets_names_change(node):
@@ -242,7 +241,7 @@ def _lets_names_change(node: ast.AST) -> bool:
 
 def _set_by_call(call: ast.Call) -> list[str]:
     """The attributes that a call sets by their names as texts."""
-    name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    name = called(call)
     if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
         texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         return texts[:1] or ["*"]
@@ -261,10 +260,7 @@ def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozen
     """The attributes and methods that classes of the file derived from this one, and from those, may give another value."""
     below: list[ast.ClassDef] = []
     names = {definition.name}
-    while True:
-        more = [c for c in classes if c not in below and c is not definition and any(_base_name(b) in names for b in c.bases)]
-        if not more:
-            break
+    while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
         below += more
         names |= {c.name for c in more}
     found: set[str] = set()
@@ -275,38 +271,25 @@ def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozen
     return frozenset(found)
 
 
-def _base_name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def _stored(node: ast.AST, changers: Changers) -> list[str]:
-    """The attributes of `self` that a single node assigns or changes."""
-    return [name for changed in changed_objects(node, changers) if (name := _root_attribute(changed))]
-
-
 def _root_attribute(node: ast.expr) -> str:
-    """The attribute of `self` that a chain of attributes and subscripts begins with."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-            return node.attr
+    """The attribute of `self` that a chain of attributes and subscripts begins with; empty where it begins otherwise."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)) and not _is_of_self(node):
         node = node.value
-    return ""
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _is_plain(target: ast.expr) -> bool:
-    """Returns whether a target is an attribute of `self` as a whole."""
+def _is_of_self(target: ast.expr) -> bool:
+    """Returns whether an expression is an attribute of `self` as a whole."""
     return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
 
 
 def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Targets of assignments, each with the expression that it gets."""
     for node in ast.walk(method):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets, value = node.targets, node.value
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            targets, value = [node.target], node.value
-        for target in targets:
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if value is None:
+            continue
+        for target in targets_of(node):
             yield target, value
             if isinstance(target, Row) and isinstance(value, Row):
                 starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))

@@ -12,6 +12,7 @@ from pipegen.migrate.collected import Collected
 from pipegen.migrate.findings import Findings, report_text
 from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.mistakes import find_mistakes
+from pipegen.migrate.nodes import name_of
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.rewrite import Rewriter
@@ -151,8 +152,7 @@ def _without_flow(found: Collected, findings: Findings) -> None:
 
 def _owner_name(flow: Flow) -> str:
     """The variable, or the attribute, that the generator of an iterator is called by."""
-    owner = flow.node.func.value if isinstance(flow.node.func, ast.Attribute) else None
-    return owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+    return name_of(getattr(flow.node.func, "value", None))
 
 
 def _assigned(found: Collected, findings: Findings) -> None:

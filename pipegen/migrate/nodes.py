@@ -54,6 +54,11 @@ def names_in(*nodes: ast.AST) -> set[str]:
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
+def stored_in(node: ast.AST) -> set[str]:
+    """The names of variables that get a value in a node."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
 def targets_of(node: ast.AST) -> list[ast.expr]:
     """What an assignment gives a value; nothing for any other node."""
     if isinstance(node, ast.Assign):

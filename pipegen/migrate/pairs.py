@@ -153,7 +153,7 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
 
 def _counts(found: Collected, use: Use) -> bool:
     """Returns whether a use of one of the two only asks how many there are, and can be edited."""
-    if use.kind == "len" or is_dropped(found, use):
+    if use.kind == "len" or is_dropped(found, use.node):
         return True
     given = use.flow.argument(use.name)
     return use.kind == "member" and use.name in _COUNTS and (given is None or not isinstance(certain(given), Unknown))

@@ -10,7 +10,7 @@ from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
 from pipegen.migrate.labels import folder_below
-from pipegen.migrate.nodes import Comprehension, end, start
+from pipegen.migrate.nodes import Comprehension, begins_in, end, start, stored_in
 from pipegen.migrate.pairs import problem_of
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of
@@ -55,7 +55,7 @@ class Refusals:
     def _leaves_branch(self) -> bool:
         """Returns whether an iterator is made under a condition, and is not used there alone, or others of the group are made elsewhere."""
         around = branch_of(min(self.group.flows, key=lambda f: start(f.node)))
-        if around is not None and not all(_is_within(f.node, around) for f in self.group.flows):
+        if around is not None and not all(begins_in(f.node, *around) for f in self.group.flows):
             return True
         return not all(map(self._stays, self.group.flows))
 
@@ -64,10 +64,9 @@ class Refusals:
         block, home = branch_of(flow), home_of(flow)
         if block is None or home is None:
             return True
-        names = {n.id for n in ast.walk(home) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        bound = [b for name in names for b in of_function(flow.frame).scope.bindings.get(name, []) if b.kind != "changed"]
+        bound = [b for name in stored_in(home) for b in of_function(flow.frame).scope.bindings.get(name, []) if b.kind != "changed"]
         alone = all(start(block[0]) <= b.after <= end(block[-1]) for b in bound)
-        return alone and all(_is_within(u.node, block) for u in self.found.uses_of(flow))
+        return alone and all(begins_in(u.node, *block) for u in self.found.uses_of(flow))
 
     def _leaves_loop(self) -> bool:
         """Returns whether the first iterator is made in a loop that another is not in."""
@@ -140,10 +139,6 @@ def _is_by_number(use: Use) -> bool:
     if use.kind == "item" and isinstance(use.outer, ast.Subscript):
         return not isinstance(use.outer.slice, ast.Constant)
     return use.kind in ("member", "method") and use.name in ("index_array", "_get_batches_of_transformed_samples")
-
-
-def _is_within(node: ast.AST, block: list[ast.stmt]) -> bool:
-    return start(block[0]) <= start(node) <= end(block[-1])
 
 
 def owner_of(group: Group, found: Collected) -> str | None:

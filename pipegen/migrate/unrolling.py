@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.nodes import Comprehension, Loop, Row, called
+from pipegen.migrate.nodes import Comprehension, Loop, Row, called, names_in, targets_of
 from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, plain, setting
 
 if TYPE_CHECKING:
@@ -156,14 +156,12 @@ def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
     inside = [n for statement in node.body for n in ast.walk(statement)]
     if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside) or _is_range(node.iter):
         return False
-    told = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    told = names_in(node.target)
     for _ in range(3):
         for n in inside:
-            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and _mentions(n.value, told):
-                targets = n.targets if isinstance(n, ast.Assign) else [n.target]
-                told |= {t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)}
-    made = [n for n in inside if isinstance(n, ast.Call) and _named(n) in calls]
-    return any(_mentions(call, told) for call in made)
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and names_in(n.value) & told:
+                told |= names_in(*targets_of(n))
+    return any(isinstance(n, ast.Call) and called(n) in calls and names_in(n) & told for n in inside)
 
 
 def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
@@ -197,7 +195,7 @@ def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
     if _continues(statement):
         return True
     branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
-    return any(isinstance(n, ast.Call) and _named(n) in calls for branch in branches for n in ast.walk(branch))
+    return any(isinstance(n, ast.Call) and called(n) in calls for branch in branches for n in ast.walk(branch))
 
 
 def _continues(node: ast.AST) -> bool:
@@ -207,14 +205,5 @@ def _continues(node: ast.AST) -> bool:
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))
 
 
-def _named(call: ast.Call) -> str:
-    """The function or the method that is called, by its own name."""
-    return called(call)
-
-
 def _is_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
-
-
-def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))

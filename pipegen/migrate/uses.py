@@ -70,7 +70,7 @@ class UseEdits:
         elif use.kind == "len":
             if goes_on(self.found, use.flow, REPLACED) and not bare:
                 self.edits.replace(use.outer, f'{pipe}.steps("{split}")')
-        elif not is_dropped(self.found, use):
+        elif not is_dropped(self.found, use.node):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
             self.findings.add(
                 "PG615", use.line, f"{what} takes a Keras iterator, and now gets a dataset", "look whether it works with a dataset"
@@ -92,7 +92,7 @@ class UseEdits:
         text = "" if stored else self._of_files(use) if bare and use.name in ("n", "samples", "filepaths") else self._argument(use)
         if text:
             self.edits.replace(use.outer, text)
-        elif not is_dropped(self.found, use):
+        elif not is_dropped(self.found, use.node):
             self.findings.add(
                 "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
             )
@@ -199,13 +199,8 @@ class UseEdits:
         return fixed and {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} == {"self"}
 
 
-def is_dropped(found: Collected, use: Use) -> bool:
-    """Returns whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
-    return is_in_dropped(found, use.node)
-
-
-def is_in_dropped(found: Collected, node: ast.expr) -> bool:
-    """The same for any expression."""
+def is_dropped(found: Collected, node: ast.expr) -> bool:
+    """Returns whether an expression stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)
