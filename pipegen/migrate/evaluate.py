@@ -8,39 +8,18 @@ from collections import Counter
 from dataclasses import replace
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, compare, either, negate
+from pipegen.migrate.arithmetic import combine, compare, either, negate, text_of
 from pipegen.migrate.bindings import changed, filled, imported
 from pipegen.migrate.calling import bind, defaults, is_undecorated, returned_last, shown_name
 from pipegen.migrate.calls import call_value
-from pipegen.migrate.labels import of_rows
 from pipegen.migrate.members import Assignment, assignments_of, attribute, attributes_from_outside, given_below
 from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
 from pipegen.migrate.scopes import ALWAYS, Binding, Node, Scope, changers_of, scope_of
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.unrolling import comprehension, first_round, passing_loop
-from pipegen.migrate.values import (
-    Const,
-    Dotted,
-    Frame,
-    Instance,
-    Local,
-    Map,
-    Options,
-    Seq,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    certain,
-    derived,
-    origins_of,
-    picked,
-    plain,
-    same,
-    setting,
-    unknown,
-)
+from pipegen.migrate.tables import subscript
+from pipegen.migrate.unrolling import comprehension, first_round, handed_on
+from pipegen.migrate.values import Const, Dotted, Frame, Instance, Local, Map, Seq, Unknown, Value, certain, same, told, unknown
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
@@ -135,7 +114,7 @@ class Evaluator:
         if isinstance(node, ast.Attribute):
             return attribute(self, node, frame)
         if isinstance(node, ast.Subscript):
-            return self._subscript(node, frame)
+            return subscript(self, node, frame)
         if isinstance(node, ast.Call):
             return call_value(self, node, frame)
         if isinstance(node, ast.Lambda):
@@ -158,7 +137,8 @@ class Evaluator:
             left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
             return compare(node.ops[0], left, right, line)
         if isinstance(node, ast.JoinedStr):
-            return self._text(node, frame)
+            parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
+            return text_of(node, [self.value(part, frame) for part in parts])
         if isinstance(node, Comprehension):
             return comprehension(self, node, frame)
         return Unknown("it is computed at run time", line)
@@ -189,45 +169,6 @@ class Evaluator:
                 return Unknown("a key is not a known text", key.lineno)
             items[name] = inner
         return Map(items)
-
-    def _text(self, node: ast.JoinedStr, frame: Frame) -> Value:
-        parts: list[str] = []
-        sources: list[Value] = []
-        for piece in node.values:
-            formatted = piece if isinstance(piece, ast.FormattedValue) else None
-            value = self.value(formatted.value if formatted is not None else piece, frame)
-            sources.append(value)
-            inner = plain(value)
-            if isinstance(inner, Unknown):
-                return unknown(inner, "a part of the text is known only at run time", node.lineno)
-            form = formatted is not None and (formatted.format_spec is not None or formatted.conversion != -1)
-            if form or not isinstance(inner, (str, int)):
-                return Unknown("a part of the text is formatted", node.lineno)
-            parts.append(str(inner))
-        return derived("".join(parts), *sources)
-
-    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
-        owner = self.value(node.value, frame)
-        rows = of_rows(owner, node.slice)
-        if rows is not None:
-            return rows
-        if isinstance(owner, Table):
-            return owner if isinstance(node.slice, ast.List) else Unknown("its rows are chosen by code", node.lineno)
-        if not isinstance(owner, (Options, Seq, Map)):
-            return unknown(owner, "an element of it is known only at run time", node.lineno)
-        chosen_by = self.value(node.slice, frame)
-        key = plain(chosen_by)
-        if isinstance(owner, Options) and owner.as_map and isinstance(key, str) and not origins_of(chosen_by):
-            return self.outside.option(key, node.lineno, fixed=owner.fixed)
-        found: Value | None = None
-        if isinstance(owner, Map) and isinstance(key, str):
-            found = owner.items.get(key)
-        elif isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
-            found = owner.items[key]
-        if found is None:
-            return Unknown("an element of it is known only at run time", node.lineno)
-        by = origins_of(chosen_by)
-        return (picked(found, chosen_by) or Unknown(f"{by[0]} chooses it", node.lineno)) if by else found
 
     # Names
 
@@ -312,9 +253,9 @@ class Evaluator:
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
-            told = first_round(self, binding.node, frame)
-            if binding.name in told:
-                return told[binding.name]
+            first = first_round(self, binding.node, frame)
+            if binding.name in first:
+                return first[binding.name]
         return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
@@ -328,9 +269,7 @@ class Evaluator:
         if args is None:
             return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
         if id(node) in self.whole and not isinstance(node, ast.Lambda):
-            known = {n: v for n, v in args.items() if isinstance(plain(v), (int, float, str, list, tuple))}
-            told = {n: setting(v, f"the caller of `{shown_name(node, function.frame)}`") for n, v in known.items()}
-            self._given.setdefault(id(node), told)
+            self._given.setdefault(id(node), told(args, f"the caller of `{shown_name(node, function.frame)}`"))
             return None, Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
         if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
             args[node.args.args[0].arg] = function.bound
@@ -346,21 +285,13 @@ class Evaluator:
         if not returns and not yields:
             return inner, Const(None)
         body = flattened(node.body)
-        handed = self._handed_on(body, inner) if yields and not returns else None
+        handed = handed_on(self, body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
         last = None if yields else returned_last(self, body, inner)
         if last is None:
             return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
         return inner, self.value(last.value, inner) if last.value is not None else Const(None)
-
-    def _handed_on(self, body: list[ast.stmt], frame: Frame) -> Zipped | None:
-        """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
-        loop = passing_loop(body[-1])
-        if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
-            return None
-        value = self.value(loop.iter, frame)
-        return value if isinstance(value, Zipped) else None
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
         """Returns whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""

@@ -18,22 +18,7 @@ from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
 from pipegen.migrate.unrolling import passing_loop
-from pipegen.migrate.values import (
-    Argument,
-    Dotted,
-    Flow,
-    Frame,
-    Generator,
-    Local,
-    Seq,
-    Setting,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    origins_of,
-    plain,
-)
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
@@ -269,7 +254,7 @@ def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
 def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
     """An iterator as its call gives it; `None` where an argument is another at run time, and cannot be named there."""
     node, frame = sites[0]
-    args: dict[str, Argument] = {}
+    args = dict(flow.args)
     for name, argument in flow.args.items():
         given = as_called(found.evaluator, argument.node, flow.frame, sites) if not argument.unpacked else None
         value = _without_callers(argument.value)

@@ -7,20 +7,7 @@ import json
 from itertools import takewhile
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.nodes import (
-    Comprehension,
-    Function,
-    Loop,
-    Position,
-    called,
-    end,
-    flattened,
-    given_to,
-    names_in,
-    root_name,
-    start,
-    targets_of,
-)
+from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, flattened, given_to, names_in, root_name, start
 from pipegen.migrate.scopes import ALWAYS, changed_objects
 from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
@@ -59,7 +46,7 @@ def home_of(flow: Flow) -> ast.stmt | None:
     if loops:
         loop = loops[0].scope.node
         return loop if len(loops) == 1 and isinstance(loop, ast.For) and loop in flattened(body) else None
-    found = _innermost(body, start(flow.node))
+    found = _innermost(body, flow.node)
     return found[0] if found is not None else None
 
 
@@ -67,28 +54,28 @@ def branch_of(flow: Flow) -> list[ast.stmt] | None:
     """The statements beside the one that an iterator is made in, where a condition decides whether they run."""
     if any(isinstance(frame.scope.node, ast.For) for frame in up_to_function(flow.frame)):
         return None
-    found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), start(flow.node))
+    found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), flow.node)
     return found[1] if found is not None and found[2] else None
 
 
-def _innermost(body: list[ast.stmt], at: Position, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
-    """The simple statement at a place, or the loop whose iterable is there; its block; and whether a condition decides if it runs."""
-    statement = next((s for s in body if start(s) <= at <= end(s)), None)
+def _innermost(body: list[ast.stmt], node: ast.AST, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
+    """The simple statement in which a node is, or the loop in whose iterable; its block; and whether a condition decides if it runs."""
+    statement = next((s for s in body if begins_in(node, s)), None)
     if statement is None or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match)):
         return None
-    blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and start(b[0]) <= at <= end(b[-1])]
+    blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and begins_in(node, *b)]
     if blocks:
         always = isinstance(statement, Loop) and blocks[0] is statement.body
         always = always or statement is not flattened([statement])[-1]
-        return _innermost(blocks[0], at, perhaps=perhaps or not always)
-    iterated = isinstance(statement, ast.For) and start(statement.iter) <= at <= end(statement.iter)
+        return _innermost(blocks[0], node, perhaps=perhaps or not always)
+    iterated = isinstance(statement, ast.For) and begins_in(node, statement.iter)
     return (statement, body, perhaps) if iterated or not hasattr(statement, "body") else None
 
 
 def loop_around(flow: Flow) -> ast.stmt | None:
     """The innermost loop of its function that an iterator is made in."""
     loops = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, Loop)]
-    return max((n for n in loops if start(n.body[0]) <= start(flow.node) and end(flow.node) <= end(n)), key=start, default=None)
+    return max((n for n in loops if begins_in(flow.node, n.body[0], n)), key=start, default=None)
 
 
 def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
@@ -218,19 +205,3 @@ def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, functio
     definition = frame.class_frame.scope.node
     found = evaluator.assignments(definition).get(read.attr, []) if isinstance(definition, ast.ClassDef) else []
     return not found or any(a.method is not function and a.method.name != "__init__" for a in found)
-
-
-def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
-    """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
-    target = next(iter(targets_of(statement)), None)
-    whole = evaluator.module.scope.node
-    same: list[ast.Name | ast.Attribute]
-    if isinstance(target, ast.Name):
-        around = whole if target.id in frame.scope.module_names else of_function(frame).scope.node
-        same = [n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == target.id]
-    elif isinstance(target, ast.Attribute):
-        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
-    else:
-        return True
-    augmented = {id(n.target) for n in ast.walk(whole) if isinstance(n, ast.AugAssign)}
-    return any(id(n) not in known and (not isinstance(n.ctx, ast.Store) or id(n) in augmented) for n in same)

@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.nodes import Row, called
-from pipegen.migrate.values import ClassIndices, Flow, Frame, Generator, OneHot, Seq, Unknown, Value
+from pipegen.migrate.signatures import is_keras
+from pipegen.migrate.values import ClassIndices, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -53,15 +54,25 @@ def of_rows(value: Value, chosen: ast.expr) -> Value | None:
     return value if isinstance(value, OneHot) and not isinstance(chosen, ast.Tuple) else None
 
 
-def shuffled(values: list[Value]) -> Value:
-    """Returns what scikit-learn's `shuffle` and `resample` give: each array as it is, in another order."""
-    return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)
+def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
+    """The labels, and the arrays, that functions of Keras and scikit-learn give; `None` for any other function."""
+    last, several = name.rsplit(".", 1)[-1], are_several(values, node)
+    if is_keras(name) and last == "to_categorical":
+        return OneHot()
+    if is_keras(name) and last == "load_data":
+        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices()))
+        return Seq((pair, pair))
+    if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
+        return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array as it is, in another order
+    if last == "train_test_split" and name.split(".")[0] == "sklearn" and several:  # two parts of each
+        split = Unknown("the data is split by `train_test_split`", node.lineno)
+        return Seq(tuple(value if form_of(value) is not None else split for value in values for _ in range(2)), is_list=True)
+    return None
 
 
-def split(values: list[Value], line: int) -> Seq:
-    """Returns what `train_test_split` gives for several arrays: two parts of each."""
-    unknown = Unknown("the data is split by `train_test_split`", line)
-    return Seq(tuple(value if form_of(value) is not None else unknown for value in values for _ in range(2)), is_list=True)
+def are_several(values: list[Value], node: ast.Call) -> bool:
+    """Returns whether a call is given several arrays, and no table."""
+    return len(values) > 1 and len(values) == len(node.args) and not any(isinstance(v, Table) for v in values)
 
 
 UNLABELLED = (None, "input")

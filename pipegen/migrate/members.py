@@ -8,24 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import is_static
-from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, parameters, targets_of
+from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, targets_of
 from pipegen.migrate.scopes import CHANGING, Changers, changed_objects
-from pipegen.migrate.values import (
-    Const,
-    Dotted,
-    Flow,
-    Frame,
-    Instance,
-    Local,
-    Options,
-    Record,
-    Table,
-    Unknown,
-    Value,
-    plain,
-    setting,
-    unknown,
-)
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, told, unknown
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -187,9 +172,8 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         called = evaluator.called.get(id(home)) if evaluator.calls[home.name] == 1 else None
         return evaluator.value(found[0].value, called or evaluator.frame(home, inner, {}))
     value = evaluator.value(found[0].value, receiver.made)
-    told = {n.id for n in ast.walk(found[0].value) if isinstance(n, ast.Name)} & {a.arg for a in parameters(home.args)}
-    known = isinstance(plain(value), (int, float, str, list, tuple))
-    return setting(value, f"the caller of `{definition.name}`") if told and known else value
+    given = names_in(found[0].value) & {a.arg for a in parameters(home.args)}
+    return told({name: value}, f"the caller of `{definition.name}`").get(name, value) if given else value
 
 
 @dataclass(frozen=True)

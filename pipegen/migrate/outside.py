@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.arithmetic import KnownPath
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
-from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain, setting
+from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, derived, origins_of, plain, setting
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -203,3 +203,28 @@ def _gives_words(call: ast.Call) -> bool:
 
 def _is_environment(node: ast.expr) -> bool:
     return (isinstance(node, ast.Attribute) and node.attr == "environ") or (isinstance(node, ast.Name) and node.id == "environ")
+
+
+def from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[Value]) -> Value | None:
+    """A parser of the command line, or a variable of the environment."""
+    if name == "argparse.ArgumentParser":
+        known = all(k.arg not in (None, "argument_default") for k in node.keywords)
+        return Parser() if known else Unknown("its parser has defaults that are not followed", node.lineno)
+    if name in ("os.environ.get", "os.getenv") and len(values) == 2 and not node.keywords:
+        return evaluator.outside.environment(values[0], values[1], node.lineno)
+    if name == "builtins.vars" and len(values) == 1 and isinstance(values[0], Options):
+        return Options(as_map=True, fixed=values[0].fixed)
+    return None
+
+
+def parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
+    """Returns what a parser of the command line gives: every option with its default, which the words of the command line may change."""
+    given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
+    if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
+        return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
+    words = evaluator.value(given[0], frame) if given else None
+    fixed = isinstance(words, (Seq, Const)) and plain(words) in ([], (), "")
+    if isinstance(words, Seq) and not fixed:
+        return Unknown("the words of its command line are written in the code", node.lineno)
+    options = Options(fixed=fixed)
+    return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.homes import is_read_elsewhere
-from pipegen.migrate.nodes import Function, Row
+from pipegen.migrate.homes import of_function
+from pipegen.migrate.nodes import Function, Row, targets_of
 from pipegen.migrate.signatures import FLOWS, is_keras
 from pipegen.migrate.values import Flow, Frame, Generator
 
@@ -233,3 +234,19 @@ class Removal:
                 if generator.node in held and all(id(h) in done for h in held):
                     return statement
         return None
+
+
+def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
+    """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
+    target = next(iter(targets_of(statement)), None)
+    whole = evaluator.module.scope.node
+    same: list[ast.Name | ast.Attribute]
+    if isinstance(target, ast.Name):
+        around = whole if target.id in frame.scope.module_names else of_function(frame).scope.node
+        same = [n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == target.id]
+    elif isinstance(target, ast.Attribute):
+        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
+    else:
+        return True
+    augmented = {id(n.target) for n in ast.walk(whole) if isinstance(n, ast.AugAssign)}
+    return any(id(n) not in known and (not isinstance(n.ctx, ast.Store) or id(n) in augmented) for n in same)

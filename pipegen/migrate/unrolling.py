@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pipegen.migrate.nodes import Comprehension, Loop, Row, called, names_in, targets_of
-from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, plain, setting
+from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, told
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -55,6 +55,15 @@ def passing_loop(statement: ast.stmt) -> ast.For | None:
     return statement if isinstance(statement, ast.For) and hands_on(statement, statement) else None
 
 
+def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zipped | None:
+    """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
+    loop = passing_loop(body[-1])
+    if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
+        return None
+    value = evaluator.value(loop.iter, frame)
+    return value if isinstance(value, Zipped) else None
+
+
 def _names(node: ast.expr | None) -> list[str] | None:
     """The names of a name, or of a tuple of two different names."""
     if isinstance(node, ast.Name):
@@ -79,8 +88,7 @@ def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, 
     """Returns what the variables of a loop are in its first round, as far as that is known, each as a value that other rounds replace."""
     items = _items(evaluator, node.iter, frame)
     bound = _bound(node.target, items[0]) if items else None
-    known = {name: value for name, value in (bound or {}).items() if isinstance(plain(value), (int, float, str, list, tuple))}
-    return {name: setting(value, f"a round of the loop in line {node.lineno}") for name, value in known.items()}
+    return told(bound or {}, f"a round of the loop in line {node.lineno}")
 
 
 def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
@@ -156,12 +164,12 @@ def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
     inside = [n for statement in node.body for n in ast.walk(statement)]
     if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside) or _is_range(node.iter):
         return False
-    told = names_in(node.target)
+    made = names_in(node.target)
     for _ in range(3):
         for n in inside:
-            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and names_in(n.value) & told:
-                told |= names_in(*targets_of(n))
-    return any(isinstance(n, ast.Call) and called(n) in calls and names_in(n) & told for n in inside)
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and names_in(n.value) & made:
+                made |= names_in(*targets_of(n))
+    return any(isinstance(n, ast.Call) and called(n) in calls and names_in(n) & made for n in inside)
 
 
 def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:

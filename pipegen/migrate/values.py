@@ -299,6 +299,11 @@ def setting(value: Value, origin: str) -> Value:
     return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
 
 
+def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
+    """The plain values among some, each as a default that something outside the code may replace."""
+    return {name: setting(v, origin) for name, v in values.items() if isinstance(plain(v), (int, float, str, list, tuple))}
+
+
 def derived(value: Any, *sources: Value) -> Const:
     """A plain value that was computed from others: a `Setting` where one of them is."""
     origins = origins_of(*sources)
