@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host
-from pipegen.ops.sources.strings import ALIGNED, Collector, Strings, aligned
+from pipegen.ops.sources.strings import Collector, Strings, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,15 +42,18 @@ class Column:
     """An array `(n, ...)` of which functions read rows.
 
     Args:
-        values: The array; it is held and not copied where it is `aligned`.
+        values: The array; it is held and not copied where it is `shareable`.
+        of: Which of its rows these are, where they are not all: a column of numbers `(m,)`.
     """
 
-    def __init__(self, values: np.ndarray[Any, Any]) -> None:
-        taken = values.ctypes.data % ALIGNED == 0 and values.flags.c_contiguous and values.flags.writeable
-        self._values = values if taken else aligned([values])
+    def __init__(self, values: np.ndarray[Any, Any], of: Column | None = None) -> None:
+        self._values = shareable(values)
+        self._of = of
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of these numbers, stacked as these are."""
+        if self._of is not None:
+            rows = self._of(rows)
         # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
         return tf.gather(self._tensor if _captured.get() else self._variable.read_value(), rows)
 
