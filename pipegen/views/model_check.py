@@ -138,9 +138,10 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     target = record.get(t.feature)
     first = output.channels == "first" and target is not None and kind_of(target).categorical
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    found = _padding_of(t, target) if target is not None and kind_of(target).padded else []
-    if target is None or not kind_of(target).padded:
-        found += _units_of(output, t.feature, record, units) if isinstance(units, int) else []
+    if target is not None and kind_of(target).padded:
+        found = _padding_of(t, target) if counts_padding(t.loss) else []  # another one may match items with places in its own way
+    else:
+        found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
     if t.loss is not None:
         found += loss_problems(t.loss, output, t.feature, record, t.ending, units)
     return [t.said + m for m in found]

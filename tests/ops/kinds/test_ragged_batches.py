@@ -14,6 +14,7 @@ from pipegen.types import ElementType, FeatureType
 
 pytestmark = pytest.mark.usefixtures("open_set")
 BUCKETS = [2, 4]
+OWN = ("mse", "binary_crossentropy")
 STEPS = [{"random_flip": FILL}, {"random_rotation": {"degrees": 10, **FILL}}]
 
 
@@ -187,11 +188,12 @@ def model(keras: Any, points: tuple[int | None, ...], there: tuple[int | None, .
     ("plain", (5, 2), (5,), ("mse", "binary_crossentropy"), None),
     ("plain", (5, 2), (5, 1), (), None),
     ("plain", (None, 2), (None,), (), None),
+    ("plain", (80, 4), (80,), (), None),
     ("bucketed", (None, 2), (None,), ("huber", "binary_crossentropy"), None),
-    ("plain", (10,), (5,), (), "output `points`: the model gives 10 for each example, and `points` is padded to 5×2"),
-    ("plain", (4, 2), (5,), (), "the model gives 4×2 for each example, and `points` is padded to 5×2"),
-    ("plain", (5, 2), (1,), (), "output `there`: the model gives 1 for each example, and `points_valid` is padded to 5"),
-    ("bucketed", (5, 2), (None,), (), "`points` is ?×2, as long as the batch needs: one of 2, 4, 5; give the model an open length"),
+    ("plain", (10,), (5,), OWN, "output `points`: the model gives 10 for each example, and `points` is padded to 5×2"),
+    ("plain", (4, 2), (5,), OWN, "the model gives 4×2 for each example, and `points` is padded to 5×2"),
+    ("plain", (5, 2), (1,), OWN, "output `there`: the model gives 1 for each example, and `points_valid` is padded to 5"),
+    ("bucketed", (5, 2), (None,), OWN, "`points` is ?×2, as long as the batch needs: one of 2, 4, 5; give the model an open length"),
     ("plain", (5, 2), (5,), ("mse", "sparse_categorical_crossentropy"), "`points_valid` holds truth values; binary_crossentropy fits them"),
     ("plain", (5, 2), (5,), ("categorical_crossentropy", "mse"), "`points` holds numbers; mean_squared_error fits them"),
 ], ids=str)  # fmt: skip
