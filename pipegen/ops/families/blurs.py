@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.ops.lowering.filters import filter_columns, filter_rows, widen
 
 LARGEST = 10.0
 """The largest sigma, in pixels. A wider filter costs more than the rest of a recipe; a smaller image shows the same."""
@@ -29,8 +26,6 @@ class BlurTransform(NeighbourhoodTransform):
         return 0.4 + 0.1 * self.radius()
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        from pipegen.ops.lowering.filters import filter_columns, filter_rows, widen
-
         def first(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
             return widen(images, int(real.shape[-1]) - 1), whole, real
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, check_range, factor_lints
 from pipegen.ops.base import ColourTransform, GeometricTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.linear import zeros_for
+from pipegen.types import FeatureType
 
 
 class DeterministicGeometric(GeometricTransform):
@@ -23,8 +21,6 @@ class DeterministicGeometric(GeometricTransform):
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.linear import zeros_for
-
         return self.fixed(zeros_for(u), height, width)
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -47,8 +43,6 @@ class DeterministicColour(ColourTransform):
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.linear import zeros_for
-
         return self.fixed(zeros_for(u), channels)
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import ColourTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class FactorTransform(ColourTransform):
@@ -44,6 +42,4 @@ class FactorTransform(ColourTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"factor": uniform(u[..., 0], factor_range(self.factor))}

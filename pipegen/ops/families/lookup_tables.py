@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.base import Family, Traits, require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
 from pipegen.ops.wording import uses
-from pipegen.types import BYTE_RANGE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
-
+from pipegen.types import BYTE_RANGE, FeatureType
 
 _EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
 _HISTOGRAM_NS = 1.5

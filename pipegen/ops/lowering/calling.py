@@ -6,13 +6,13 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.lazy import tf
 from pipegen.types import FLOATING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    import tensorflow as tf
 
     from pipegen.types import Dim, Interval
 
@@ -61,8 +61,6 @@ def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, wor
     Raises:
         UnknownError: TensorFlow's, when the function fails or breaks its promise.
     """
-    import tensorflow as tf
-
     given = [image] if words is None else [image, words]
     dtype = tf.as_dtype(declared.dtype)
     try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.lazy import tf
+from pipegen.ops.lowering.formats import head_of, is_jpeg, kind, luma, refused, sure
+from pipegen.ops.lowering.library import read_by_library, too_shallow
 
 _GRAY_TYPES = (0, 4)
 """Colour types of a PNG without colour: gray, and gray with transparency."""
@@ -26,11 +26,6 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
     Returns:
         uint16 `(height, width, channels)`.
     """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.formats import head_of, is_jpeg, kind, refused
-    from pipegen.ops.lowering.library import read_by_library, too_shallow
-
     head = head_of(contents)
     number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
 
@@ -49,11 +44,6 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
 
 
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.formats import luma, sure
-    from pipegen.ops.lowering.library import too_shallow
-
     # TensorFlow would multiply 8 bits by 257 without a word.
     with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
         known = tf.identity(contents)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import tf
 
 ORIENTATION_TAG = 0x0112
 SHORT = 3
@@ -28,8 +25,6 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 scalar from 1 to 8; 1 when there is none or it makes no sense.
     """
-    import tensorflow as tf
-
     start = tf.strings.substr(contents, 0, SEARCHED)
     tiff = tf.io.decode_raw(tf.strings.regex_replace(start, _TO_TIFF, "", replace_global=False), tf.uint8, fixed_length=SEARCHED)
     mark = tf.cast(tiff[:4], tf.int32)
@@ -67,7 +62,6 @@ def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     Returns:
         The upright image; from 5 on, height and width change places.
     """
-    import tensorflow as tf
 
     def turned(transposes: bool, mirrored: list[int]) -> tf.Tensor:
         y = tf.transpose(image, [1, 0, 2]) if transposes else image

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.lazy import tf
 from pipegen.ops.lowering.floats import nearest_float32, working
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    import tensorflow as tf
 
     Whole: TypeAlias = int | tf.Tensor
 
@@ -37,8 +36,6 @@ def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tenso
     Returns:
         int32 `(n, radius + 1)` that sum to exactly 2 to the power of `BITS`, and float32 that sum to 1.
     """
-    import tensorflow as tf
-
     distance = tf.range(radius + 1, dtype=tf.float64)
     # A sigma so small that all the weight is in the middle stands for 0.
     bell = tf.exp(-tf.square(distance / tf.maximum(sigma, 1e-3)[:, None]) / 2.0)
@@ -50,8 +47,6 @@ def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tenso
 
 def widen(images: tf.Tensor, radius: int) -> tf.Tensor:
     """Images `(n, height, width, channels)` as lines, with `radius` more pixels at the left and at the right, reflected."""
-    import tensorflow as tf
-
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
 
@@ -74,8 +69,6 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
     Returns:
         As many lines: uint16 in 1/256 of a level for bytes, else floats.
     """
-    import tensorflow as tf
-
     radius = int(real.shape[-1]) - 1
     height, _, _ = sides(images)
 
@@ -101,8 +94,6 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
     Returns:
         Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
     """
-    import tensorflow as tf
-
     radius = int(real.shape[-1]) - 1
     _, width, channels = sides(images)
 
@@ -117,15 +108,12 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
     """int32 divided by 2 to the power of `bits`, rounded half to even."""
-    import tensorflow as tf
-
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(x, bits), 1)
     return tf.bitwise.right_shift(x + ((1 << (bits - 1)) - 1) + odd, bits)
 
 
 def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
     """The sum of what `at` gives at offsets of up to `radius` lines; equal weights are multiplied once, unless that would not be exact."""
-    import tensorflow as tf
 
     def read(offset: int) -> tf.Tensor:
         return tf.cast(at(offset), weights.dtype)  # type: ignore[operator]
@@ -140,8 +128,6 @@ def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
 
 def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
     """Height, width and channels; a tensor where a side is not known before."""
-    import tensorflow as tf
-
     shape = tf.shape(images)
     height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
     return height, width, int(images.shape[3])
@@ -149,8 +135,6 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
 
 def _reflected(offset: int, length: Whole) -> tf.Tensor:
     """Returns which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
-    import tensorflow as tf
-
     if isinstance(length, int):
         lines = [(i + offset) % (2 * length) for i in range(length)]
         return tf.constant([min(i, 2 * length - 1 - i) for i in lines], tf.int32)
@@ -159,7 +143,5 @@ def _reflected(offset: int, length: Whole) -> tf.Tensor:
 
 def _reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     """The line inside 0..length-1 that a line stands for (abc|cba, the edge repeated)."""
-    import tensorflow as tf
-
     i = tf.math.floormod(i, 2 * length)
     return tf.minimum(i, 2 * length - 1 - i)

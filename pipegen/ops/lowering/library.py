@@ -11,10 +11,9 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import tf
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
@@ -60,8 +59,6 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
     Returns:
         uint8 or uint16 `(height, width, channels)`.
     """
-    import tensorflow as tf
-
     dtype = tf.uint8 if bits == 8 else tf.uint16
     call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
     pixels, problem = tf.numpy_function(call, [contents], [dtype, tf.string], stateful=False)

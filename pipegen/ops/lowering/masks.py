@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.lazy import tf
 from pipegen.ops.lowering.sizes import PNG
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
-    import tensorflow as tf
 
 _DEPTH_AT, _COLOUR_AT = 24, 25
 """The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
@@ -36,8 +36,6 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
     Raises:
         tf.errors.InvalidArgumentError: For a file with several channels, and for a value that names no class.
     """
-    import tensorflow as tf
-
     gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
     header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
     depth, colour = (tf.cast(header[at], tf.int32) for at in (_DEPTH_AT, _COLOUR_AT))
@@ -58,7 +56,6 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
     """The class index of each stored value, int32 `(height, width, 1)`, as uint8."""
     import numpy as np
-    import tensorflow as tf
 
     if values is None:
         largest = tf.reduce_max(stored)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.lazy import tf
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
@@ -21,8 +19,6 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
         tensors: What it works on.
         options: Hashable.
     """
-    import tensorflow as tf
-
     if tf.executing_eagerly():
         return function(*tensors, **options)
     found: tf.Tensor = _traced(function, tuple(options.items()))(*tensors)
@@ -32,6 +28,4 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
 def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...]) -> Callable[..., tf.Tensor]:
-    import tensorflow as tf
-
     return tf.function(partial(function, **dict(options)), autograph=False)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pipegen.errors import DataError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.whitening import Whitening
+from pipegen.ops.lowering.floats import as_float32, working
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy as np
-    import tensorflow as tf
 
     Array = np.ndarray[Any, Any]
 
@@ -127,10 +128,6 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
         images: `(n, height, width, channels)` with known sides.
         numbers: The transform.
     """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.floats import as_float32, working
-
     if numbers is None:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
     shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
@@ -145,7 +142,6 @@ def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
     matrix in it.
     """
     import numpy as np
-    import tensorflow as tf
 
     if numbers not in _TENSORS:
         shift = np.round(numbers.mean * 256.0) / 256.0

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, angle_lints, factor_lints, shift_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import affine
+from pipegen.types import FeatureType
 
 Angle = Annotated[float, Field(ge=-89, le=89)]
 
@@ -65,8 +63,6 @@ class Affine(DeterministicGeometric):
         )
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import affine
-
         degrees, x, y, factor = (like + v for v in (self.degrees, self.x, self.y, self.factor))
         shear = (like + self.shear_x, like + self.shear_y)
         return affine(degrees=degrees, x=x, y=y, shear=shear, factor=factor, height=height, width=width)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicFactor
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.colours import brightness
 
 
 class Brightness(DeterministicFactor):
@@ -33,6 +30,4 @@ class Brightness(DeterministicFactor):
         return False
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import brightness
-
         return brightness(like + self.factor, channels)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import mirrored
+from pipegen.types import FeatureType
 
 
 class Flip(DeterministicGeometric):
@@ -33,6 +31,4 @@ class Flip(DeterministicGeometric):
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import mirrored
-
         return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, check_factor, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.tables import gamma_corrected
+from pipegen.types import FeatureType
 
 
 class Gamma(DeterministicLookupTable):
@@ -42,8 +38,4 @@ class Gamma(DeterministicLookupTable):
         return factor_lints(self.op, "gamma", (self.gamma, self.gamma), 0.1, 10.0)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.tables import gamma_corrected
-
         return gamma_corrected(tf.fill([tf.shape(u)[0]], tf.constant(self.gamma, tf.float64)))

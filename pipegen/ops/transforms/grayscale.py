@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicColour
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import gray
+from pipegen.types import FeatureType
 
 
 class Grayscale(DeterministicColour):
@@ -37,6 +35,4 @@ class Grayscale(DeterministicColour):
         return x.dtype == "float32" and x.channels == 1 == self.channels
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import gray
-
         return gray(like, channels, self.channels)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, angle_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicColour
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import hue
+from pipegen.ops.lowering.linear import radians
+from pipegen.types import FeatureType
 
 
 class Hue(DeterministicColour):
@@ -37,7 +34,4 @@ class Hue(DeterministicColour):
         return angle_lints(self.op, self.degrees, most=360, why="a full turn is 360")
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import hue
-        from pipegen.ops.lowering.linear import radians
-
         return hue(radians(like + self.degrees))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import cornered
+from pipegen.types import FeatureType
 
 Corner = tuple[Number, Number]
 
@@ -62,6 +58,4 @@ class Perspective(DeterministicGeometric):
         return set(self._moves()) == {(0, 0)}
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import cornered
-
         return cornered([(like + x, like + y) for x, y in self._moves()], like, height, width)

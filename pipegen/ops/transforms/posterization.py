@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.tables import repeated
+from pipegen.types import FeatureType
 
 
 class Posterization(DeterministicLookupTable):
@@ -28,7 +26,5 @@ class Posterization(DeterministicLookupTable):
         return self.bits == 8 and self.keeps_type(x)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import repeated
-
         step = 2 ** (8 - self.bits)
         return repeated([x // step * step for x in range(256)], u)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, require_image
 from pipegen.ops.families.custom import CustomTransform, full_range
+from pipegen.ops.lowering.calling import Declared, call
 from pipegen.types import FeatureType, Interval
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Side = Annotated[int, Field(ge=1, le=32767)] | None
 
@@ -87,8 +86,6 @@ class Python(CustomTransform):
         return self.version is not None
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.calling import Declared, call
-
         interval = Interval(*self.range) if self.range is not None else None
         declared = Declared(self.function, self.dtype or image.dtype.name, self.shape, interval, not self.moves_pixels)
         return call(self.callee, declared, image)

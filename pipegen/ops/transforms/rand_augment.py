@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Level, level_range
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.augmentation import OPERATIONS, Chosen, Limits, signs, uniform_operation
 from pipegen.ops.families.augmentation_parts import LayeredAugmentation
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 USED = tuple(name for name in OPERATIONS if name != "invert")
 
@@ -74,8 +72,6 @@ class RandAugment(LayeredAugmentation):
         return uniform_operation(u[..., : self.num_ops], USED)
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        import tensorflow as tf
-
         side = u[..., self.num_ops :]
         strength = tf.zeros_like(side) + tf.convert_to_tensor(self.magnitude, tf.float64) / self.max_magnitude
         return Chosen(self.operations(u), strength, signs(side))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pydantic import ValidationInfo, field_validator, model_validator
 
-from pydantic import field_validator, model_validator
-
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import (
     Magnitude,
     angle_lints,
@@ -17,13 +17,9 @@ from pipegen.ops.arguments.magnitudes import (
     symmetric_range,
 )
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-    from pydantic import ValidationInfo
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import affine
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class RandomAffine(GeometricTransform):
@@ -104,14 +100,10 @@ class RandomAffine(GeometricTransform):
         return 6
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         names = ("degrees", "x", "y", "shear_x", "shear_y", "factor")
         return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import affine
-
         drawn = self.drawn(u)
         shear = drawn.pop("shear_x"), drawn.pop("shear_y")
         return affine(**drawn, shear=shear, height=height, width=width)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.factors import FactorTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.colours import brightness
 
 
 class RandomBrightness(FactorTransform):
@@ -36,6 +33,4 @@ class RandomBrightness(FactorTransform):
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import brightness
-
         return brightness(self.drawn(u)["factor"], channels)

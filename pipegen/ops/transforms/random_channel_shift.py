@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import shift
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 TINY = 1 / 200
 """A shift by less than this share of the value range, about one level of 255, cannot be seen."""
@@ -74,8 +71,6 @@ class RandomChannelShift(ColourTransform):
         return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         amounts = uniform(u, symmetric_range(self.delta))
         return {"delta": amounts if self.per_channel else amounts[..., 0]}
 
@@ -84,7 +79,5 @@ class RandomChannelShift(ColourTransform):
         return {"delta": delta[..., : shape[2]] if self.per_channel else delta}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import shift
-
         delta = self.drawn(u)["delta"]
         return shift([delta[..., c] if self.per_channel else delta for c in range(channels)])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pydantic import field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import (
     Magnitude,
     angle_lints,
@@ -17,12 +16,9 @@ from pipegen.ops.arguments.magnitudes import (
     symmetric_range,
 )
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-    from pydantic import ValidationInfo
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import brightness, compose, contrast, hue, saturation
+from pipegen.ops.lowering.linear import radians, uniform
+from pipegen.types import FeatureType
 
 _FACTORS = ("brightness_factor", "contrast_factor", "saturation_factor")
 
@@ -108,15 +104,10 @@ class RandomColorJitter(ColourTransform):
         return 4
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         names = (*_FACTORS, "hue_degrees")
         return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import brightness, compose, contrast, hue, saturation
-        from pipegen.ops.lowering.linear import radians
-
         bright, contrasting, saturated, angle = self.drawn(u).values()
         matrix = compose(brightness(bright, channels), contrast(contrasting, channels))
         if channels == 3:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.displacements import UNIT, smooth_field, spacing
+from pipegen.ops.lowering.filters import sides
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.threefry import key_of
+from pipegen.types import FeatureType
 
 FARTHEST = 10_000.0
 """The largest alpha, at which positions still fit 32 bits by far."""
@@ -71,18 +71,9 @@ class RandomElastic(DisplacementTransform):
         return 3
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-
         return {"alpha": tf.abs(uniform(u[..., 0], symmetric_range(self.alpha)))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.displacements import UNIT, spacing
-        from pipegen.ops.lowering.threefry import key_of
-
         alpha = self.drawn(u)["alpha"]
         return key_of(u[:, 1:3]), tf.cast(alpha * (256.0 / (UNIT * spacing(self.sigma))), tf.float32)
 
@@ -91,11 +82,6 @@ class RandomElastic(DisplacementTransform):
 
     def _displacements(self, images: tf.Tensor, key: tf.Tensor, gain: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.displacements import smooth_field
-        from pipegen.ops.lowering.filters import sides
-
         height, width, _ = sides(images)
         field = smooth_field(key, height, width, self.sigma)
         moved = tf.cast(tf.round(field * gain[:, None, None, None]), tf.int32)

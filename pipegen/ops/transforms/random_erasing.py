@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import IMAGE_224, ConstantFill, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.filters import sides
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.windows import pick, place
+from pipegen.types import FeatureType
 
 
 class RandomErasing(NeighbourhoodTransform):
@@ -64,18 +62,11 @@ class RandomErasing(NeighbourhoodTransform):
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The rectangle: `top`, `left`, `height` and `width`, int32 `(n,)`."""
-        import tensorflow as tf
-
         (place,) = self.parameters(u, shape[0], shape[1])
         return dict(zip(("top", "left", "height", "width"), tf.unstack(place, axis=-1), strict=True))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         import math
-
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-        from pipegen.ops.lowering.windows import pick, place
 
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         low, high = self.aspect_ratio
@@ -86,10 +77,6 @@ class RandomErasing(NeighbourhoodTransform):
         return (place(pick(u[:, 2], height - h), pick(u[:, 3], width - w), h, w, u),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.filters import sides
-
         # In two steps: TensorFlow takes a part of what was just stacked for the part itself, and forgets a new axis.
         top, left, h, w = (part[:, None] for part in tf.unstack(given[0], num=4, axis=1))
         height, width, _ = sides(images)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.tables import gamma_corrected
+from pipegen.types import FeatureType
 
 
 class RandomGamma(LookupTableTransform):
@@ -50,11 +47,7 @@ class RandomGamma(LookupTableTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"gamma": uniform(u[..., 0], factor_range(self.gamma))}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import gamma_corrected
-
         return gamma_corrected(self.drawn(u)["gamma"])

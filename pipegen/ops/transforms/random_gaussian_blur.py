@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import PrivateAttr, field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.blurs import LARGEST, BlurTransform, sigma_lints
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.filters import gaussian_radius, gaussian_weights
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class RandomGaussianBlur(BlurTransform):
@@ -51,8 +48,6 @@ class RandomGaussianBlur(BlurTransform):
         return now
 
     def radius(self) -> int:
-        from pipegen.ops.lowering.filters import gaussian_radius
-
         return self._radius if self._radius is not None else gaussian_radius(symmetric_range(self.sigma)[1])
 
     def is_identity(self, x: FeatureType) -> bool:
@@ -65,13 +60,7 @@ class RandomGaussianBlur(BlurTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-
         return {"sigma": tf.abs(uniform(u[..., 0], symmetric_range(self.sigma)))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.lowering.filters import gaussian_weights
-
         return gaussian_weights(self.drawn(u)["sigma"], self.radius())

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.floats import working
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.threefry import half_words, key_of
 from pipegen.types import FeatureType, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
 
 _BITS = 12
 """Normal numbers are kept in 1/4096."""
@@ -81,17 +81,9 @@ class RandomGaussianNoise(NeighbourhoodTransform):
         return 3
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-
         return {"std": tf.abs(uniform(u[..., 0], symmetric_range(self.std)))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.threefry import key_of
-
         std = self.drawn(u)["std"]
         # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
@@ -103,20 +95,12 @@ class RandomGaussianNoise(NeighbourhoodTransform):
 
 def _draw(images: tf.Tensor, key: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """16 random bits for each value of an image, uint16 `(n, values)`."""
-    from pipegen.ops.lowering.filters import sides
-    from pipegen.ops.lowering.threefry import half_words
-
     height, width, channels = sides(images)
     return half_words(key, height * width * channels), whole, real
 
 
 def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The values `(n, values)` with noise, from their places among the quantiles."""
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.filters import rounded_shift
-    from pipegen.ops.lowering.floats import working
-
     values = tf.reshape(images, tf.shape(places))
     noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))
     if images.dtype.is_integer:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import gray
+from pipegen.ops.lowering.linear import zeros_for
+from pipegen.types import FeatureType
 
 
 class RandomGrayscale(ColourTransform):
@@ -36,7 +35,4 @@ class RandomGrayscale(ColourTransform):
         return x.dtype == "float32" and self.probability == 0
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import gray
-        from pipegen.ops.lowering.linear import zeros_for
-
         return gray(zeros_for(u), 3, 3)

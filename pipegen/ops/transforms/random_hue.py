@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import hue
+from pipegen.ops.lowering.linear import radians, uniform
+from pipegen.types import FeatureType
 
 
 class RandomHue(ColourTransform):
@@ -54,12 +51,7 @@ class RandomHue(ColourTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"degrees": uniform(u[..., 0], symmetric_range(self.degrees))}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import hue
-        from pipegen.ops.lowering.linear import radians
-
         return hue(radians(self.drawn(u)["degrees"]))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pydantic import field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, Family, GeometricTransform, Traits
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-    from pydantic import ValidationInfo
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import cornered
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class RandomPerspective(GeometricTransform):
@@ -80,14 +76,10 @@ class RandomPerspective(GeometricTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`x` and `y` of the top left, top right, bottom left and bottom right corner, `(..., 4)` each."""
-        from pipegen.ops.lowering.linear import uniform
-
         x, y = self._ranges()
         return {"x": uniform(u[..., 0::2], x), "y": uniform(u[..., 1::2], y)}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import cornered
-
         drawn = self.drawn(u)
         corners = [(drawn["x"][..., i], drawn["y"][..., i]) for i in range(4)]
         return cornered(corners, corners[0][0], height, width)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import check_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.tables import posterized
+from pipegen.types import FeatureType
 
 Bits = Annotated[int, Field(ge=1, le=8)]
 
@@ -44,12 +42,8 @@ class RandomPosterization(LookupTableTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
         low, high = self.bits
         return {"bits": low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import posterized
-
         return posterized(self.drawn(u)["bits"])

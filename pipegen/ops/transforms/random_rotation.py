@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import turned
+from pipegen.ops.lowering.linear import radians, uniform
+from pipegen.types import FeatureType
 
 
 class RandomRotation(GeometricTransform):
@@ -49,12 +46,7 @@ class RandomRotation(GeometricTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"degrees": uniform(u[..., 0], symmetric_range(self.degrees))}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import turned
-        from pipegen.ops.lowering.linear import radians
-
         return turned(radians(self.drawn(u)["degrees"]), height, width)

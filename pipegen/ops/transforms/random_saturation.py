@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.factors import FactorTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.colours import saturation
 
 
 class RandomSaturation(FactorTransform):
@@ -31,6 +28,4 @@ class RandomSaturation(FactorTransform):
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import saturation
-
         return saturation(self.drawn(u)["factor"])

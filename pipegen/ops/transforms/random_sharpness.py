@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, check_range, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.sharpening import LARGEST, SharpenTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class RandomSharpness(SharpenTransform):
@@ -53,11 +49,7 @@ class RandomSharpness(SharpenTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"factor": uniform(u[..., 0], factor_range(self.factor))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.families.sharpening import gains
-
         return gains(self.drawn(u)["factor"])

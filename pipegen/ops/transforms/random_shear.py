@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import slanted
+from pipegen.ops.lowering.linear import radians, uniform
+from pipegen.types import FeatureType
 
 
 class RandomShear(GeometricTransform):
@@ -53,17 +52,10 @@ class RandomShear(GeometricTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`degrees`; along both axes `degrees_x` and `degrees_y`."""
-        from pipegen.ops.lowering.linear import uniform
-
         names = ("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",)
         return {name: uniform(u[..., i], symmetric_range(self.degrees)) for i, name in enumerate(names)}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.affine import slanted
-        from pipegen.ops.lowering.linear import radians
-
         slopes = [tf.tan(radians(degrees)) for degrees in self.drawn(u).values()]
         first, last = slopes[0], slopes[-1]
         return slanted(first if self.axis != "y" else 0.0, last if self.axis != "x" else 0.0, first, height, width)

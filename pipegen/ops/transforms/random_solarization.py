@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Range, check_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.tables import solarized
+from pipegen.types import FeatureType
 
 
 class RandomSolarization(LookupTableTransform):
@@ -46,11 +43,7 @@ class RandomSolarization(LookupTableTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"threshold": uniform(u[..., 0], self.threshold)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import solarized
-
         return solarized(self.drawn(u)["threshold"])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator, model_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, shift_lints, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import moved
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class RandomTranslation(GeometricTransform):
@@ -63,12 +60,8 @@ class RandomTranslation(GeometricTransform):
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         return {"x": uniform(u[..., 0], symmetric_range(self.x)), "y": uniform(u[..., 1], symmetric_range(self.y))}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import moved
-
         drawn = self.drawn(u)
         return moved(drawn["x"] * width, drawn["y"] * height)

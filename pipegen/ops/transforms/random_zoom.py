@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import field_validator, model_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import magnified
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class RandomZoom(GeometricTransform):
@@ -87,13 +86,9 @@ class RandomZoom(GeometricTransform):
         return len(self._ranges())
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         names = ("factor",) if self.factor is not None else ("x", "y")
         return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import magnified
-
         factors = list(self.drawn(u).values())
         return magnified(factors[0], factors[-1], height, width)

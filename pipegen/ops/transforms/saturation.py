@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicFactor
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.colours import saturation
 
 
 class Saturation(DeterministicFactor):
@@ -28,6 +25,4 @@ class Saturation(DeterministicFactor):
     """The saturation, at least 0; 0 is gray, 1 changes nothing."""
 
     def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import saturation
-
         return saturation(like + self.factor)

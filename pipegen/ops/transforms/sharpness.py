@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.sharpening import LARGEST, SharpenTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
+from pipegen.types import FeatureType
 
 
 class Sharpness(SharpenTransform):
@@ -35,8 +32,4 @@ class Sharpness(SharpenTransform):
         return self.factor == 1
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.families.sharpening import gains
-
         return gains(tf.fill(tf.shape(u)[:1], tf.constant(self.factor, tf.float64)))

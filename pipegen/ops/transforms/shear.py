@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import angle_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import slanted
+from pipegen.ops.lowering.linear import radians
+from pipegen.types import FeatureType
 
 
 class Shear(DeterministicGeometric):
@@ -43,10 +42,5 @@ class Shear(DeterministicGeometric):
         return angle_lints(self.op, self.degrees, most=60, why="little of the picture is left beyond 60")
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.affine import slanted
-        from pipegen.ops.lowering.linear import radians
-
         slope = tf.tan(radians(like + self.degrees))
         return slanted(slope if self.axis != "y" else 0.0, slope if self.axis != "x" else 0.0, like, height, width)

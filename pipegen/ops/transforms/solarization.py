@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import field_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, check_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.families.lookup_tables import threshold_lints
+from pipegen.ops.lowering.tables import repeated
+from pipegen.types import FeatureType
 
 
 class Solarization(DeterministicLookupTable):
@@ -39,11 +36,7 @@ class Solarization(DeterministicLookupTable):
         return self.threshold > 255 and self.keeps_type(x)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        from pipegen.ops.families.lookup_tables import threshold_lints
-
         return threshold_lints(self.op, self.threshold)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import repeated
-
         return repeated([255 - x if x >= self.threshold else x for x in range(256)], u)

@@ -10,6 +10,7 @@ from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.base import IMAGE_224, ElementTransform, Example, Part
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.standardizing import FeatureStandardization, ImageMoments, SampleStandardization, StandardizePart
+from pipegen.ops.lowering.moments import gathered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,8 +67,6 @@ class Standardize(FittedTransform):
         return ImageMoments(owner=self, when="all", feature=feature)
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
-        from pipegen.ops.lowering.moments import gathered
-
         return gathered(batches)
 
     def written_down(self, numbers: Statistics) -> str | None:

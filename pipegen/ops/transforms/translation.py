@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import model_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, shift_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import moved
+from pipegen.types import FeatureType
 
 
 class Translation(DeterministicGeometric):
@@ -48,6 +44,4 @@ class Translation(DeterministicGeometric):
         return (*shift_lints("x", self.x), *shift_lints("y", self.y))
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import moved
-
         return moved((like + self.x) * width, (like + self.y) * height)

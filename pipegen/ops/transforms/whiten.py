@@ -10,6 +10,7 @@ from pipegen.ops.arguments.whitening import Whitening
 from pipegen.ops.base import ElementTransform, Example, Part
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.whitening import ImageValues, WhitenImages
+from pipegen.ops.lowering.whitening import fitted
 from pipegen.types import BYTE_RANGE, FeatureType
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ class Whiten(FittedTransform):
         return ImageValues(owner=self, when="all", feature=feature, learns=learns)
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Whitening:
-        from pipegen.ops.lowering.whitening import fitted
-
         return fitted(batches, self.epsilon, by_channel=self.center == "channel")
 
     def parts(self) -> tuple[Part, ...]:

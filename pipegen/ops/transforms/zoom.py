@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import magnified
+from pipegen.types import FeatureType
 
 Factor = Annotated[Number, Field(gt=0)]
 
@@ -64,7 +62,5 @@ class Zoom(DeterministicGeometric):
         return tuple(lint for name, f in given if f is not None for lint in factor_lints(self.op, name, (f, f), 0.2, 5.0))
 
     def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import magnified
-
         across, down = self._factors()
         return magnified(like + across, like + down, height, width)
