@@ -152,6 +152,9 @@ class GeometricTransform(Transform):
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.idle()
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """The map from output to input pixel coordinates.
 
@@ -202,6 +205,9 @@ class ColourTransform(Transform):
     def uses_mean(self) -> bool:
         """Returns whether `m` can be other than zero."""
         return False
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel, so that `A` is more than its diagonal."""

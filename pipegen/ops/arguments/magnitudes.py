@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError, PartError
+from pipegen.ops.arguments.checks import Odd as Odd
+from pipegen.ops.arguments.checks import checked as checked
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
 from pipegen.ops.arguments.schedules import Number as Number
 from pipegen.ops.arguments.schedules import Range as Range
@@ -159,7 +161,7 @@ def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bo
         )
 
 
-def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str = "degrees") -> tuple[OpError, ...]:
+def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) -> tuple[OpError, ...]:
     """Reports what is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
@@ -173,7 +175,7 @@ def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str =
     return ()
 
 
-def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
+def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]:
     """Reports what is odd about a range of distances: reaching a whole side."""
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
@@ -182,9 +184,9 @@ def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
     return (OpError("PG510", message, field=name, help="for pixels, divide by the image's side"),)
 
 
-def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float) -> tuple[OpError, ...]:
-    """Reports what is odd about a range of factors: reaching `low` or less, or beyond `high`."""
-    least, most = factor_range(factor)
+def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float, *, drawn: bool = True) -> tuple[OpError, ...]:
+    """Reports what is odd about a factor, or a range of those that are `drawn`: reaching `low` or less, or beyond `high`."""
+    least, most = factor_range(factor if drawn else (factor, factor))  # type: ignore[arg-type]
     if low is not None and least <= low:
         what = "0, where nothing of the image is left" if least == 0 else f"{least:g}"
         return (OpError("PG510", f"the `{name}` of `{op}` reaches {what}", field=name, help=f"its range is [{least:g}, {most:g}]"),)
@@ -192,3 +194,13 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
         help_ = f"its range is [{least:g}, {most:g}]; 1 changes nothing"
         return (OpError("PG510", f"the `{name}` of `{op}` reaches {most:g}", field=name, help=help_),)
     return ()
+
+
+AROUND_ZERO = checked(check_magnitude)
+"""Of a magnitude around 0."""
+SLANT = checked(check_magnitude, -89, 89)
+"""Of an angle that stays below 90 degrees."""
+TURN = Odd(angle_lints, most=360, why="a full turn is 360")
+TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
+STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
+FAR = Odd(shift_lints)

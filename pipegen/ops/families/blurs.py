@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Magnitude, symmetric_range
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import filter_columns, filter_rows, widen
 
@@ -38,9 +39,10 @@ class BlurTransform(NeighbourhoodTransform):
         return first, rows, columns
 
 
-def sigma_lints(op: str, largest: float) -> tuple[OpError, ...]:
-    """Reports what is odd about a blur that reaches this sigma."""
+def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
+    """Reports what is odd about the sigma of a blur."""
+    largest = symmetric_range(sigma)[1]
     if 0 < largest < 0.3:
         message = f"`{op}` blurs by less than a third of a pixel, which nobody sees"
-        return (OpError("PG510", message, field="sigma", help="`sigma` is in pixels, and not a fraction of the image"),)
+        return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
     return ()

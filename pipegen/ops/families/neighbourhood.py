@@ -101,7 +101,7 @@ class NeighbourhoodTransform(StagedTransform):
         return self.infer(x).interval if self.overshoots and x.dtype != "uint8" else None
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0
+        return self.idle()
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.NEIGHBOURHOOD, random=self.random, starts_kernel=self.starts_kernel, weight=self.weight())

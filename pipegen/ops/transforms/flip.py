@@ -8,6 +8,7 @@ from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import mirrored
+from pipegen.ops.lowering.linear import zeros_for
 from pipegen.types import FeatureType
 
 
@@ -30,5 +31,6 @@ class Flip(DeterministicGeometric):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        like = zeros_for(u)
         return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)

@@ -10,7 +10,6 @@ from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
 from pipegen.ops.lowering.tables import repeated
-from pipegen.types import FeatureType
 
 
 class Posterization(DeterministicLookupTable):
@@ -22,8 +21,8 @@ class Posterization(DeterministicLookupTable):
     bits: Annotated[int, Field(ge=1, le=8)]
     """How many bits stay, from 1 to 8; 8 changes nothing."""
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.bits == 8 and self.keeps_type(x)
+    def idle(self) -> bool:
+        return self.bits == 8
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         step = 2 ** (8 - self.bits)

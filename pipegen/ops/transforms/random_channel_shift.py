@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import field_validator
+from typing import Annotated
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, symmetric_range
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import shift
 from pipegen.ops.lowering.linear import uniform
 from pipegen.types import FeatureType
@@ -17,7 +18,7 @@ TINY = 1 / 200
 """A shift by less than this share of the value range, about one level of 255, cannot be seen."""
 
 
-class RandomChannelShift(ColourTransform):
+class RandomChannelShift(UniformColour):
     """Adds an amount drawn uniformly to every value of an image: y = x + delta, the same for all channels or one for each.
 
     By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. That one
@@ -27,25 +28,15 @@ class RandomChannelShift(ColourTransform):
     """
 
     op = "random_channel_shift"
-    random = True
     examples = (
         Example("random_channel_shift: {delta: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
         Example("random_channel_shift: {delta: [0, 20], per_channel: true}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    delta: Magnitude
+    delta: Annotated[Magnitude, AROUND_ZERO]
     """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
     per_channel: bool = False
     """Draw an amount for each channel, instead of one for all."""
-
-    @field_validator("delta")
-    @classmethod
-    def _delta(cls, value: Magnitude) -> Magnitude:
-        check_magnitude(value, "delta")
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and (self.probability == 0 or symmetric_range(self.delta) == (0, 0))
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = max(abs(v) for v in symmetric_range(self.delta))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import field_validator
+from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled
-from pipegen.ops.arguments.magnitudes import Range, check_range
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import IMAGE_224, ConstantFill, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import sides
@@ -31,24 +31,12 @@ class RandomErasing(NeighbourhoodTransform):
         Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    area: Range = (0.02, 0.33)
+    area: Annotated[Range, checked(check_range, 0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
-    aspect_ratio: Range = (0.3, 3.3)
+    aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (0.3, 3.3)
     """The range of the rectangle's width divided by its height."""
     fill: ConstantFill = ConstantFill()
     """What is put there: `{constant: VALUE}`, in the units of the values that enter."""
-
-    @field_validator("area")
-    @classmethod
-    def _area(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "area", 0, 1)
-        return value
-
-    @field_validator("aspect_ratio")
-    @classmethod
-    def _aspect_ratio(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "aspect_ratio", 0.01, 100)
-        return value
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; the constant widens the interval."""

@@ -38,9 +38,6 @@ class RandomFlip(GeometricTransform):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, random=True, moves_pixels_only=True, mirrors=True)
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0
-
     def num_draws(self) -> int:
         return 2 if self.axis == "both" else 1
 

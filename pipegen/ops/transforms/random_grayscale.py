@@ -10,7 +10,6 @@ from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
 from pipegen.ops.lowering.colours import gray
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.types import FeatureType
 
 
 class RandomGrayscale(ColourTransform):
@@ -30,9 +29,6 @@ class RandomGrayscale(ColourTransform):
 
     probability: Annotated[float, Field(ge=0, le=1)] = 0.5
     """The share of examples that loses its colour."""
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and self.probability == 0
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return gray(zeros_for(u), 3, 3)

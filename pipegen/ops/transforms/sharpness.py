@@ -9,7 +9,6 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
-from pipegen.types import FeatureType
 
 
 class Sharpness(SharpenTransform):
@@ -28,7 +27,7 @@ class Sharpness(SharpenTransform):
     factor: Annotated[float, Field(ge=0, le=LARGEST)]
     """How sharp, at least 0 and at most 20; 1 changes nothing."""
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return self.factor == 1
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
