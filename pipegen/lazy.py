@@ -1,22 +1,25 @@
-"""TensorFlow by the name `tf`, imported when something is asked of it: that takes seconds, and steps are described without it."""
+"""TensorFlow and NumPy, imported when something is asked of them: that takes seconds, and what only describes data needs neither."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["tf"]
+__all__ = ["np", "tf"]
 
 
-class _TensorFlow:
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # nobody who merely looks at a module's names imports it
-            raise AttributeError(name)
-        import tensorflow
+class _Later:
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-        return getattr(tensorflow, name)
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # nobody who merely looks at a module's names imports it
+            raise AttributeError(attribute)
+        return getattr(import_module(self._name), attribute)
 
 
 if TYPE_CHECKING:
+    import numpy as np
     import tensorflow as tf
 else:
-    tf = _TensorFlow()
+    np, tf = _Later("numpy"), _Later("tensorflow")

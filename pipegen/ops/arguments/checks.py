@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.schedules import Schedule
 
 
 class Odd(partial[tuple[OpError, ...]]):
@@ -16,11 +17,15 @@ class Odd(partial[tuple[OpError, ...]]):
 
 
 def checked(check: Callable[..., None], *given: Any, **named: Any) -> AfterValidator:
-    """A validator that calls `check` with the argument's value and name, and with what is given here; `None` is not checked."""
+    """A validator that calls `check` with the argument's value (each one of a schedule) and name, and with what is given here.
+
+    `None` is not checked.
+    """
 
     def validate(value: Any, info: ValidationInfo) -> Any:
-        if value is not None:
-            check(value, info.field_name, *given, **named)
+        for each in value.given() if isinstance(value, Schedule) else (value,):
+            if each is not None:
+                check(each, info.field_name, *given, **named)
         return value
 
     return AfterValidator(validate)

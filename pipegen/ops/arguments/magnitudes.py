@@ -8,7 +8,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.checks import Odd as Odd
 from pipegen.ops.arguments.checks import checked as checked
-from pipegen.ops.arguments.schedules import AnySchedule, Schedule
+from pipegen.ops.arguments.schedules import AnySchedule, Schedule, Strength
 from pipegen.ops.arguments.schedules import Number as Number
 from pipegen.ops.arguments.schedules import Range as Range
 
@@ -87,16 +87,12 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
-def check_range(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
+def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Reject a reversed pair or one out of bounds.
 
     Raises:
         ValueError: Which pydantic reports at the argument.
     """
-    if isinstance(value, Schedule):
-        for each in value.given():
-            check_range(each, name, low, high)
-        return
     pair = value if isinstance(value, tuple) else None
     if pair is not None and pair[0] > pair[1]:
         raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
@@ -106,7 +102,7 @@ def check_range(value: Magnitude, name: str, low: float | None = None, high: flo
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
-def check_magnitude(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
+def check_magnitude(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Reject a magnitude around 0 that is negative, reversed or out of bounds.
 
     Args:
@@ -118,10 +114,6 @@ def check_magnitude(value: Magnitude, name: str, low: float | None = None, high:
     Raises:
         ValueError: Which pydantic reports at the argument.
     """
-    if isinstance(value, Schedule):
-        for each in value.given():
-            check_magnitude(each, name, low, high)
-        return
     if not isinstance(value, tuple) and value < 0:
         help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
         raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
@@ -131,7 +123,7 @@ def check_magnitude(value: Magnitude, name: str, low: float | None = None, high:
         check_range(value, name, None, high)
 
 
-def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
+def check_factor(value: Strength, name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
     """Reject a factor that is reversed or can fall below `low`.
 
     Args:
@@ -143,10 +135,6 @@ def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bo
     Raises:
         ValueError: Which pydantic reports at the argument.
     """
-    if isinstance(value, Schedule):
-        for each in value.given():
-            check_factor(each, name, low, exclusive=exclusive)
-        return
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:

@@ -6,17 +6,14 @@ Every function takes float64 scalars or tensors of the batch's shape `(...)` and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import about_centre, multiply, radians, stack
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    Scalar: TypeAlias = float | tf.Tensor
-    Point: TypeAlias = tuple[Scalar, Scalar]
+Scalar: TypeAlias = "float | tf.Tensor"
+Point: TypeAlias = "tuple[Scalar, Scalar]"
 
 
 def mirrored(across: Scalar, down: Scalar, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:

@@ -7,16 +7,13 @@ Every function takes float64 tensors of the batch's shape `(...)` and gives `A (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import LUMA, diagonal, stack, vector, zeros
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+ColourMatrix: TypeAlias = "tuple[tf.Tensor, tf.Tensor, tf.Tensor]"
 
 U_SCALE, V_SCALE = 0.492111, 0.877283
 """The scales of the colour differences blue minus luma and red minus luma in YUV."""

@@ -7,15 +7,12 @@ width · channels)`: a loop over three channels, the innermost ones of an image,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.floats import nearest_float32, working
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    Whole: TypeAlias = int | tf.Tensor
+Whole: TypeAlias = "int | tf.Tensor"
 
 BITS = 14
 """The weights of bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""

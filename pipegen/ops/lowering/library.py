@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
@@ -71,7 +71,6 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
 
 def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
     """The pixels and an empty text, or no pixels and what is wrong."""
-    import numpy as np
     from PIL import UnidentifiedImageError
 
     contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
@@ -157,7 +156,6 @@ def too_shallow(what: str) -> str:
 
 def _by_pillow(contents: bytes, channels: int) -> Any:
     """8 bits; Pillow turns a TIFF upright by itself."""
-    import numpy as np
     from PIL import Image
 
     with Image.open(io.BytesIO(contents), formats=_FORMATS) as image:
@@ -167,8 +165,6 @@ def _by_pillow(contents: bytes, channels: int) -> Any:
 
 def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
     """PPM and PGM of up to 65,535 values, and PBM. Values are spread to the whole range, as their format means them."""
-    import numpy as np
-
     header = _DEEP_HEADER.match(contents)
     most = int(header[4]) if header is not None else 1
     what = {b"2": "PGM", b"5": "PGM", b"3": "PPM", b"6": "PPM"}[header[1]] if header is not None else "PBM"
@@ -219,8 +215,6 @@ def _numbers(value: Any) -> tuple[int, ...]:
 
 def _deep_tiff(contents: bytes, header: _Header) -> Any:
     """16 bits as stored, uint16 `(height, width, samples)`, black at 0."""
-    import numpy as np
-
     if header.samples == 1 and header.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO):
         from PIL import Image
 
@@ -239,8 +233,6 @@ def _deep_tiff(contents: bytes, header: _Header) -> Any:
 
 def _by_tifffile(contents: bytes) -> Any:
     """Pillow would cut 16 bits of several channels to 8."""
-    import numpy as np
-
     try:
         import tifffile
     except ImportError:
@@ -258,8 +250,6 @@ def _by_tifffile(contents: bytes) -> Any:
 
 def _with_channels(pixels: Any, channels: int) -> Any:
     """uint16 of gray or RGB, with or without transparency, as gray, RGB or RGBA; luma as Pillow computes it for 8 bits."""
-    import numpy as np
-
     gray, opaque = pixels.shape[-1] <= 2, pixels.shape[-1] in (1, 3)
     if channels == 1 and gray:
         return pixels[..., :1]
@@ -274,16 +264,12 @@ def _with_channels(pixels: Any, channels: int) -> Any:
 
 
 def _upright(pixels: Any, orientation: int) -> Any:
-    import numpy as np
-
     transposes, mirrored = _TURNS.get(orientation, (False, ()))
     return np.flip(pixels.swapaxes(0, 1) if transposes else pixels, mirrored)
 
 
 def _as_stored(upright: Any, orientation: int) -> Any:
     """Undoes `_upright`."""
-    import numpy as np
-
     transposes, mirrored = _TURNS.get(orientation, (False, ()))
     pixels = np.flip(upright, mirrored)
     return pixels.swapaxes(0, 1) if transposes else pixels

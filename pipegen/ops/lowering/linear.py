@@ -6,15 +6,12 @@ once does not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from pipegen.lazy import tf
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    Scalar: TypeAlias = float | tf.Tensor
+Scalar: TypeAlias = "float | tf.Tensor"
 
 LUMA = (0.299, 0.587, 0.114)
 """The weights of red, green and blue in luma (ITU-R BT.601)."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.lowering.sizes import PNG
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    import numpy as np
 
 _DEPTH_AT, _COLOUR_AT = 24, 25
 """The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
@@ -55,8 +50,6 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
 def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
     """The class index of each stored value, int32 `(height, width, 1)`, as uint8."""
-    import numpy as np
-
     if values is None:
         largest = tf.reduce_max(stored)
         known = tf.debugging.Assert(
@@ -78,7 +71,6 @@ def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
     """Reads what a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
     import io
 
-    import numpy as np
     from PIL import Image, UnidentifiedImageError
 
     contents = given if isinstance(given, bytes) else given.item()

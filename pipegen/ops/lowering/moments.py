@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-from pipegen.lazy import tf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-
-    from pipegen.ops.arguments.moments import Moments
+from pipegen.lazy import np, tf
+from pipegen.ops.arguments.moments import Moments
 
 
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

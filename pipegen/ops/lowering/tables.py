@@ -6,7 +6,7 @@ in integers, or in float64 rounded once.
 
 from __future__ import annotations
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 
 
 def repeated(values: list[int], u: tf.Tensor) -> tf.Tensor:
@@ -40,8 +40,6 @@ def auto_contrasted(histogram: tf.Tensor) -> tf.Tensor:
     exact quotient. The products come from a table, since a compiler may fuse a product and a difference, which rounds
     otherwise.
     """
-    import numpy as np
-
     values = tf.range(256)
     least = tf.reduce_min(tf.where(histogram > 0, values, 255), -1)
     most = tf.reduce_max(tf.where(histogram > 0, values, 0), -1)

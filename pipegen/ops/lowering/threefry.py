@@ -6,17 +6,14 @@ vectors from the authors' Random123 library.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from pipegen.lazy import tf
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    Word: TypeAlias = tf.Tensor
-    """A uint32 tensor."""
+Word: TypeAlias = "tf.Tensor"
+"""A uint32 tensor."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import stack
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    Whole: TypeAlias = int | tf.Tensor
-    Box: TypeAlias = tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor, float | tf.Tensor]
-    """Top, left, height and width, in pixels."""
-    Sides: TypeAlias = tuple[Whole, Whole]
-    """Height and width, in pixels."""
+Whole: TypeAlias = "int | tf.Tensor"
+Box: TypeAlias = "tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor, float | tf.Tensor]"
+"""Top, left, height and width, in pixels."""
+Sides: TypeAlias = "tuple[Whole, Whole]"
+"""Height and width, in pixels."""
 
 
 def pick(u: tf.Tensor, most: tf.Tensor) -> tf.Tensor:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, require_image
 from pipegen.ops.families.custom import CustomTransform, full_range
 from pipegen.ops.lowering.calling import Declared, call
@@ -53,19 +53,12 @@ class Python(CustomTransform):
     shape: tuple[Side, Side, Side] | None = None
     """What the function returns, as `[height, width, channels]` in pixels, with `null` for a side that varies; by default the shape of
     the image that it gets."""
-    range: Range | None = None
+    range: Annotated[Range | None, checked(check_range)] = None
     """The least and the greatest value that the function may return. Steps such as `rescale: {to}` need to know it; without it nothing
     is known of floats."""
     version: Annotated[int, Field(ge=1)] | None = None
     """Stands for the function's code, in the hash of the spec too: with it, what was computed may be kept on a disk. Write another
     number whenever the function gives another kind of image."""
-
-    @field_validator("range")
-    @classmethod
-    def _range(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None:
-            check_range(value, "range")
-        return value
 
     def infer(self, x: FeatureType) -> FeatureType:
         """Returns what the step declares."""
