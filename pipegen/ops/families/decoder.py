@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pipegen.lazy import tf
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.stage import Stage, StepRef, weight_ns
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.wording import size, use
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from pipegen.ops.base import CropTransform
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, WindowOf
@@ -59,6 +60,8 @@ class DecodeTransform(ElementTransform):
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         """The height and width of what `decode` gives without `need`, in pixels: int32 `(2,)`."""
+        import tensorflow as tf
+
         return tf.shape(self.decode(contents))[:2]
 
     def decode_window(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipegen.lazy import tf
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import tensorflow as tf
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
@@ -19,6 +21,8 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
         tensors: What it works on.
         options: Hashable.
     """
+    import tensorflow as tf
+
     if tf.executing_eagerly():
         return function(*tensors, **options)
     found: tf.Tensor = _traced(function, tuple(options.items()))(*tensors)
@@ -28,4 +32,6 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
 def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...]) -> Callable[..., tf.Tensor]:
+    import tensorflow as tf
+
     return tf.function(partial(function, **dict(options)), autograph=False)
