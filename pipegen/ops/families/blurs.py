@@ -27,16 +27,7 @@ class BlurTransform(NeighbourhoodTransform):
         return 0.4 + 0.1 * self.radius()
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        def first(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return widen(images, int(real.shape[-1]) - 1), whole, real
-
-        def rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return filter_rows(images, wide, whole, real), whole, real
-
-        def columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return (filter_columns(images, wide, whole, real),)
-
-        return first, rows, columns
+        return widen, filter_rows, filter_columns
 
 
 def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:

@@ -45,7 +45,7 @@ class NeighbourhoodTransform(StagedTransform):
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns what the draws say, computed in float64 and rounded once. `probability` has no part in it.
+        """Returns what the draws say, computed in float64 and rounded once; by default nothing. `probability` has no part in it.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
@@ -55,7 +55,7 @@ class NeighbourhoodTransform(StagedTransform):
         Returns:
             Tensors whose first axis is the example: `(n, ...)`.
         """
-        raise NotImplementedError
+        return ()
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         """Pure functions that run one after another before `finish`.

@@ -47,12 +47,6 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
             bounds = Interval(-x.interval.width, x.interval.width)
         return x.with_(dtype="float32", interval=bounds)
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return False
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return ()
-
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return (self._moments,)
 

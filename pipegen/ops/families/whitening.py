@@ -55,12 +55,6 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
         low, high = x.interval.low, x.interval.high
         return y.with_(interval=Interval(float((low * up + high * down - middle).min()), float((high * up + low * down - middle).max())))
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return False
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return ()
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return whiten(images, self.numbers)
 

@@ -16,16 +16,7 @@ _AFTER_KINDS = 7
 
 
 def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decode a PNG, TIFF, PGM or PPM file of 16 bits; files of less are refused.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        exif: Whether a TIFF is turned upright.
-
-    Returns:
-        uint16 `(height, width, channels)`.
-    """
+    """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, as `decode_other` does one of 8; files of less are refused."""
     head = head_of(contents)
     number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
 

@@ -42,8 +42,10 @@ def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tenso
     return tf.concat([middle, sides], -1), tf.cast(real, tf.float32)
 
 
-def widen(images: tf.Tensor, radius: int) -> tf.Tensor:
-    """Images `(n, height, width, channels)` as lines, with `radius` more pixels at the left and at the right, reflected."""
+def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Gives images `(n, height, width, channels)` as lines, with as many more pixels at the left and at the right as the weights
+    reach, reflected; and the weights."""
+    radius = int(real.shape[-1]) - 1
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
 
@@ -51,10 +53,10 @@ def widen(images: tf.Tensor, radius: int) -> tf.Tensor:
         columns = _reflect(tf.range(radius) + first, width)[:, None] * channels + tf.range(channels)
         return tf.gather(lines, tf.reshape(columns, [-1]), axis=2)
 
-    return tf.concat([beyond(-radius), lines, beyond(width)], 2)
+    return tf.concat([beyond(-radius), lines, beyond(width)], 2), whole, real
 
 
-def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Sum each value with those above and below, weighted.
 
     Args:
@@ -64,7 +66,7 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         real: float32, the weights for floats.
 
     Returns:
-        As many lines: uint16 in 1/256 of a level for bytes, else floats.
+        As many lines, uint16 in 1/256 of a level for bytes, else floats; and the weights.
     """
     radius = int(real.shape[-1]) - 1
     height, _, _ = sides(images)
@@ -73,20 +75,14 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         return tf.gather(wide, _reflected(offset, height), axis=1)
 
     if not images.dtype.is_integer:
-        return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius))
+        return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius)), whole, real
     shift = BITS - 8
     total = _weighted(line, whole, radius) + (1 << (shift - 1))
-    return tf.cast(tf.bitwise.right_shift(total, shift), tf.uint16)
+    return tf.cast(tf.bitwise.right_shift(total, shift), tf.uint16), whole, real
 
 
-def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """Sum each value with those to the left and to the right, weighted.
-
-    Args:
-        images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `filter_rows`.
-        whole: int32 `(n, radius + 1)`, the weights for bytes.
-        real: float32, the weights for floats.
+def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Sums each value with those to the left and to the right, weighted, from what `filter_rows` gives.
 
     Returns:
         Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
@@ -99,8 +95,8 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
         return wide[:, :, start : start + width * channels]
 
     if not images.dtype.is_integer:
-        return tf.cast(_weighted(column, tf.cast(real, working(images)), radius), images.dtype)
-    return tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype)
+        return (tf.cast(_weighted(column, tf.cast(real, working(images)), radius), images.dtype),)
+    return (tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype),)
 
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:

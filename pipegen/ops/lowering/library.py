@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pipegen.lazy import np, tf
+from pipegen.ops.lowering.exif import TURNS
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
@@ -26,10 +27,6 @@ _SIDES = (256, 257)
 _TIFF_MARKS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _PREMULTIPLIED = 1, 1
-_TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
-    2: (False, (1,)), 3: (False, (0, 1)), 4: (False, (0,)), 5: (True, ()), 6: (True, (1,)), 7: (True, (0, 1)), 8: (True, (0,)),
-}  # fmt: skip
-"""How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
 
 
 class UnreadableError(Exception):
@@ -48,17 +45,7 @@ class _Header:
 
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
-    """Decode a file with Pillow or tifffile.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        bits: 8 or 16.
-        exif: Whether a TIFF is turned upright.
-
-    Returns:
-        uint8 or uint16 `(height, width, channels)`.
-    """
+    """Calls `read` from a graph on a string scalar, a file's bytes."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
     call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
     pixels, problem = tf.numpy_function(call, [contents], [dtype, tf.string], stateful=False)
@@ -264,12 +251,12 @@ def _with_channels(pixels: Any, channels: int) -> Any:
 
 
 def _upright(pixels: Any, orientation: int) -> Any:
-    transposes, mirrored = _TURNS.get(orientation, (False, ()))
+    transposes, mirrored = TURNS.get(orientation, (False, ()))
     return np.flip(pixels.swapaxes(0, 1) if transposes else pixels, mirrored)
 
 
 def _as_stored(upright: Any, orientation: int) -> Any:
     """Undoes `_upright`."""
-    transposes, mirrored = _TURNS.get(orientation, (False, ()))
+    transposes, mirrored = TURNS.get(orientation, (False, ()))
     pixels = np.flip(upright, mirrored)
     return pixels.swapaxes(0, 1) if transposes else pixels

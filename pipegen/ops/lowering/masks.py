@@ -51,18 +51,16 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
     """The class index of each stored value, int32 `(height, width, 1)`, as uint8."""
     if values is None:
-        largest = tf.reduce_max(stored)
-        known = tf.debugging.Assert(
-            largest <= 255, [tf.strings.format("the mask holds {}, and class indices go up to 255; give it `values`", largest)]
-        )
-        with tf.control_dependencies([known] if known is not None else []):
-            return tf.cast(stored, tf.uint8)
-    table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
-    for value, index in values:
-        table[value] = index
-    found = tf.gather(tf.constant(table), stored)
-    odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
-    known = tf.debugging.Assert(odd == _NONE, [tf.strings.format("the mask holds {}, which is none of its `values` or `classes`", odd)])
+        found, odd, why = stored, tf.reduce_max(stored), "and class indices go up to 255; give it `values`"
+        holds = odd <= 255
+    else:
+        table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
+        for value, index in values:
+            table[value] = index
+        found, why = tf.gather(tf.constant(table), stored), "which is none of its `values` or `classes`"
+        odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
+        holds = odd == _NONE
+    known = tf.debugging.Assert(holds, [tf.strings.format(f"the mask holds {{}}, {why}", odd)])
     with tf.control_dependencies([known] if known is not None else []):
         return tf.cast(found, tf.uint8)
 
