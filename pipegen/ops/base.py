@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.arithmetic import Arithmetic as Arithmetic
 from pipegen.ops.arguments.fills import ConstantFill as ConstantFill
 from pipegen.ops.arguments.fills import Fill as Fill
@@ -32,8 +33,6 @@ from pipegen.ops.transform import Transform as Transform
 from pipegen.ops.transform import When as When
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
 
@@ -101,8 +100,6 @@ class CropTransform(Transform):
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The window that is cut out: `top`, `left`, `height` and `width`, int32 `(...)`."""
-        import tensorflow as tf
-
         window = self.window(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
         return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
@@ -111,8 +108,6 @@ class CropTransform(Transform):
         return False
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
-        import tensorflow as tf
-
         top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
         return (top, left, rows, columns), self.output_size()
 

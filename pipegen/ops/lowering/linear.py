@@ -6,6 +6,7 @@ once does not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -25,8 +26,6 @@ def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
 
 def radians(degrees: tf.Tensor) -> tf.Tensor:
     """Degrees as radians, in float64."""
-    import math
-
     return degrees * (math.pi / 180.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from pipegen.lazy import tf
@@ -54,8 +55,6 @@ class RandomErasing(NeighbourhoodTransform):
         return dict(zip(("top", "left", "height", "width"), tf.unstack(place, axis=-1), strict=True))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import math
-
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         low, high = self.aspect_ratio
         area = uniform(u[:, 0], self.area) * (rows * columns)
