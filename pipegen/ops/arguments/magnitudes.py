@@ -186,6 +186,10 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
 
 AROUND_ZERO = checked(check_magnitude)
 """Of a magnitude around 0."""
+AROUND_ONE = checked(check_factor)
+"""Of a factor that may be 0."""
+ABOVE_ZERO = checked(check_factor, exclusive=True)
+"""Of a factor that may not."""
 SLANT = checked(check_magnitude, -89, 89)
 """Of an angle that stays below 90 degrees."""
 TURN = Odd(angle_lints, most=360, why="a full turn is 360")

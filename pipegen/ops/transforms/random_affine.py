@@ -6,18 +6,7 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.checks import needs_one
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ZERO,
-    FAR,
-    SLANT,
-    STEEP,
-    TURNS,
-    Magnitude,
-    Odd,
-    check_factor,
-    checked,
-    factor_lints,
-)
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, AROUND_ZERO, FAR, SLANT, STEEP, TURNS, Magnitude, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import affine
@@ -50,7 +39,7 @@ class RandomAffine(UniformGeometric):
     shear_y: Annotated[Magnitude, SLANT, STEEP] = 0.0
     """The angle in degrees by which columns slide, after the rows have, a positive one moving the right half down: 10 means
     from -10 to 10, a pair is the range; it stays below 90."""
-    factor: Annotated[Magnitude, checked(check_factor, exclusive=True), Odd(factor_lints, low=0.2, high=5.0)] = 0.0
+    factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.2, high=5.0)] = 0.0
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     _given = needs_one("degrees", "x", "y", "shear_x", "shear_y", "factor")

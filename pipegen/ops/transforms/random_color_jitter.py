@@ -7,17 +7,7 @@ from typing import Annotated
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.checks import needs_one
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ZERO,
-    TURNS,
-    Magnitude,
-    Odd,
-    check_factor,
-    checked,
-    factor_lints,
-    factor_range,
-    symmetric_range,
-)
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, TURNS, Magnitude, Odd, factor_lints, factor_range, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import brightness, compose, contrast, hue, saturation
@@ -47,11 +37,11 @@ class RandomColorJitter(UniformColour):
         Example("random_color_jitter: {brightness_factor: [0.8, 1.5], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    brightness_factor: Annotated[Magnitude, checked(check_factor), Odd(factor_lints, low=0.0, high=5.0)] = 0.0
+    brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = 0.0
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    contrast_factor: Annotated[Magnitude, checked(check_factor), Odd(factor_lints, low=0.0, high=5.0)] = 0.0
+    contrast_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = 0.0
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    saturation_factor: Annotated[Magnitude, checked(check_factor), Odd(factor_lints, low=None, high=5.0)] = 0.0
+    saturation_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)] = 0.0
     """The saturation, at least 0; 0 is gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
     hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""

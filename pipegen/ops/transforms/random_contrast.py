@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_factor, checked, factor_lints
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import contrast
@@ -25,7 +25,7 @@ class RandomContrast(UniformColour):
         Example("random_contrast: {factor: [0.5, 1.5]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    factor: Annotated[Magnitude, checked(check_factor), Odd(factor_lints, low=0.0, high=5.0)]
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)]
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     def uses_mean(self) -> bool:

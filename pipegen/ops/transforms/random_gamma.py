@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_factor, checked, factor_lints
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.uniform import UniformTransform
@@ -25,7 +25,7 @@ class RandomGamma(UniformTransform, LookupTableTransform):
         Example("random_gamma: {gamma: [0.7, 1.5], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    gamma: Annotated[Magnitude, checked(check_factor, exclusive=True), Odd(factor_lints, low=0.1, high=10.0)]
+    gamma: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=10.0)]
     """The exponent, above 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_factor, checked, factor_lints
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import saturation
@@ -26,7 +26,7 @@ class RandomSaturation(UniformColour):
         Example("random_saturation: {factor: [0.0, 1.0]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    factor: Annotated[Magnitude, checked(check_factor), Odd(factor_lints, low=None, high=5.0)]
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

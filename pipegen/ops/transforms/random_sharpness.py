@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_factor, check_range, checked, factor_lints
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, check_range, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
 from pipegen.ops.families.uniform import UniformTransform
@@ -26,7 +26,7 @@ class RandomSharpness(UniformTransform, SharpenTransform):
         Example("random_sharpness: {factor: [1.0, 3.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    factor: Annotated[Magnitude, checked(check_factor), checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
+    factor: Annotated[Magnitude, AROUND_ONE, checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:

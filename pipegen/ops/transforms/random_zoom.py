@@ -7,12 +7,11 @@ from typing import Annotated, Any
 from pydantic import model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_factor, checked, factor_lints, factor_range
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import magnified
 
-ABOVE_ZERO = checked(check_factor, exclusive=True)
 EXTREME = Odd(factor_lints, low=0.2, high=5.0)
 
 
