@@ -132,10 +132,10 @@ def _places(node: Element | Kernel, entry: ElementType) -> list[Placed]:
 
 
 def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
-    """Stages in another order, with the types of the edges that they then have: each changes its own feature alone."""
+    """Stages in another order, with the types of the edges that they then have: each changes what it touches alone."""
     placed: list[Placed] = []
     for item in items:
-        after = entry.replace(**{item.stage.feature: item.after[item.stage.feature]})
+        after = entry.replace(**{name: item.after[name] for name in item.stage.touches()})
         placed.append(Placed(item.stage, entry, after))
         entry = after
     return placed

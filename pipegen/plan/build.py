@@ -23,7 +23,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
-from pipegen.plan.items import Images, Items
+from pipegen.plan.items import Images, Items, shortened, wrong_buckets
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
@@ -59,10 +59,10 @@ class Builder:
         self.nodes: list[Node] = []
         self.waiting: list[tuple[Stage, FeatureType]] = []
         """Stages that are not in nodes yet, and what leaves each of their features."""
-        self.findings: list[Diagnostic] = []
+        self.findings = wrong_buckets(source_type, locate)
         self.ordinary: set[Diagnostic] = set()
         """Findings about random steps, which run on the training split as a matter of course."""
-        self.poisoned: set[str] = set()
+        self.poisoned = {"buckets"} if self.findings else set()
         self.doubts = Doubts()
         self.segment: Geometric | Colour | Items | None = None
         self.images = Images()
@@ -366,7 +366,8 @@ class Builder:
             return
         self._place()
         self._stack()
-        self.nodes.append(Emit(self.edge, output.output))
+        self.nodes += shortened(self.edge)
+        self.nodes.append(Emit(self.nodes[-1].out, output.output))
 
     def _stack(self) -> None:
         """Stack the examples, unless they are."""

@@ -1,22 +1,27 @@
-"""Follows the items of a ragged feature, such as points, through the steps that move their image."""
+"""Follows the items of a ragged feature, such as points, through the steps that move their image, into batches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.base import CropTransform, Family, GeometricTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
+from pipegen.plan.nodes import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.base import Fill
     from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.plan.stages import Stage, StepRef
-    from pipegen.types import FeatureType
+    from pipegen.spec.locate import Locate
+    from pipegen.types import ElementType, FeatureType
 
 
 @dataclass
@@ -93,3 +98,25 @@ class Images:
         run.size = after.height, after.width
         run.closed = alone or isinstance(step, CropTransform)
         return run
+
+
+def wrong_buckets(type_: ElementType, locate: Locate) -> list[Diagnostic]:
+    """Returns a finding for each feature whose `buckets` are no lengths in ascending order."""
+    return [
+        make(
+            "PG105",
+            f"the `buckets` of `{name}` are {', '.join(map(str, t.buckets))}, and lengths have to ascend from 1",
+            locate(("source",)),
+        )
+        for name, t in type_.items()
+        if any(a >= b for a, b in pairwise((0, *t.buckets)))
+    ]
+
+
+def shortened(edge: ElementType) -> Iterator[Kernel]:
+    """Yields what cuts the batches of each feature that has `buckets`."""
+    for name, t in edge.items():
+        if kind_of(t).ragged and t.buckets:
+            stage = s.Shorten(name, t.buckets)
+            edge = edge.replace(**{part: edge[part].with_(shape=(None, *edge[part].shape[1:])) for part in stage.touches()})
+            yield Kernel(edge, (stage,))

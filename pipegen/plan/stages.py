@@ -18,6 +18,7 @@ from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
 from pipegen.ops.families.items import Measure as Measure
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
+from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
@@ -61,9 +62,6 @@ class Apply(Stage):
     feature: str
     ref: StepRef[ElementTransform]
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
-
     def says(self) -> str:
         return fitted_use(self.ref)
 
@@ -83,9 +81,6 @@ class Crop(Stage):
 
     feature: str
     ref: StepRef[CropTransform]
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return fitted_use(self.ref)
@@ -110,9 +105,6 @@ class Compose(Stage):
     ref: StepRef[GeometricTransform | CropTransform]
     canvas: tuple[int | None, int | None]
     opens: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"matrix of {use(self.ref)}"
@@ -159,9 +151,6 @@ class Warp(Computes):
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
     exact: bool = False
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
-
     def says(self) -> str:
         return f"{'mirror' if self.mirrors else f'warp once, {_resampling(self)}'}: {uses(self.refs)}"
 
@@ -193,9 +182,6 @@ class ComposeColour(Stage):
     ref: StepRef[ColourTransform]
     channels: int
     opens: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"colour matrix of {use(self.ref)}"
@@ -237,9 +223,6 @@ class Colour(Computes):
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel."""
         return any(r.step.mixes_channels() for r in self.refs)
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         what = "one colour matrix" if self.mixes_channels else "one scale and offset for each channel"
@@ -297,9 +280,6 @@ class Pointwise(Computes):
     arithmetic: Arithmetic
     refs: tuple[StepRef[PointwiseTransform], ...]
     exact: bool = False
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         a = self.arithmetic

@@ -45,13 +45,7 @@ def level_range(m: Level) -> tuple[float, float]:
 
 
 def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
-    """The one way to write what an argument of one of these types means, as a plain value.
-
-    Args:
-        field: The argument.
-        value: What it is, not `None`.
-        factor: Whether a number lies around 1 rather than around 0.
-    """
+    """The one way to write what an argument means, as a plain value; of a `factor`, a number lies around 1 rather than around 0."""
     if has_type(field, Level):
         return value.meaning(lambda r: r[0], level_range) if isinstance(value, Schedule) else value
     if isinstance(value, Schedule):
@@ -70,10 +64,6 @@ def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | 
     """The one way to write a range of draws: as the single number that means exactly it, where there is one.
 
     Equal ranges give equal results, however they were written, and different ranges different ones.
-
-    Args:
-        m: A magnitude, or a pair.
-        factor: Whether a number lies around 1 rather than around 0.
     """
     meant = factor_range if factor else symmetric_range
     low, high = (v + 0.0 for v in meant(m if isinstance(m, (int, float)) else (m[0], m[1])))  # -0.0 becomes 0.0
@@ -88,65 +78,37 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
 
 
 def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
-    """Reject a reversed pair or one out of bounds.
-
-    Raises:
-        ValueError: Which pydantic reports at the argument.
-    """
-    pair = value if isinstance(value, tuple) else None
-    if pair is not None and pair[0] > pair[1]:
+    """Rejects a reversed pair or one out of bounds, by a `ValueError`, which pydantic reports at the argument."""
+    pair = value if isinstance(value, tuple) else (value, value)
+    if pair[0] > pair[1]:
         raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
-    for x in pair or (value,):
-        if (low is not None and x < low) or (high is not None and x > high):  # type: ignore[operator]
+    for x in pair:
+        if (low is not None and x < low) or (high is not None and x > high):
             bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
 def check_magnitude(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
-    """Reject a magnitude around 0 that is negative, reversed or out of bounds.
-
-    Args:
-        value: The argument.
-        name: What the user calls it.
-        low: The least value that can be drawn, inclusive.
-        high: The greatest value that can be drawn, inclusive.
-
-    Raises:
-        ValueError: Which pydantic reports at the argument.
-    """
+    """Rejects a magnitude around 0 that is negative, reversed, or lets a value below `low` or above `high` be drawn; see `check_range`."""
     if not isinstance(value, tuple) and value < 0:
         help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
         raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
-    if isinstance(value, tuple):
-        check_range(value, name, low, high)
-    else:
-        check_range(value, name, None, high)
+    check_range(value, name, low if isinstance(value, tuple) else None, high)
 
 
-def check_factor(value: Strength, name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
-    """Reject a factor that is reversed or can fall below `low`.
-
-    Args:
-        value: The argument: a number m for [1 - m, 1 + m], or the range.
-        name: What the user calls it.
-        low: The least factor.
-        exclusive: Whether `low` itself is out of bounds too.
-
-    Raises:
-        ValueError: Which pydantic reports at the argument.
-    """
+def check_factor(value: Strength, name: str, *, exclusive: bool = False) -> None:
+    """Rejects a factor that is reversed or can fall below 0, or with `exclusive` to it; see `check_range`."""
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:
         help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
         raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
-    if least < low or (exclusive and least == low):
-        bound = f"above {low:g}" if exclusive else f"at least {low:g}"
+    if least < 0 or (exclusive and least == 0):
+        bound = "above 0" if exclusive else "at least 0"
         if isinstance(value, tuple):
             raise ValueError(f"`{name}` must be {bound}, got {least:g}")
-        raise ValueError(
-            f"`{name}: {value:g}` means the range [{least:g}, {most:g}], but a factor must be {bound}; write the range you mean"
-        )
+        means = f"`{name}: {value:g}` means the range [{least:g}, {most:g}]"
+        raise ValueError(f"{means}, but a factor must be {bound}; write the range you mean")
 
 
 def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) -> tuple[OpError, ...]:

@@ -130,9 +130,6 @@ class Decode(Stage):
         """The use of the decoder, by the name that it has in `DecodeWindow`."""
         return self.ref
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
-
     def says(self) -> str:
         return use(self.ref) + _needed(self)
 

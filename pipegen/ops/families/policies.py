@@ -7,13 +7,13 @@ with one clip. So a policy costs one warp and one matrix for all, and a branch f
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.base import Traits, Transform
+from pipegen.ops.base import Transform
 from pipegen.ops.traits import Family
 from pipegen.types import FeatureType
 
@@ -21,7 +21,7 @@ from pipegen.types import FeatureType
 class Policy(Transform):
     """A step whose parts do its work. Subclasses say which parts there are, and what an example's draws choose."""
 
-    family: ClassVar[str] = "policy"
+    family = Family.POLICY
 
     random = True
 
@@ -43,9 +43,6 @@ class Policy(Transform):
     def share(self, number: int) -> float:
         """The expected share of the examples that get one of the choices."""
         raise NotImplementedError
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.POLICY, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """Infers what the parts make of it, one after another."""

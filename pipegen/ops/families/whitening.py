@@ -38,7 +38,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         values = math.prod(d or 0 for d in x.shape)
-        return Traits(Family.NEIGHBOURHOOD, starts_kernel=True, weight=max(1.0, _WEIGHT * values))
+        return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, _WEIGHT * values))
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, within what the matrix can make of the values that enter."""

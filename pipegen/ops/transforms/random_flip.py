@@ -36,7 +36,7 @@ class RandomFlip(GeometricTransform):
     """The share of examples that is mirrored, for each axis by itself."""
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, random=True, moves_pixels_only=True, mirrors=True)
+        return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
     def num_draws(self) -> int:
         return 2 if self.axis == "both" else 1

@@ -53,7 +53,7 @@ class RandomPerspective(UniformGeometric):
         return sum(high - low for low, high in self.ranges().values())
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, random=True, projective=True)
+        return Traits(Family.GEOMETRIC, projective=True)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         if self._spread() <= 0.9:
