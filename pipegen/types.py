@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Dim = int | None
 """A dimension in elements; `None` is not known before the data is read."""
@@ -138,9 +138,7 @@ class FeatureType:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        unknown = "|".join(map(str, self.buckets)) or "?"
-        dims = "×".join(unknown if d is None else str(d) for d in self.shape)
-        text = f"{self.dtype}[{dims}]" if self.shape else self.dtype
+        text = f"{self.dtype}[{times(self.shape, '|'.join(map(str, self.buckets)) or '?')}]" if self.shape else self.dtype
         if self.interval is not None:
             text += f" in {self.interval}"
         return text
@@ -205,6 +203,11 @@ class ElementType:
         if self.batch is None:
             return inner
         return f"{self.batch}× {inner}" if self.batch else f"batches of {inner}"
+
+
+def times(sides: Iterable[Dim], unknown: str = "?") -> str:
+    """Sides in words, some of which may be unknown: `224×224×3`."""
+    return "×".join(unknown if side is None else str(side) for side in sides)
 
 
 def valid_name(name: str) -> str:

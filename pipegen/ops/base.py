@@ -30,7 +30,7 @@ from pipegen.ops.traits import Traits as Traits
 from pipegen.ops.transform import Part as Part
 from pipegen.ops.transform import SplitName as SplitName
 from pipegen.ops.transform import Transform as Transform
-from pipegen.ops.transform import When as When
+from pipegen.types import times
 
 if TYPE_CHECKING:
     from pipegen.ops.lowering.windows import Box, Sides
@@ -66,8 +66,7 @@ class CropTransform(Transform):
         height, width = self.output_size()
         small = (x.height is not None and x.height < height) or (x.width is not None and x.width < width)
         if small and not self.resizes():
-            given = "×".join("?" if d is None else str(d) for d in x.shape[:2])
-            message = f"`{self.op}` cuts {height}×{width} pixels out of an image of {given}"
+            message = f"`{self.op}` cuts {height}×{width} pixels out of an image of {times(x.shape[:2])}"
             raise OpError("PG206", message, field="size", help="resize to at least the crop's size first, or use a smaller crop")
         return x.with_(shape=(height, width, x.channels))
 

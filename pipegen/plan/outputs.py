@@ -14,7 +14,7 @@ from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
 from pipegen.spec.models import UNENCODED
-from pipegen.types import BYTE_RANGE, Interval
+from pipegen.types import BYTE_RANGE, Interval, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -174,8 +174,7 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
 
 def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
     """The finding about images of several sizes that would have to be stacked, with what is most likely to mend it."""
-    size = "×".join("?" if d is None else str(d) for d in x.shape)
-    message = f"images of split `{split}` have no fixed size ({size}), so they cannot be stacked into a batch"
+    message = f"images of split `{split}` have no fixed size ({times(x.shape)}), so they cannot be stacked into a batch"
     steps = list(enumerate(spec.transforms))
     half = [(*step_path(i, t), "shorter_side") for i, t in steps if runs_on(t, split) and getattr(t, "shorter_side", None) is not None]
     if half:

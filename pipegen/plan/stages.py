@@ -25,7 +25,8 @@ from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
 from pipegen.ops.stage import RESIZING_NS, Computes, Path, Stage, only_identities, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
-from pipegen.ops.wording import WAITING, fitted_use, size, use, uses, value
+from pipegen.ops.wording import WAITING, fitted_use, use, uses, value
+from pipegen.types import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +170,7 @@ class Warp(Computes):
 
 def _resampling(stage: Resample | Warp) -> str:
     fill = stage.fill if isinstance(stage.fill, str) else f"constant {stage.fill.constant:g}"
-    return f"{'in perspective, ' if stage.projective else ''}{stage.interpolation}, fill {fill}, to {size(stage.size)}"
+    return f"{'in perspective, ' if stage.projective else ''}{stage.interpolation}, fill {fill}, to {times(stage.size)}"
 
 
 @dataclass(frozen=True, slots=True)

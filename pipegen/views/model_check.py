@@ -10,6 +10,7 @@ from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
+from pipegen.types import times
 from pipegen.views.model_loss import FITS, counts_padding, ending_of, loss_problems, name_of
 
 if TYPE_CHECKING:
@@ -137,9 +138,10 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     target = record.get(t.feature)
     first = output.channels == "first" and target is not None and kind_of(target).categorical
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    found = _padding_of(t, target) if target is not None and kind_of(target).padded else []
-    if target is None or not kind_of(target).padded:
-        found += _units_of(output, t.feature, record, units) if isinstance(units, int) else []
+    if target is not None and kind_of(target).padded:
+        found = _padding_of(t, target) if counts_padding(t.loss) else []  # another one may match items with places in its own way
+    else:
+        found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
     if t.loss is not None:
         found += loss_problems(t.loss, output, t.feature, record, t.ending, units)
     return [t.said + m for m in found]
@@ -194,7 +196,7 @@ def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:
-    return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
+    return times(shape[1:]) or "a scalar"
 
 
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.stage import Stage, StepRef, weight_ns
 from pipegen.ops.traits import Family, Traits
-from pipegen.ops.wording import size, use
+from pipegen.ops.wording import use
+from pipegen.types import times
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -171,4 +172,4 @@ Decodes = (Decode, DecodeWindow)
 
 
 def _needed(stage: Decode | DecodeWindow) -> str:
-    return f", no smaller than {size(stage.needed)}" if stage.needed else ""
+    return f", no smaller than {times(stage.needed)}" if stage.needed else ""

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.ops.wording import size, uses
-from pipegen.types import valid_name
+from pipegen.ops.wording import uses
+from pipegen.types import times, valid_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Move(Stage):
         return (self.feature, valid_name(self.feature))
 
     def says(self) -> str:
-        return f"move, to {size(self.size)}: {uses(self.refs)}"
+        return f"move, to {times(self.size)}: {uses(self.refs)}"
 
 
 @dataclass(frozen=True, slots=True)

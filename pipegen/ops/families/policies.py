@@ -15,7 +15,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.base import Transform
 from pipegen.ops.traits import Family
-from pipegen.types import FeatureType
+from pipegen.types import FeatureType, times
 
 
 class Policy(Transform):
@@ -63,5 +63,5 @@ def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
         OpError: `PG226`.
     """
     if x.shape != y.shape:
-        given, made = ("×".join("?" if d is None else str(d) for d in t.shape) for t in (x, y))
-        raise OpError("PG226", f"`{step.op}` makes {made} of {given}, and a policy does it to some examples only")
+        made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}"
+        raise OpError("PG226", f"{made}, and a policy does it to some examples only")

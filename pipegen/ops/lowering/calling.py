@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipegen.lazy import np, tf
-from pipegen.types import FLOATING, Dim, Interval
+from pipegen.types import FLOATING, Dim, Interval, times
 
 _SLACK = 1e-6
 """How far a float may lie outside a declared range, in widths of it: the rounding that every step is allowed (E1)."""
@@ -113,4 +113,4 @@ def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str |
 
 
 def _sides(shape: tuple[Dim, ...]) -> str:
-    return "×".join("?" if d is None else str(d) for d in shape) or "no dimension"
+    return times(shape) or "no dimension"

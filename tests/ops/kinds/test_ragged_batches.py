@@ -14,6 +14,7 @@ from pipegen.types import ElementType, FeatureType
 
 pytestmark = pytest.mark.usefixtures("open_set")
 BUCKETS = [2, 4]
+OWN = ("mse", "binary_crossentropy")
 STEPS = [{"random_flip": FILL}, {"random_rotation": {"degrees": 10, **FILL}}]
 
 
@@ -129,6 +130,34 @@ def test_views_show_every_item(bucketed: Any, plain: Any, tmp_path: Path) -> Non
     np.testing.assert_array_equal(*sheets)
 
 
+@pytest.mark.tf
+def test_examples_of_batches_of_several_lengths_are_peeked_at_together(bucketed: Any, plain: Any) -> None:
+    bucketed.seek(0)
+    plain.seek(0)
+    (_, own), (_, whole) = bucketed.peek(n=10), plain.peek(n=10)
+    length = own["points"].shape[1]
+    np.testing.assert_array_equal(own["points"], whole["points"][:, :length])
+    np.testing.assert_array_equal(own["there"], whole["there"][:, :length])
+    assert not whole["there"][:, length:].any()
+
+
+@pytest.mark.tf
+def test_a_model_of_open_length_is_trained(bucketed: Any, keras: Any) -> None:
+    bucketed.seek(0)
+    x = keras.Input((40, 56, 3))
+    row = keras.layers.Resizing(5, 2)(x)[..., 0]
+    points = keras.layers.Lambda(lambda t: t, output_shape=(None, 2), name="points")(row)
+    there = keras.layers.Lambda(lambda t: t[..., 0], output_shape=(None,), name="there")(row)
+
+    def loss(y: Any, given: Any) -> Any:
+        return keras.ops.mean(keras.ops.square(given[:, : keras.ops.shape(y)[1]] - keras.ops.cast(y, "float32")))
+
+    asked = keras.Model(x, {"points": points, "there": there})
+    asked.compile(loss={"points": loss, "there": loss})
+    assert "the loss counts" not in bucketed.check(asked)
+    assert np.isfinite(asked.fit(bucketed.train, epochs=1, steps_per_epoch=5, verbose=0).history["loss"][0])
+
+
 # Models
 
 
@@ -159,11 +188,12 @@ def model(keras: Any, points: tuple[int | None, ...], there: tuple[int | None, .
     ("plain", (5, 2), (5,), ("mse", "binary_crossentropy"), None),
     ("plain", (5, 2), (5, 1), (), None),
     ("plain", (None, 2), (None,), (), None),
+    ("plain", (80, 4), (80,), (), None),
     ("bucketed", (None, 2), (None,), ("huber", "binary_crossentropy"), None),
-    ("plain", (10,), (5,), (), "output `points`: the model gives 10 for each example, and `points` is padded to 5×2"),
-    ("plain", (4, 2), (5,), (), "the model gives 4×2 for each example, and `points` is padded to 5×2"),
-    ("plain", (5, 2), (1,), (), "output `there`: the model gives 1 for each example, and `points_valid` is padded to 5"),
-    ("bucketed", (5, 2), (None,), (), "`points` is ?×2, as long as the batch needs: one of 2, 4, 5; give the model an open length"),
+    ("plain", (10,), (5,), OWN, "output `points`: the model gives 10 for each example, and `points` is padded to 5×2"),
+    ("plain", (4, 2), (5,), OWN, "the model gives 4×2 for each example, and `points` is padded to 5×2"),
+    ("plain", (5, 2), (1,), OWN, "output `there`: the model gives 1 for each example, and `points_valid` is padded to 5"),
+    ("bucketed", (5, 2), (None,), OWN, "`points` is ?×2, as long as the batch needs: one of 2, 4, 5; give the model an open length"),
     ("plain", (5, 2), (5,), ("mse", "sparse_categorical_crossentropy"), "`points_valid` holds truth values; binary_crossentropy fits them"),
     ("plain", (5, 2), (5,), ("categorical_crossentropy", "mse"), "`points` holds numbers; mean_squared_error fits them"),
 ], ids=str)  # fmt: skip
