@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -69,6 +69,13 @@ def note(text: str) -> None:
 def bold(text: str) -> str:
     """Gives a text that `say` writes in bold where standard output shows it."""
     return f"{_BOLD}{text}{_PLAIN}" if wants_colour(sys.stdout) else text
+
+
+def aligned(rows: Iterable[tuple[str, ...]], gap: str = "  ") -> list[str]:
+    """Gives rows as lines, each column as wide as its longest cell."""
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def wants_colour(stream: TextIO) -> bool:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pipegen.spec.units import format_bytes
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +25,8 @@ def table(folder: Path, caches: list[Held]) -> str:
     if not caches:
         return f"{folder}: no caches"
     head = ("KEY", "SPEC", "RECORDS", "SIZE", "LAST WRITTEN", "STEPS")
-    rows = [head, *(_row(held) for held in caches)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"{folder}: {format_bytes(sum(h.bytes for h in caches))}", *lines])
+    lines = aligned([head, *(_row(held) for held in caches)])
+    return "\n".join([f"{folder}: {format_bytes(sum(h.bytes for h in caches))}", *(f"  {line}" for line in lines)])
 
 
 def _row(held: Held) -> tuple[str, ...]:

@@ -114,13 +114,10 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
         raise typer.BadParameter(f"one file can serve one spec, and there are {len(names)}", param_hint="'--write-exclude'")
     from pipegen.cli.checking import SAMPLE, DataRequest
 
-    if data == "all":
-        return DataRequest(None, write_exclude, allowed)
-    if data == "sample":
-        return DataRequest(SAMPLE, write_exclude, allowed)
-    if not data.isascii() or not data.isdigit() or int(data) < 1:
+    words = {"all": None, "sample": SAMPLE}
+    if data not in words and (not data.isascii() or not data.isdigit() or int(data) < 1):
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
-    return DataRequest(int(data), write_exclude, allowed)
+    return DataRequest(words[data] if data in words else int(data), write_exclude, allowed)
 
 
 def _print(report: Report, output_format: Format) -> None:
