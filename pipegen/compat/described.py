@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.compat.arguments import Arguments
-from pipegen.compat.depth import files_below
+from pipegen.compat.files import files_below
 from pipegen.compat.specs import UNLABELLED, channels_of, reading_steps, sections, source_of, split_section, targets, write_spec
 from pipegen.compat.steps import image_steps
 
