@@ -160,7 +160,7 @@ class RecordTensors:
         """The same of `count` records, a scalar each."""
         if self.contents is not None and feature not in self.paths:  # bytes, which taking apart would copy once more
             return [tf.gather(self.contents, record) for record in tf.unstack(records, num=count)]
-        return [tf.io.read_file(path) for path in self._paths(feature).each(records, count)]
+        return [tf.io.read_file(path) for path in tf.unstack(self._paths(feature).each(records), num=count)]
 
     def _paths(self, feature: str) -> Paths:
         return self.paths.get(feature) or self.paths[""]
