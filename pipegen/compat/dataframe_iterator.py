@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.arguments import name_of
 from pipegen.compat.frames import Frame, read_frame
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.specs import array_dtype, channels_of, reading_steps, rows_spec
+from pipegen.compat.specs import channels_of, reading_steps, rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ class DataFrameIterator(CompiledIterator):
         self.class_mode = class_mode
         self.interpolation = interpolation
         self.keep_aspect_ratio = keep_aspect_ratio
+        dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets, as far as NumPy has it
         checks = {"validate_filenames": validate_filenames}
-        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, array_dtype(self.dtype), **checks)
+        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, **checks)
         self._take(frame.rows(rows_of(asked, subset, len(frame.files))) if subset is not None else frame)
         image: dict[str, Any] = {"kind": "image", "column": "file"}
         if directory is not None:

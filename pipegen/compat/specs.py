@@ -106,16 +106,6 @@ def rows_spec(
     return spec
 
 
-def array_dtype(dtype: Any) -> Any:
-    """The dtype of targets: that of images, as far as NumPy has it."""
-    return "float32" if name_of(dtype) == "bfloat16" else name_of(dtype)
-
-
-def split_section(fraction: float) -> dict[str, Any]:
-    """`validation_split`: the first files of each class, the first rows of arrays."""
-    return {"parts": {"train": round(1 - fraction, 12), "validation": fraction}, "method": "keras"}
-
-
 def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
     """`y` and its encoding.
 

@@ -33,7 +33,12 @@ def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) ->
 def first_spec(found: Survey, spec_folder: str) -> str:
     """Writes the spec of a folder, whose path is relative to the spec's own folder."""
     labels = "" if found.labelled else ", labels: none"
-    lines = [f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}", *_splits(found)]
+    lines = [f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}"]
+    if found.layout == "splits":
+        parts = ", ".join(f"{split}: {flow_scalar(name)}" for split, name in found.parts.items())
+        lines.append(f"splits: {{method: folder, parts: {{{parts}}}}}")
+    elif found.layout == "classes":
+        lines.append(f"splits: {{{PARTS}, stratify: label}}")
     pixels = pixels_of(found.sample)
     lines += ["transforms:", *([f"  - decode: {{{pixels}}}"] if pixels else []), f"  - resize: {{size: {size_for(found.sample)}}}"]
     if found.layout != "flat":
@@ -85,16 +90,6 @@ def pixels_of(sample: Sample) -> str:
 def _range(values: tuple[int, ...]) -> str:
     low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"
-
-
-def _splits(found: Survey) -> list[str]:
-    if found.layout == "flat":
-        return []
-    if found.layout == "splits":
-        return [
-            f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {flow_scalar(name)}' for split, name in found.parts.items())}}}}}"
-        ]
-    return [f"splits: {{{PARTS}, stratify: label}}"]
 
 
 def size_for(sample: Sample) -> str:
