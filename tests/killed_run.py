@@ -1,4 +1,4 @@
-"""A run that is killed again and again: `killed_run.py FOLDER SAVE_FREQ:HOW:AT ...`, a process for each; each prints what the model remembers.
+"""A run that is killed again and again: `killed_run.py FOLDER SAVE_FREQ:HOW:AT ...`; the parts print what the model remembers.
 
 The processes are copies of one that has imported everything and begun nothing, since to import it takes longer than the run.
 """

@@ -101,7 +101,7 @@ class Iterator(Explains):
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
 
-        return GeneratedInTurn(self._batches()) if tf.executing_eagerly() else super().__iter__()
+        return GeneratedInTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
         return self.next()
@@ -141,7 +141,7 @@ class Iterator(Explains):
         """The method of a class derived from this one that gives its batches."""
         return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), "__getitem__")
 
-    def _batches(self) -> Walk[Any]:
+    def _given_batches(self) -> Walk[Any]:
         """Yields what a derived class gives, from the start of an epoch."""
         self.reset()
         while self._given_by() != "__getitem__":

@@ -187,8 +187,8 @@ class CompiledIterator(Iterator):
     def __len__(self) -> int:
         return len(self._one_epoch)
 
-    def _batches(self) -> Walk[Any]:
-        return self._endless() if self._given_by() is None else super()._batches()
+    def _given_batches(self) -> Walk[Any]:
+        return self._endless() if self._given_by() is None else super()._given_batches()
 
     def _endless(self) -> Walk[Any]:
         while True:
