@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pipegen.cli.common import Sets, is_terminal, json_text, load_spec, progress, say
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.cli.files import SUFFIX, spec_files
 from pipegen.cli.options import OptionalValues, help_text
 
@@ -129,14 +129,14 @@ def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[K
 
     found: dict[Path, list[Kept]] = {}
     for folder in _folders(list(where or ()), sets):
-        try:
+        with refused("read", folder):
             found[folder] = [*caches_in(folder), *splits_in(folder)]
-        except OSError as error:
-            raise CannotRun(f"cannot read {folder}: {(error.strerror or str(error)).lower()}") from error
     return found
 
 
 def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
+    from pipegen.spec.models import DiskCache
+
     folders: dict[Path, None] = {}
     for name in where or spec_files([]):
         if os.path.isdir(name):
@@ -144,20 +144,13 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
             continue
         if not os.path.exists(name) and name != "-":
             raise CannotRun(f"there is no {name}", "name a folder of caches, or a spec that has `runtime: {cache: {disk: FOLDER}}`")
-        folder = _folder_of(name, sets)
+        wanted = load_spec(name, sets).model.runtime.cache
+        folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
             folders[folder] = None
         elif where and folder is None:
             raise CannotRun(f"{name} has no cache on disk", "write `runtime: {cache: {disk: FOLDER}}`, or name the folder itself")
     return list(folders)
-
-
-def _folder_of(spec: str, sets: Iterable[str]) -> Path | None:
-    """The folder that a spec names, or `None`."""
-    from pipegen.spec.models import DiskCache
-
-    wanted = load_spec(spec, sets).model.runtime.cache
-    return Path(wanted.disk) if isinstance(wanted, DiskCache) else None
 
 
 def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[Kept]]:

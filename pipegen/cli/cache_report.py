@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cache.folder import Held
 from pipegen.spec.units import format_bytes
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,10 +26,8 @@ def table(folder: Path, found: list[Kept]) -> str:
     if not found:
         return f"{folder}: no caches"
     head = ("KEY", "SPEC", "RECORDS", "SIZE", "LAST WRITTEN", "STEPS")
-    rows = [head, *map(_row, found)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"{folder}: {format_bytes(sum(kept.bytes for kept in found))}", *lines])
+    lines = aligned([head, *map(_row, found)])
+    return "\n".join([f"{folder}: {format_bytes(sum(kept.bytes for kept in found))}", *(f"  {line}" for line in lines)])
 
 
 def counted(found: Sequence[Kept]) -> str:
