@@ -25,6 +25,7 @@ from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.rows import Mapped
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
+from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.decide import Setting, decide, extent_of, last_mixing, widened
 from pipegen.physical.nodes import FIXED, forms_of
@@ -136,7 +137,7 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
-        with columns_captured() if form.derived else nullcontext():
+        with columns_captured(kept_folder(self.spec.runtime, COLUMNS)) if form.derived else nullcontext():
             return Run(self, self.physical(form)).dataset(entering)
 
     def delivered(self, batches: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
