@@ -51,13 +51,7 @@ class Held(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Holds what checking a cache's checksums gave.
-
-    Attributes:
-        checked: Records that have an entry.
-        damaged: Those whose bytes do not fit it, in order.
-        problem: Why nothing could be checked; empty when it could.
-    """
+    """Holds what checking a cache's checksums gave: how many records have an entry, which do not fit it, in order, or why none was checked."""
 
     checked: int
     damaged: tuple[int, ...]
