@@ -51,7 +51,7 @@ class Held(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Holds what checking a cache's checksums gave: how many records have an entry, which do not fit it, in order, or why none was checked."""
+    """Holds what checking a cache gave: how many records have an entry, which do not fit it, in order, or why none was checked."""
 
     checked: int
     damaged: tuple[int, ...]
