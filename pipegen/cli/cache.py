@@ -33,7 +33,7 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
     A cache holds the result of the steps that are the same in every epoch. Its key stands for those steps and for the
     data: a changed size or file makes another cache, and a changed batch, seed or later step uses this one.
     The size is what it takes on the disk; it grows while the cache fills.
-    Where millions of records lie many in a file, which record is in which split is kept beside the caches.
+    Of very large data, files lie beside the caches that say which record is in which split, or hold a column of all records.
 
     Examples:
       pipegen cache ls                           of every spec in or below this folder
@@ -56,10 +56,10 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Delete caches and kept split assignments, and nothing else that lies in their folder.
+    """Delete caches, kept split assignments and columns, and nothing else that lies in their folder.
 
-    A cache fills again when a run needs it, and splits are assigned again. A run that is using one keeps its open files
-    and goes on; the disk gets the room back when the run ends.
+    All are made again when a run needs them. A run that is using one keeps its open files and goes on; the disk gets
+    the room back when the run ends.
 
     Examples:
       pipegen cache clear flowers.pipegen.yaml
@@ -120,17 +120,17 @@ def verify(
 
 
 def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
-    """The caches and then the split assignments of each folder, in the order asked for.
+    """The caches and then the other files of each folder, in the order asked for.
 
     Raises:
         CannotRun: When there is no such folder, or a spec names none.
     """
-    from pipegen.cache.folder import caches_in, splits_in
+    from pipegen.cache.folder import caches_in, files_in
 
     found: dict[Path, list[Kept]] = {}
     for folder in _folders(list(where or ()), sets):
         with refused("read", folder):
-            found[folder] = [*caches_in(folder), *splits_in(folder)]
+            found[folder] = [*caches_in(folder), *files_in(folder)]
     return found
 
 
