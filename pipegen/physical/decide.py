@@ -36,14 +36,14 @@ class Setting:
         threads: Threads of the pipeline's pool.
         jit: Whether XLA may compile.
         replaces: Whether another record takes the place of a damaged one.
-        mapped: Whether rows are read from a mapped file.
+        python: What reading records calls Python for, in words.
     """
 
     extent: Extent
     threads: int
     jit: bool = True
     replaces: bool = False
-    mapped: bool = False
+    python: str = ""
 
 
 def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1)) -> Extent:
@@ -125,7 +125,7 @@ class _Choice:
         for node in self.plan.nodes[1:]:
             match node:
                 case Read() if batched:
-                    functions.append(p.Rows(node, self.setting.mapped))
+                    functions.append(p.Rows(node, self.setting.python))
                 case Read() | Element():
                     waiting.append(node)
                 case Cache():
@@ -231,7 +231,7 @@ class _Choice:
         )
 
     def _examples(self, nodes: list[Read | Element], guard: p.Guard, chunk: int = 1) -> p.Examples:
-        return p.Examples(tuple(nodes), chunk, guard, self.setting.mapped and any(isinstance(n, Read) for n in nodes))
+        return p.Examples(tuple(nodes), chunk, guard, self.setting.python if any(isinstance(n, Read) for n in nodes) else "")
 
     def _fetch(self, nodes: list[Read | Element]) -> list[p.Function]:
         cache = next(n for n in self.plan.nodes if isinstance(n, Cache))

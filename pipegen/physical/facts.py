@@ -45,10 +45,10 @@ def facts(part: p.Operation | p.Function | Read | Element) -> Facts:
         case p.Index():
             return Facts(compiled=part.compiled)
         case p.Examples():
-            why = [("rows of a mapped file", part.mapped), ("noting damaged records", part.guard == "replace")]
-            return Facts(python=tuple(word for word, calls in why if calls), asserts=part.guard != "none")
+            noted = "noting damaged records" if part.guard == "replace" else ""
+            return Facts(python=tuple(filter(None, (part.python, noted))), asserts=part.guard != "none")
         case p.Rows():
-            return Facts(python=("rows of a mapped file",) if part.mapped else ())
+            return Facts(python=(part.python,) if part.python else ())
         case p.Keep() | p.Fetch():
             return Facts(("which records are there",), ("the files of the cache",)) if part.cache.disk else Facts(("the cache",))
         case p.Kernel():

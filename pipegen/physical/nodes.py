@@ -116,13 +116,13 @@ class Examples:
         nodes: What is done.
         chunk: How many examples one call works on.
         guard: What is done about damaged records.
-        mapped: Whether rows are read from a mapped file, by Python.
+        python: What reading calls Python for, in words.
     """
 
     nodes: tuple[logical.Read | logical.Element, ...]
     chunk: int = 1
     guard: Guard = "none"
-    mapped: bool = False
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Rows:
     """Reads the rows of a whole batch."""
 
     node: logical.Read
-    mapped: bool = False
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def records(folder: Path) -> Any:
 
     files = {name: [str(folder / name / f"{i}.png") for i in range(COUNT)] for name in FEATURES}
     first = files.pop("other")
-    return Records(first, [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(COUNT)], None, 1.0, beside=files)
+    return Records(first, [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(COUNT)], None, 1.0, features=tuple(FEATURES), beside=files)
 
 
 @pytest.fixture(scope="module")

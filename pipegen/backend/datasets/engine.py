@@ -16,7 +16,7 @@ from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.process.hosts import check_last_batch, resolve_shard, uneven
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.guard import Quarantine
-from pipegen.backend.reading.records import files_of, records_from
+from pipegen.backend.reading.records import records_from
 from pipegen.backend.running.execute import Executor
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import Skip
 
 
 class Engine:
@@ -69,8 +70,9 @@ class Engine:
         with self._once():
             if key not in self._executors:
                 check_last_batch(self.spec, split, self.manifest.num_examples(split), key[1][1], self._locate)
-                plan = self._plans[split]
-                self._executors[key] = self.executor_of(plan, self._quarantine(plan), key[1])
+                self._executors[key] = self.executor_of(
+                    self._plans[split], shard=key[1], skip=self.spec.errors.skip if split == "train" else None
+                )
             return self._executors[key]
 
     @contextmanager
@@ -79,12 +81,16 @@ class Engine:
         with self._lock, tf.init_scope(), uncollected():
             yield
 
-    def executor_of(self, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Executor:
-        """The executor of any plan, on the records of its split."""
+    def executor_of(
+        self, plan: Plan, quarantine: Quarantine | None = None, shard: tuple[int, int] = (0, 1), *, skip: Skip | None = None
+    ) -> Executor:
+        """The executor of any plan, on the records of its split; with `skip` damaged records have a quarantine of their own."""
+        records = records_from(self.manifest, plan.split, plan.read, self.spec.runtime)
+        quarantine = quarantine if skip is None else Quarantine.of(records, plan.read, skip)
         return Executor(
             plan,
             self.spec,
-            records_from(self.manifest, plan.split, plan.read, self.spec.runtime),
+            records,
             shard,
             quarantine=quarantine,
             where=self.where,
@@ -108,18 +114,6 @@ class Engine:
                 except OSError as error:
                     raise SpecError([unusable(folder, error, self._locate)]) from None
             return self._stores[about.key]
-
-    def _quarantine(self, plan: Plan) -> Quarantine | None:
-        skip = self.spec.errors.skip
-        if skip is None or plan.split != "train":
-            return None
-        files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
-        columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
-
-        def path(record: int) -> str:
-            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
-
-        return Quarantine(path, len(files), skip.max_fraction, skip.report)
 
     def train_progress(self) -> Progress:
         """Returns where the training split stands."""
@@ -180,5 +174,5 @@ class Engine:
         executor = self.executor(split)
         found = damage.find_problem(executor, record, epoch, self.where)
         if found is None:  # the window that an epoch draws may lie before the damage
-            found = f"cannot decode {executor.records.paths[record]}{executor.place}: {damage.reason(error)}; {executor.advice}"
+            found = f"cannot decode {executor.records.locate(record)}{executor.place}: {damage.reason(error)}; {executor.advice}"
         return DataError(found)

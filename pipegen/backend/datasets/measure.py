@@ -41,8 +41,7 @@ def measure(
     """
     skip = spec.errors.skip
     records = records_from(manifest, "train", plan.read, spec.runtime)
-    names = next(iter(records.files(plan.read)), records.paths)  # of the one feature that is measured
-    quarantine = Quarantine(names.__getitem__, len(names), skip.max_fraction, skip.report) if skip is not None else None
+    quarantine = Quarantine.of(records, plan.read, skip) if skip is not None else None
     advice = damage.advice("train", skips=quarantine is not None)
     dataset = fixed_dataset(Executor(plan, spec, records, quarantine=quarantine, where=where, advice=advice), 0, 0)
     return gather(_counted((batch.numpy() for batch in dataset), progress))

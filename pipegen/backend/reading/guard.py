@@ -10,15 +10,19 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
+    from pipegen.backend.reading.records import Records
+    from pipegen.spec.models import Skip
     from pipegen.types import ElementType
 
 MAX_TRIES = 8
@@ -48,6 +52,11 @@ class Quarantine:
     damaged: dict[int, str] = field(default_factory=dict)
     failure: DataError | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, records: Records, read: ElementType, skip: Skip) -> Quarantine:
+        """Returns an empty one; a record with several files that are read is in one or the other, nobody has looked in which."""
+        return cls(partial(records.locate, features=files_of(read)), len(records), skip.max_fraction, skip.report)
 
     def add(self, record: int) -> None:
         """Note a damaged record.

@@ -1,4 +1,4 @@
-"""The records of one split as tensors: where they are or what they hold, what they are called, and their labels."""
+"""The records of one split as tensors: where they are, what reads them, what they are called, and their labels."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ import tensorflow as tf
 from pipegen.backend.index.order import Blocks
 from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.columns import Column, Paths
-from pipegen.backend.reading.rows import readers
-from pipegen.backend.reading.shards import ShardedTensors
+from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.reader import FileReader, Reader
 from pipegen.ops.sources.strings import aligned
+from pipegen.types import valid_name
 
 if TYPE_CHECKING:
-    from pipegen.backend.reading.rows import Reader
+    from collections.abc import Callable
+
+    from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
     from pipegen.data.shards.selected import InShards
+    from pipegen.ops.sources.reader import Hold, Read
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
@@ -35,36 +40,44 @@ class Records:
     """The records of a split, in source order.
 
     Attributes:
-        paths: Absolute paths; with `contents`, names for messages.
-        ids: 64-bit example ids, which key the draws.
+        paths: What each is called in errors: its file, or its row, or the file that holds it and its row there.
+        ids: 64-bit example ids, which key the draws; none for records in shards.
         labels: Class indices, or `None`.
         mean_bytes: The mean size of a stored record.
-        contents: Encoded images held in memory, in place of files.
-        arrays: For records that are rows of arrays: what reads rows of each feature, in place of files.
-        rows: The row of each record in those arrays.
+        reader: What reads the features that are in no column.
+        features: Those that are read.
+        ram_budget: Bytes of memory that the reader may use.
+        rows: The row of each record, where it is read by that, in place of a file.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
-        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie and what reads them.
+        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie.
     """
 
     paths: Sequence[str]
     ids: Ints | Sequence[int]
-    labels: Ints | Sequence[int] | None
+    labels: Ints | Sequence[int] | None = None
     mean_bytes: float = 0.0
-    contents: Sequence[bytes] | None = None
-    arrays: Mapping[str, Reader] = field(default_factory=dict)
+    reader: Reader = field(default_factory=FileReader)
+    features: tuple[str, ...] = ()
+    ram_budget: int = 0
     rows: Ints | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     in_shards: InShards | None = None
 
-    def path(self, record: int, feature: str | None = None) -> str:
-        """The file of a feature of one record."""
-        return self.beside.get(feature or "", self.paths)[record]
+    @property
+    def python(self) -> str:
+        """What reading calls Python for, in words."""
+        return self.reader.python(self.features, self.ram_budget)
+
+    def locate(self, record: int, features: Iterable[str] = ()) -> str:
+        """Says where a record is; of several features in files of their own, in one or the other."""
+        files = {name if name in self.beside else "": None for name in features} or {"": None}
+        return " or ".join(self.beside.get(name, self.paths)[record] for name in files)
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
-        """The files of the records that are read, one column after another; none where records are held in memory."""
-        if self.contents is not None or self.rows is not None or self.in_shards is not None:
+        """The files of the records that are read, one column after another; none where a record is no file of its own."""
+        if self.rows is not None or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
@@ -73,29 +86,11 @@ class Records:
 
     def blocks(self) -> Blocks | None:
         """Returns how they lie in files that hold many, for their order."""
-        held = self.in_shards
-        if held is None:
+        if self.in_shards is None:
             return None
-        window = max(1, int(_WINDOW / max(self.mean_bytes, 1.0))) if held.shards.by_block else None
-        return Blocks(tf.constant(held.selected.starts), window)
-
-    def tensors(self) -> RecordTensors | ShardedTensors:
-        """The records as functions read them, made once for all."""
-        with tf.device("CPU:0"):
-            if self.in_shards is not None:
-                return ShardedTensors(self.in_shards)
-            contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
-            ragged = {name: _ragged(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
-        return RecordTensors(
-            paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
-            contents=contents,
-            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)),
-            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32)),
-            arrays=self.arrays,
-            rows=None if self.rows is None else Column(self.rows),
-            columns={name: Column(values) for name, values in self.columns.items() if name not in ragged},
-            ragged=ragged,
-        )
+        at_once = self.reader.at_once
+        window = max(at_once, int(_WINDOW / max(self.mean_bytes, 1.0))) if at_once > 1 else None
+        return Blocks(tf.constant(self.in_shards.selected.starts), window)
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
@@ -103,67 +98,83 @@ def files_of(read: ElementType) -> tuple[str, ...]:
     return tuple(name for name, t in read.items() if t.encoded)
 
 
-@dataclass(frozen=True)
+class Contents(Reader):
+    """Reads encoded images that are held in memory."""
+
+    numbered = True
+
+    def __init__(self, contents: Sequence[bytes]) -> None:
+        with tf.device("CPU:0"):
+            self._contents = tf.constant(list(contents), tf.string)
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what takes an image by its row."""
+        return lambda row: tf.gather(self._contents, row)
+
+
 class RecordTensors:
-    """The same, as functions read them.
+    """The same, as functions read them, for single records or for `(n,)` at once. Made once for all functions."""
 
-    Attributes:
-        paths: The files of every record by feature; those of features without files of their own under the empty name.
-        contents: Encoded images held in memory, in place of files.
-        ids: The lower and the upper half of each id, uint32 `(n, 2)`.
-        labels: Class indices, int32.
-    """
+    def __init__(self, records: Records) -> None:
+        columns = {name: values for name, values in records.columns.items() if not isinstance(values, Ragged)}
+        with tf.device("CPU:0"):
+            self._ragged = {name: _ragged(values) for name, values in records.columns.items() if isinstance(values, Ragged)}
+            if records.in_shards is not None:
+                self._places: _Files | _Rows | _Shards = _Shards(records.in_shards)
+            else:
+                self._places = _Files(records) if records.rows is None else _Rows(records, records.rows)
+        self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in records.features}
+        self._columns = {name: Column(values) for name, values in columns.items()}
+        self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32))
+        self.words = self._places.words
+        """From records `(n,)` to the lower and the upper half of their ids, uint32."""
+        self.locate = self._places.locate
+        """From a record, and the features in question, to a string scalar that says where it is."""
 
-    paths: Mapping[str, Paths]
-    contents: tf.Tensor | None
-    ids: Column
-    labels: Column | None
-    arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: Column | None = None
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    ragged: Mapping[str, tf.RaggedTensor] = field(default_factory=dict)
+    def read(self, record: tf.Tensor, out: ElementType) -> Features:
+        """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""
+        return self._every(out, lambda name: self._read(name)(*self._places.at(name, record)), record, lambda values: values)
 
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
-        low, high = tf.unstack(self.ids(record), axis=-1)
-        return low, high
+    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
+        """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
 
-    def path(self, record: tf.Tensor, features: Iterable[str] = ("",)) -> tf.Tensor:
-        """Returns the file of one record, a string scalar; of several features, one or the other."""
-        return tf.strings.join([self._paths(name).one(record) for name in features], " or ")
+        def each(name: str) -> list[tf.Tensor]:
+            return [self._read(name)(*place) for place in self._places.each(name, records, count)]
 
-    def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
-        if feature in self.columns:
-            return self.columns[feature](record)
-        if self.labels is None:
-            raise InternalError(f"`{feature}` was asked of records that have no label")
-        return tf.cast(self.labels(record), tf.int64)
+        return self._every(out, each, records, lambda values: tf.unstack(values, num=count))
 
-    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
-        items = self.ragged[feature]
+    def _every(self, out: ElementType, read: Callable[[str], Any], records: tf.Tensor, part: Callable[[tf.Tensor], Any]) -> dict[str, Any]:
+        """The features of records: what is in a column is looked up and parted, what is not is read."""
+        found = {}
+        for name, t in out.items():
+            kind = kind_of(t)
+            if kind.ragged:
+                found[name], found[valid_name(name)] = map(part, self._padded(name, records, t.shape))
+            elif not kind.valid:  # which comes with its items
+                listed = self._indexed(name, records) if kind.indexed else None
+                found[name] = read(name) if listed is None else part(listed)
+        return found
+
+    def _read(self, name: str) -> Read:
+        if name not in self._reads:
+            raise InternalError(f"`{name}` was asked of records that do not have it")
+        return self._reads[name]
+
+    def _indexed(self, name: str, records: tf.Tensor) -> tf.Tensor | None:
+        """What a column lists; `None` where none does, and it is read with the record."""
+        if name in self._columns:
+            return self._columns[name](records)
+        return None if self._labels is None else tf.cast(self._labels(records), tf.int64)
+
+    def _padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """The items of records and which places hold one, padded to `shape` with zeros."""
+        if feature not in self._ragged:
+            raise InternalError(f"`{feature}` is ragged, and no column lists its items")
+        items = self._ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
         place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
         there = place < ends[..., 1:]
         return tf.gather(values, tf.where(there, place, tf.shape(values, tf.int64)[0] - 1)), there
-
-    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
-        return self.arrays[feature](record if self.rows is None else self.rows(record))
-
-    def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """The stored bytes of one record's feature: a string scalar."""
-        return self.read_each(feature, record[None], 1)[0]
-
-    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
-        """The same of `count` records, a scalar each."""
-        if self.contents is not None and feature not in self.paths:  # bytes, which taking apart would copy once more
-            return [tf.gather(self.contents, record) for record in tf.unstack(records, num=count)]
-        return [tf.io.read_file(path) for path in self._paths(feature).each(records, count)]
-
-    def _paths(self, feature: str) -> Paths:
-        return self.paths.get(feature) or self.paths[""]
 
 
 def _ragged(values: Ragged) -> tf.RaggedTensor:
@@ -173,22 +184,81 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
 
 
+class _Files:
+    """Finds records by the paths of their files."""
+
+    def __init__(self, records: Records) -> None:
+        self._ids = Column(np.asarray(records.ids, "<u8").view("<u4").reshape(-1, 2))
+        self._paths = {"": Paths(records.paths)} | {name: Paths(paths) for name, paths in records.beside.items()}
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        low, high = tf.unstack(self._ids(record), axis=-1)
+        return low, high
+
+    def locate(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        names = dict.fromkeys(name if name in self._paths else "" for name in features) or {"": None}
+        return tf.strings.join([self._paths[name].one(record) for name in names], " or ")
+
+    def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return self.each(feature, record[None], 1)[0]
+
+    def each(self, feature: str, records: tf.Tensor, count: int) -> list[tuple[tf.Tensor, ...]]:
+        return [(path,) for path in (self._paths.get(feature) or self._paths[""]).each(records, count)]
+
+
+class _Rows(_Files):
+    """Finds records by the rows that they are."""
+
+    def __init__(self, records: Records, rows: Ints) -> None:
+        super().__init__(records)
+        self._rows = Column(rows)
+
+    def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (self._rows(record),)
+
+    def each(self, feature: str, records: tf.Tensor, count: int) -> list[tuple[tf.Tensor, ...]]:
+        return list(zip(*(tf.unstack(part, num=count) for part in self.at(feature, records)), strict=True))
+
+
+class _Shards(_Rows):
+    """Finds records by the numbers of the files that hold them and their rows there."""
+
+    def __init__(self, held: InShards) -> None:
+        self._tensors = ShardTensors(held.selected, held.bases)
+        self._numbers = tf.constant(held.numbers)
+        self._files = Paths(held.files)
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return self._tensors.words(record)
+
+    def locate(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        shard, row = self._tensors.locate(record[None])
+        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
+
+    def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        shard, row = (tf.reshape(part, tf.shape(record)) for part in self._tensors.locate(tf.reshape(record, [-1])))
+        return tf.gather(self._numbers, shard), row
+
+
+def _held(array: np.ndarray[Any, Any]) -> Read:
+    return Column(aligned([array]))  # a copy: what becomes of the user's array later is the user's affair
+
+
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
+    labels, columns = manifest.listing.labels, manifest.columns(split)
+    kinds = {name: kind_of(t) for name, t in read.items() if name not in columns}
+    features = tuple(name for name, kind in kinds.items() if not kind.valid and (labels is None or not kind.indexed))
+    about = manifest.mean_bytes(split), manifest.listing.reader(split), features, ram_budget(runtime)
     held = manifest.in_shards(split)
     if held is not None:
-        return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
-    labels, members = manifest.listing.labels, manifest.members[split]
-    # Tensors share the memory of what is aligned, so that nothing is held twice.
-    ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
-    common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
-    columns = manifest.columns(split)
+        return Records(manifest.files(split), (), None, *about, in_shards=held)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
+    # Tensors share the memory of what is aligned, so that nothing is held twice.
+    ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[manifest.members[split]]])
     columns = {name: values if isinstance(values, Ragged) else aligned([values]) for name, values in columns.items()}
-    found = manifest.rows(split)
-    if found is None:
-        return Records(*common, columns=columns, beside=manifest.beside(split))
-    rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=aligned([numbers]), columns=columns)
+    rows = manifest.rows(split)
+    rows = None if rows is None else aligned([rows])
+    return Records(manifest.files(split), ids, own, *about, rows, columns, manifest.beside(split))

@@ -22,15 +22,14 @@ from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.disk_cache import DiskCache
-from pipegen.backend.reading.rows import Mapped
+from pipegen.backend.reading.records import RecordTensors
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.decide import Setting, decide, extent_of, last_mixing, widened
 from pipegen.physical.nodes import FIXED, forms_of
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
-from pipegen.types import ElementType, valid_name
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
@@ -80,15 +79,14 @@ class Executor:
         self._store = store
         self._rows = rows
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
-        mapped = any(isinstance(reader, Mapped) for reader in records.arrays.values())
-        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, mapped)
+        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, records.python)
         window = window_size(index.window_bytes, records.mean_bytes)
         self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=records.blocks())
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
         """The rows that a batch has up to there, where its block is widened to whole groups."""
-        self.tensors = records.tensors()
+        self.tensors = RecordTensors(records)
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
 
@@ -188,7 +186,7 @@ class Executor:
         """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
         with tf.name_scope(type(node).__name__.lower()):
             if isinstance(node, Read):
-                features.update(self.read(features["@record"], node.out))
+                features.update(self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
                 if isinstance(stage, Branch) and stage.compiled:
@@ -197,30 +195,3 @@ class Executor:
                     apply_element(stage, features, (found or {}).get(stage.feature))
             for name, t in node.out.items():
                 features[name].set_shape(t.shape)
-
-    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
-        """The stored features of `count` records, one by one: what each is looked up by is gathered for all at once."""
-        each: dict[str, list[tf.Tensor]] = {}
-        for name, t in out.items():
-            if t.encoded:
-                each[name] = self.tensors.read_each(name, records, count)
-            elif kind_of(t).ragged:
-                both = self.tensors.padded(name, records, t.shape)
-                each[name], each[valid_name(name)] = (tf.unstack(values, num=count) for values in both)
-            elif kind_of(t).indexed:
-                each[name] = tf.unstack(self.tensors.indexed(name, records), num=count)
-            elif not kind_of(t).valid:  # which comes with its items
-                each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
-        return each
-
-    def read(self, record: tf.Tensor, out: ElementType) -> Features:
-        """The stored features of one record; where no record is a file, also of records `(n,)` at once."""
-        features: Features = {}
-        for name, t in out.items():
-            if t.encoded:
-                features[name] = self.tensors.read(name, record)
-            elif kind_of(t).ragged:
-                features[name], features[valid_name(name)] = self.tensors.padded(name, record, t.shape)
-            elif not kind_of(t).valid:
-                features[name] = (self.tensors.indexed if kind_of(t).indexed else self.tensors.take)(name, record)
-        return features

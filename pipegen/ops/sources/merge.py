@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pipegen.ops.kinds.ragged import joined
 from pipegen.ops.sources.base import Files, Listing, Note, Parts
 from pipegen.ops.sources.columns import Labels, classes_used, with_classes
-from pipegen.ops.sources.rows import Rows, common_type
+from pipegen.ops.sources.reader import FileReader
+from pipegen.ops.sources.rows import common_type, mismatch
+from pipegen.ops.sources.shards import Shards
 from pipegen.ops.sources.strings import Strings
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.base import Cells
     from pipegen.ops.sources.strings import Ints
+    from pipegen.types import ElementType
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -55,8 +58,8 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
             all_notes += wrong
     every = tuple(chosen.values())
     cells = [listing.cells for listing in every if listing.cells is not None]
-    rows, wrong = _rows(listings, first)
-    all_notes += wrong
+    type_, wrong = _type(listings, first)
+    all_notes += wrong + _shards_apart(listings, first, reference)
     return Listing(
         root=root if root is not None else first.root if first is not None else "",
         keys=Strings.join([listing.keys if root is not None else listing.keys.below(f"{split}/") for split, listing in chosen.items()]),
@@ -66,13 +69,14 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         notes=tuple(all_notes),
         parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
         paths=Strings.join([listing.files() for listing in every]) if root is None else None,
-        rows=rows,
+        readers={split: listing.reader() for split, listing in listings.items()} or {"": FileReader()},
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
         beside=_all_files([listing.beside for listing in every]),
         cells=partial(_cells, cells) if cells else None,
         column_classes=first.column_classes if first is not None else {},
-        type=first.type if first is not None else None,
+        type=type_,
+        shards=_all_shards([listing.shards for listing in every]),
     )
 
 
@@ -90,7 +94,7 @@ def _columns(split: str, listing: Listing, first: Listing | None, reference: str
             values[name] = with_classes(labels, names)
     for name in values.keys() - listing.column_classes.keys():
         here, there = listing.columns[name].shape[1:], first.columns[name].shape[1:] if first is not None else ()
-        if here != there and listing.rows is None:
+        if here != there and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
             notes.append(Note("PG210", message, field=split, severity="error"))
     return values, notes
@@ -120,6 +124,15 @@ def _all(columns: Sequence[Ints | None]) -> Ints:
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
+def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
+    """The shards of several splits, one after another; each split's reader knows them by the numbers that they have there."""
+    held = [shards for shards in parts if shards is not None]
+    if not held:
+        return None
+    digests = Strings.join([shards.digests for shards in held])
+    return Shards(_all([shards.rows for shards in held]), _all([shards.numbers for shards in held]), digests)
+
+
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns of several splits, one after another; none where a note says what is wrong with them."""
     try:
@@ -128,18 +141,27 @@ def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
-def _rows(listings: Mapping[str, Listing], first: Listing | None) -> tuple[dict[str, Rows] | None, list[Note]]:
-    """The arrays of each split, with one type for all, and a `PG210` note for each split whose rows have another."""
-    if first is None or first.rows is None:
-        return None, []
-    reference = first.rows[""]
-    parts = {split: listing.rows[""] for split, listing in listings.items() if listing.rows is not None}
-    found = {split: reference.mismatch(rows) for split, rows in parts.items()}
+def _type(listings: Mapping[str, Listing], first: Listing | None) -> tuple[ElementType | None, list[Note]]:
+    """One type for the records of all splits, and a `PG210` note for each split whose rows have another."""
+    if first is None or first.type is None or not first.numbered:
+        return (first.type if first is not None else None), []
+    types = {split: listing.type for split, listing in listings.items() if listing.numbered and listing.type is not None}
+    found = {split: mismatch(first.type, type_) for split, type_ in types.items()}
     notes = [Note("PG210", f"`{split}`: {what}", field=split, severity="error") for split, what in found.items() if what is not None]
-    if notes:
-        return None, notes
-    type_ = common_type(parts, reference)
-    return {split: Rows(rows.arrays, type_) for split, rows in parts.items()}, []
+    return (None, notes) if notes else (common_type(types.values(), first.type), [])
+
+
+def _shards_apart(listings: Mapping[str, Listing], first: Listing | None, reference: str) -> list[Note]:
+    """A note for each split whose records lie in files of many where others do not, or are of classes that are counted otherwise."""
+    notes = []
+    for split, listing in listings.items():
+        if first is not None and (listing.shards is None) != (first.shards is None):
+            message = f"in one of `{split}` and `{reference}` records lie many in a file, and in the other they do not"
+            notes.append(Note("PG210", message, field=split, severity="error"))
+        elif first is not None and listing.shards is not None and listing.class_names != first.class_names:
+            help_ = f"the classes of `{reference}`: {', '.join(first.class_names)}"
+            notes.append(Note("PG408", f"`{split}` has other classes than `{reference}`, or in another order", help_, split, "error"))
+    return notes
 
 
 def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...], prefix: str) -> list[Note]:
@@ -150,8 +172,8 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
         with_it: list[int] = (listing.labels == i).nonzero()[0][:1].tolist() if listing.labels is not None else []
         for example in map(listing.path, with_it):
             name = listing.class_names[i]
-            if listing.rows is not None or listing.in_table:
-                where = f"in row {example}" if listing.rows is not None else f"such as {example}"
+            if listing.numbered or listing.in_table:
+                where = f"in row {example}" if listing.numbered else f"such as {example}"
                 message = f"`{split}` has the class {name!r}, {where}, and `{reference}` has no such class"
                 found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
                 continue

@@ -45,8 +45,9 @@ class Scenes(Source):
         if self.folder is not None:
             keys = tuple(f"{i:02d}.png" for i in range(self.count))
             return Listing(self.folder, keys, None, (), (1,) * self.count, columns=columns)
-        rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)}, self.infer())
-        return Listing("", tuple(map(str, range(self.count))), None, (), (1,) * self.count, rows={"": rows}, columns=columns)
+        rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)})
+        about = {"columns": columns, "type": self.infer()}
+        return Listing("", tuple(map(str, range(self.count))), None, (), (1,) * self.count, readers={"": rows}, **about)
 
 
 def scene(height: int, width: int) -> Any:
