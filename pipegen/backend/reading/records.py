@@ -116,30 +116,27 @@ class RecordTensors:
     """The same, as functions read them, for single records or for `(n,)` at once. Made once for all functions."""
 
     def __init__(self, records: Records) -> None:
-        columns = {name: values for name, values in records.columns.items() if not isinstance(values, Ragged)}
         with tf.device("CPU:0"):
             self._ragged = {name: _ragged(values) for name, values in records.columns.items() if isinstance(values, Ragged)}
-            if records.in_shards is not None:
-                self._places: _Files | _Rows | _Shards = _Shards(records.in_shards)
-            else:
-                self._places = _Files(records) if records.rows is None else _Rows(records, records.rows)
+            self._places = _Table(records) if records.in_shards is None else _Shards(records.in_shards)
         self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in records.features}
-        self._columns = {name: Column(values) for name, values in columns.items()}
+        self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32))
         self.words = self._places.words
         """From records `(n,)` to the lower and the upper half of their ids, uint32."""
-        self.locate = self._places.locate
+        self.path = self._places.path
         """From a record, and the features in question, to a string scalar that says where it is."""
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""
-        return self._every(out, lambda name: self._read(name)(*self._places.at(name, record)), record, lambda values: values)
+        return self._every(out, lambda name: self._reads[name](*self._places.at(name, record)), record, lambda values: values)
 
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
         """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
 
         def each(name: str) -> list[tf.Tensor]:
-            return [self._read(name)(*place) for place in self._places.each(name, records, count)]
+            places = zip(*(tf.unstack(part, num=count) for part in self._places.at(name, records)), strict=True)
+            return [self._reads[name](*place) for place in places]
 
         return self._every(out, each, records, lambda values: tf.unstack(values, num=count))
 
@@ -155,11 +152,6 @@ class RecordTensors:
                 found[name] = read(name) if listed is None else part(listed)
         return found
 
-    def _read(self, name: str) -> Read:
-        if name not in self._reads:
-            raise InternalError(f"`{name}` was asked of records that do not have it")
-        return self._reads[name]
-
     def _indexed(self, name: str, records: tf.Tensor) -> tf.Tensor | None:
         """What a column lists; `None` where none does, and it is read with the record."""
         if name in self._columns:
@@ -168,8 +160,6 @@ class RecordTensors:
 
     def _padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
         """The items of records and which places hold one, padded to `shape` with zeros."""
-        if feature not in self._ragged:
-            raise InternalError(f"`{feature}` is ragged, and no column lists its items")
         items = self._ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
         place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
@@ -184,59 +174,42 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
 
 
-class _Files:
-    """Finds records by the paths of their files."""
+class _Table:
+    """Finds the records of a table: by their rows, or else by the paths of their files."""
 
     def __init__(self, records: Records) -> None:
         self._ids = Column(np.asarray(records.ids, "<u8").view("<u4").reshape(-1, 2))
         self._paths = {"": Paths(records.paths)} | {name: Paths(paths) for name, paths in records.beside.items()}
+        self._rows = None if records.rows is None else Column(records.rows)
 
     def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         low, high = tf.unstack(self._ids(record), axis=-1)
         return low, high
 
-    def locate(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
         names = dict.fromkeys(name if name in self._paths else "" for name in features) or {"": None}
         return tf.strings.join([self._paths[name].one(record) for name in names], " or ")
 
     def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return self.each(feature, record[None], 1)[0]
-
-    def each(self, feature: str, records: tf.Tensor, count: int) -> list[tuple[tf.Tensor, ...]]:
-        return [(path,) for path in (self._paths.get(feature) or self._paths[""]).each(records, count)]
-
-
-class _Rows(_Files):
-    """Finds records by the rows that they are."""
-
-    def __init__(self, records: Records, rows: Ints) -> None:
-        super().__init__(records)
-        self._rows = Column(rows)
-
-    def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (self._rows(record),)
-
-    def each(self, feature: str, records: tf.Tensor, count: int) -> list[tuple[tf.Tensor, ...]]:
-        return list(zip(*(tf.unstack(part, num=count) for part in self.at(feature, records)), strict=True))
+        if self._rows is not None:
+            return (self._rows(record),)
+        paths = self._paths.get(feature) or self._paths[""]
+        return (paths.each(record) if record.shape.rank else paths.one(record),)
 
 
-class _Shards(_Rows):
+class _Shards(ShardTensors):
     """Finds records by the numbers of the files that hold them and their rows there."""
 
     def __init__(self, held: InShards) -> None:
-        self._tensors = ShardTensors(held.selected, held.bases)
-        self._numbers = tf.constant(held.numbers)
-        self._files = Paths(held.files)
+        super().__init__(held.selected, held.bases)
+        self._numbers, self._files = tf.constant(held.numbers), Paths(held.files)
 
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return self._tensors.words(record)
-
-    def locate(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
-        shard, row = self._tensors.locate(record[None])
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        shard, row = self.locate(record[None])
         return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
 
     def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        shard, row = (tf.reshape(part, tf.shape(record)) for part in self._tensors.locate(tf.reshape(record, [-1])))
+        shard, row = (tf.reshape(part, tf.shape(record)) for part in self.locate(tf.reshape(record, [-1])))
         return tf.gather(self._numbers, shard), row
 
 

@@ -166,7 +166,7 @@ class Run:
         compute, out = x.compute(nodes), nodes[-1].out
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
-            return lambda f: guard.name_damaged(compute, f, out, x.tensors.locate(f["@record"]), advice)
+            return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
         quarantine, files = x.quarantine, files_of(x.plan.read)
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
@@ -177,7 +177,7 @@ class Run:
             def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
                 return x.order.alternates(epoch, slot, guard.MAX_TRIES)
 
-            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.locate(r, files))
+            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
 
         return replaced
 
