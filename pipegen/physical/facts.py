@@ -50,7 +50,8 @@ def facts(part: p.Operation | p.Function | Read | Element) -> Facts:
         case p.Rows():
             return Facts(python=(part.python,) if part.python else ())
         case p.Keep() | p.Fetch():
-            return Facts(("which records are there",), ("the files of the cache",)) if part.cache.disk else Facts(("the cache",))
+            kept, files = ("which records are there", "the files of the cache") if part.cache.disk else ("the cache", "")
+            return Facts((kept,), tuple(filter(None, (part.examples.python, files))))
         case p.Kernel():
             return Facts(("memory of earlier batches",) if part.depth else (), compiled=part.node.compiled, device=part.node.compiled)
         case Element():
