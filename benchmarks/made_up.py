@@ -38,9 +38,6 @@ class MadeUp(Source):
             kind = FeatureType("image", "string", ())
         return ElementType((("image", kind), ("label", FeatureType("label", "int64", (), classes=CLASSES))))
 
-    def has_labels(self) -> bool:
-        return True
-
     def has_rows(self) -> bool:
         return False
 

@@ -43,9 +43,6 @@ class Packs(Source):
         label = FeatureType("label", "int64", (), classes=self.classes)
         return ElementType((("image", FeatureType("image", "string", ())), ("label", label)))
 
-    def has_labels(self) -> bool:
-        return True
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         root = find_root(str(base), self.path)
         files = sorted(Path(root).glob("*.pack"))

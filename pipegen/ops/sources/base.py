@@ -231,8 +231,8 @@ class Source(Model):
         return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
-        """Returns whether a record is a row of arrays, and no file of its own."""
-        return False
+        """Returns whether records are rows that have no files; by default, whether nothing of them is decoded."""
+        return not any(t.encoded for _, t in self.infer().items())
 
     def has_folders(self) -> bool:
         """Returns whether the folders that files lie in say something, such as their class."""
@@ -255,7 +255,9 @@ class Source(Model):
 
     def has_labels(self) -> bool:
         """Returns whether records carry a class label, or several."""
-        raise NotImplementedError
+        from pipegen.ops.kinds.registry import kind_of
+
+        return any(kind_of(t).labels for _, t in self.infer().items())
 
     def has_columns(self) -> bool:
         """Returns whether records are rows of a table, whose other columns can be asked for."""
@@ -263,7 +265,7 @@ class Source(Model):
 
     def has_classes(self) -> bool:
         """Returns whether each record is of one class."""
-        return self.has_labels()
+        return self.class_feature() is not None
 
     def split_names(self) -> tuple[str, ...] | None:
         """The splits, when the source itself says which record is in which; else `None`."""

@@ -120,10 +120,6 @@ class Files(Source):
         of = lives_on(self.features)
         return ElementType(tuple((name, kind_of(f).file_type(f, of[name], f.classes)) for name, f in self.features.items()))
 
-    def has_labels(self) -> bool:
-        """No: a mask is no class of the record."""
-        return False
-
     def has_folders(self) -> bool:
         """Returns whether folders may say something: where records have one file each."""
         return len(self.features) == 1

@@ -82,10 +82,6 @@ class ImageFolder(Source):
         label = FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)
         return ElementType((("image", image), ("label", label)))
 
-    def has_labels(self) -> bool:
-        """Returns whether the sub-folders are classes."""
-        return self.labels == "folder"
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images; see `Source.list`."""
         return self._list_below(self._scan(base, progress), "")

@@ -31,12 +31,6 @@ class Scenes(Source):
         points = FeatureType("points", "float32", (None, 2), of="image", most=MOST)
         return ElementType((("image", image), ("points", points)))
 
-    def has_labels(self) -> bool:
-        return False
-
-    def has_rows(self) -> bool:
-        return self.folder is None
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         import numpy as np
 
