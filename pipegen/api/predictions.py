@@ -14,7 +14,7 @@ import tensorflow as tf
 from pipegen.arguments import got
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.process.budget import ram_budget
-from pipegen.backend.reading.records import Contents, Records
+from pipegen.backend.reading.records import Records
 from pipegen.backend.running.execute import Executor
 from pipegen.data.fingerprint import example_ids
 from pipegen.diagnostics.catalog import make
@@ -76,7 +76,7 @@ def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
     plain = unlabelled_plan(spec, bound.spec.loaded.locate.label, type_)
     plan = optimise(spec, plain, cache=False).plan
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else
-        names, keys, reader = _numbers(rows, len(next(iter(rows.arrays.values())))) if rows is not None else _stored(wanted, plan)
+        names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plan)
         own = np.arange(len(names)) if reader.numbered else None
         features = tuple(name for name, _ in plan.read.items())
         records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), own)
@@ -99,7 +99,8 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
     like = _decoded(plan)
-    return _numbers(Contents([_encode(np.asarray(item), i, like) for i, item in enumerate(items)]), len(items))
+    images = np.array([_encode(np.asarray(item), i, like) for i, item in enumerate(items)], object)
+    return _numbered(Rows({name: images for name, _ in plan.read.items()}))
 
 
 def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
@@ -127,9 +128,9 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
     return Rows({name: array}), ElementType(((name, found.with_(interval=like.interval)),))
 
 
-def _numbers(reader: Reader, count: int) -> _Stored:
-    names = [str(i) for i in range(count)]
-    return names, names, reader
+def _numbered(rows: Rows) -> _Stored:
+    names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
+    return names, names, rows
 
 
 def _folder(path: Path) -> _Stored:

@@ -16,7 +16,7 @@ from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.reader import FileReader, Reader
+from pipegen.ops.sources.reader import FileReader
 from pipegen.ops.sources.strings import aligned
 from pipegen.types import valid_name
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
     from pipegen.data.shards.selected import InShards
-    from pipegen.ops.sources.reader import Hold, Read
+    from pipegen.ops.sources.reader import Read, Reader
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
@@ -96,20 +96,6 @@ class Records:
 def files_of(read: ElementType) -> tuple[str, ...]:
     """The features of a record that are files of their own."""
     return tuple(name for name, t in read.items() if t.encoded)
-
-
-class Contents(Reader):
-    """Reads encoded images that are held in memory."""
-
-    numbered = True
-
-    def __init__(self, contents: Sequence[bytes]) -> None:
-        with tf.device("CPU:0"):
-            self._contents = tf.constant(list(contents), tf.string)
-
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what takes an image by its row."""
-        return lambda row: tf.gather(self._contents, row)
 
 
 class RecordTensors:
@@ -214,7 +200,12 @@ class _Shards(ShardTensors):
 
 
 def _held(array: np.ndarray[Any, Any]) -> Read:
-    return Column(aligned([array]))  # a copy: what becomes of the user's array later is the user's affair
+    """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair."""
+    if array.dtype != object:
+        return Column(aligned([array]))
+    with tf.device("CPU:0"):
+        texts = tf.constant(array)
+    return lambda row: tf.gather(texts, row)
 
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:

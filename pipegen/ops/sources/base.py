@@ -87,9 +87,6 @@ class Parts:
         place = {name: i for i, name in enumerate(names)}
         return cls(names, np.array([place[split] for split in splits], np.int16))
 
-    def __len__(self) -> int:
-        return len(self.codes)
-
     def __iter__(self) -> Iterator[str]:
         return (self.names[code] for code in self.codes.tolist())
 
