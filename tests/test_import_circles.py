@@ -18,7 +18,7 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression
-        for part in ("calling", "calls", "filling", "labels", "members", "outside", "records", "tables", "unrolling")
+        for part in ("bindings", "calling", "calls", "labels", "members", "outside", "records", "tables", "unrolling")
     ),
 }
 """Annotations that name a class whose module imports this one."""

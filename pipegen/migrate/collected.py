@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.values import Flow, Frame, Generator, Zipped
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
@@ -37,8 +35,6 @@ class Use(_AnyUse):
         name: The argument, the member or the function.
         node: The expression that is the iterator.
         outer: What is made of it: the call, the attribute, the loop.
-        frame: Where.
-        flow: The iterator.
     """
 
     flow: Flow

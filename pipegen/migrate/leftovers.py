@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.calling import own_nodes
-from pipegen.migrate.mutation import root_name
-from pipegen.migrate.scopes import COMPREHENSIONS
-from pipegen.migrate.uses import MEMBERS, is_in_dropped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.nodes import Comprehension, Function, Row, called, defaults_of, given_to, own_nodes, places, root_name, targets_of
+from pipegen.migrate.uses import MEMBERS, is_dropped
+from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {
     "filenames": 'write `{pipe}.files("{split}")`, which gives whole paths',
@@ -36,7 +30,6 @@ _OF_CONTAINERS = ("items", "values", "get", "pop", "copy")
 _KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
 """Functions whose result holds what they are given."""
 _MOST_ROUNDS = 6
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass
@@ -44,11 +37,7 @@ class Leftovers:
     """Finds them.
 
     Attributes:
-        edits: The source text and its tree.
-        found: What the file has to do with `ImageDataGenerator`.
-        findings: Takes the remarks.
         done: The iterators that were exchanged.
-        pipe: The variable that holds the pipeline.
         names: The variables, attributes and functions that may hold or give one of them; names of other scopes count as the same.
     """
 
@@ -68,7 +57,7 @@ class Leftovers:
         self._follow()
         parents = {id(n.func) for n in ast.walk(self.edits.tree) if isinstance(n, ast.Call)}
         for node in self.found.unsure.values():
-            if self._carries(node.value) and not is_in_dropped(self.found, node):
+            if self._carries(node.value) and not is_dropped(self.found, node):
                 self._attribute(node, called=id(node) in parents)
         known = {id(call.node) for call in self.found.calls}
         for call in ast.walk(self.edits.tree):
@@ -106,15 +95,15 @@ class Leftovers:
             return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
         if not isinstance(node, ast.Call):
             return False
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, _Function) and n.name == name]
+        name = called(node)
+        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, Function) and n.name == name]
         return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in own_nodes(f))
 
     # What may hold an iterator
 
     def _follow(self) -> None:
         """Find the names, by what is assigned, looped over, given and returned."""
-        functions: dict[str, _Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, _Function)}
+        functions: dict[str, Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, Function)}
         for _ in range(_MOST_ROUNDS):
             before = len(self.names)
             for node in ast.walk(self.edits.tree):
@@ -122,42 +111,35 @@ class Leftovers:
             if len(self.names) == before:
                 return
 
-    def _reached(self, node: ast.AST, functions: dict[str, _Function]) -> Iterator[str]:
+    def _reached(self, node: ast.AST, functions: dict[str, Function]) -> Iterator[str]:
         """The names that a single node hands an iterator to."""
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            for target in [node.target] if isinstance(node, ast.NamedExpr) else targets_of(node):
                 yield from self._assigned(target, node.value)
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            yield from self._assigned(node.target, node.value)
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and self._carries(node.iter):
             yield from _stored(node.target)
-        elif isinstance(node, _Function):
+        elif isinstance(node, Function):
             given = [n.value for n in ast.walk(node) if isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) and n.value is not None]
             if any(self._carries(value) for value in given):
                 yield node.name
-            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-            defaults = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=True)]
-            defaults += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None]
-            yield from (name for name, default in defaults if self._carries(default))
+            yield from (name for name, default in defaults_of(node.args) if self._carries(default))
         elif isinstance(node, ast.Call):
-            yield from self._given(node, functions.get(getattr(node.func, "attr", getattr(node.func, "id", ""))))
+            yield from self._given(node, functions.get(called(node)))
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
         """The names of a target, those alone whose own part of a tuple is an iterator."""
-        both = [e.elts if isinstance(e, (ast.Tuple, ast.List)) else [] for e in (target, value)]
+        both = [e.elts if isinstance(e, Row) else [] for e in (target, value)]
         if both[0] and len(both[0]) == len(both[1]):
             for inner, part in zip(*both, strict=True):
                 yield from self._assigned(inner, part)
         elif self._carries(value):
             yield from _stored(target)
 
-    def _given(self, call: ast.Call, function: _Function | None) -> Iterator[str]:
+    def _given(self, call: ast.Call, function: Function | None) -> Iterator[str]:
         """The parameters of a function of the file that a call hands an iterator to."""
         if function is None:
             return
-        names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        names = names[1:] if names[:1] in (["self"], ["cls"]) else names
-        yield from (name for name, value in zip(names, call.args, strict=False) if self._carries(value))
+        yield from (name for name, value in zip(places(function.args), call.args, strict=False) if self._carries(value))
         yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
 
     def _carries(self, node: ast.AST | None) -> bool:
@@ -178,15 +160,15 @@ class Leftovers:
             return any(map(self._carries, node.values))
         if isinstance(node, ast.IfExp):
             return self._carries(node.body) or self._carries(node.orelse)
-        if isinstance(node, COMPREHENSIONS):
+        if isinstance(node, Comprehension):
             return self._carries(node.value if isinstance(node, ast.DictComp) else node.elt)
         return False
 
     def _call_carries(self, node: ast.Call) -> bool:
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        name = called(node)
         of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
         keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
-        return name in self.names or of_container or (keeps and any(map(self._carries, (*node.args, *(k.value for k in node.keywords)))))
+        return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
 
 
 def _first_argument(call: ast.Call) -> ast.expr | None:
@@ -200,7 +182,7 @@ def _assigns(statement: ast.Assign, name: str) -> bool:
 
 def _stored(target: ast.expr) -> Iterator[str]:
     """Yields what an assignment to a target gives a value: names, attributes, and what a subscript is of."""
-    if isinstance(target, (ast.Tuple, ast.List)):
+    if isinstance(target, Row):
         for inner in target.elts:
             yield from _stored(inner)
     elif isinstance(target, ast.Starred):

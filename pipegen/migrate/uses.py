@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from pipegen.migrate.draws import goes_on, going_on, is_first, is_next, region_of
+from pipegen.migrate.collected import Collected, PairUse, Use
+from pipegen.migrate.draws import Draws, goes_on, going_on, is_first, is_next, region_of
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.model_calls import drops, edit_model_call
-from pipegen.migrate.values import Unknown, certain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, PairUse, Use
-    from pipegen.migrate.draws import Draws
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.values import Flow, Unknown, certain
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
@@ -41,12 +37,6 @@ class UseEdits:
     """Edits the uses of one iterator.
 
     Attributes:
-        edits: Takes the edits.
-        found: What the file has to do with `ImageDataGenerator`.
-        findings: Takes what must be done by hand.
-        pipe: The variable that holds the pipeline.
-        split: The split that the iterator is.
-        draws: Makes iterators that go on.
         bare: Whether the iterator becomes `predict_on`, since it has no labels and others have.
         own: What stands in the place of the call that makes the iterator.
     """
@@ -80,7 +70,7 @@ class UseEdits:
         elif use.kind == "len":
             if goes_on(self.found, use.flow, REPLACED) and not bare:
                 self.edits.replace(use.outer, f'{pipe}.steps("{split}")')
-        elif not is_dropped(self.found, use):
+        elif not is_dropped(self.found, use.node):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
             self.findings.add(
                 "PG615", use.line, f"{what} takes a Keras iterator, and now gets a dataset", "look whether it works with a dataset"
@@ -102,7 +92,7 @@ class UseEdits:
         text = "" if stored else self._of_files(use) if bare and use.name in ("n", "samples", "filepaths") else self._argument(use)
         if text:
             self.edits.replace(use.outer, text)
-        elif not is_dropped(self.found, use):
+        elif not is_dropped(self.found, use.node):
             self.findings.add(
                 "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
             )
@@ -209,13 +199,8 @@ class UseEdits:
         return fixed and {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} == {"self"}
 
 
-def is_dropped(found: Collected, use: Use) -> bool:
-    """Returns whether a use stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
-    return is_in_dropped(found, use.node)
-
-
-def is_in_dropped(found: Collected, node: ast.expr) -> bool:
-    """The same for any expression."""
+def is_dropped(found: Collected, node: ast.expr) -> bool:
+    """Returns whether an expression stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)

@@ -227,12 +227,12 @@ def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     Raises:
         SpecError: `PG410`.
     """
-    from pipegen.passes.place_cache import cached_bytes
+    from pipegen.plan.cost import example_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
     if node is None or node.disk:
         return 0
-    need = cached_bytes(node.out) * num_examples
+    need = example_bytes(node.out) * num_examples
     if need > budget and spec.runtime.cache == "memory":
         message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget has {format_bytes(budget)} left"
         help_ = (write("auto", "value", "use {}, which caches what fits, or raise `ram_budget`", shown="cache: auto"),)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.ops.wording import step_kwargs
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage, StepRef
 
 
 def render_plan(plan: Plan) -> str:

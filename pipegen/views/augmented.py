@@ -52,7 +52,7 @@ def augmented(plan: Plan, size: int | None) -> Plan:
         if isinstance(item, Placed):
             feature = item.stage.feature
             if finishes(item.stage) and i > last.get(feature, -1):
-                kept.setdefault(feature, item.before[feature])
+                kept |= {name: item.before[name] for name in item.stage.touches() if name not in kept}
             else:
                 done.append(Placed(item.stage, mended(item.before), mended(item.after)))
         elif isinstance(item, Batch) and size is not None:
@@ -72,7 +72,7 @@ def pictures(type_: ElementType) -> tuple[str, ...]:
 
 def ragged(type_: ElementType) -> tuple[str, ...]:
     """The features that have any number of items, and what says which of those are there."""
-    return tuple(name for name, t in type_.items() if kind_of(t).ragged or kind_of(t).valid)
+    return tuple(name for name, t in type_.items() if kind_of(t).padded)
 
 
 def with_index(plan: Plan) -> Plan:

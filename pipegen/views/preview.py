@@ -80,7 +80,7 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
 
     image = of(feature)
     for name, t in executor.plan.read.items():
-        if kind_of(t).overlaid and t.of == feature:
+        if kind_of(t).lives and t.of == feature:
             image = kind_of(t).draw(image, of(name), t)
     return image
 

@@ -22,7 +22,7 @@ from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.moving import measure, move
+from pipegen.backend.kernels.moving import measure, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
@@ -134,6 +134,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Measure: Lowering(example=measure),
     s.Move: Lowering(batch=move),
     s.MoveEach: Lowering(batch=move),
+    s.Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, warp_phases, quantised=True),

@@ -118,7 +118,7 @@ class Files(Source):
     def infer(self) -> ElementType:
         """Encoded files."""
         of = lives_on(self.features)
-        return ElementType(tuple((name, kind_of(f).file_type(f, of[name], f.classes)) for name, f in self.features.items()))
+        return ElementType(tuple((name, kind_of(f).stored_type(f, of[name], f.classes)) for name, f in self.features.items()))
 
     def has_folders(self) -> bool:
         """Returns whether folders may say something: where records have one file each."""
