@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -31,7 +32,17 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """What stands in a text for a byte of a file's name that is not valid UTF-8."""
 _LARGE = 2**28
 """Bytes of a column that functions do not hold themselves: all columns of a split, of which there are six at most, then fit in a graph."""
+T = TypeVar("T")
 _captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
+_making = RLock()
+
+
+class _Once(cached_property[T]):
+    """A property that one thread makes: of two variables one would go, whose handle a graph of the other thread may have."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        with _making:
+            return super().__get__(instance, owner)
 
 
 @contextmanager
@@ -97,15 +108,15 @@ class Column:
         flat: Any = self._values.reshape(-1)
         return memoryview(flat.view(np.uint8))
 
-    @cached_property
+    @_Once
     def _digest(self) -> str:
         return hashlib.blake2b(self._bytes, digest_size=16).hexdigest()
 
-    @cached_property
+    @_Once
     def _tensor(self) -> tf.Tensor:
         return on_this_host(lambda: _tensor(self._values))
 
-    @cached_property
+    @_Once
     def _variable(self) -> tf.Variable:
         return on_this_host(lambda: tf.Variable(_tensor(self._values), trainable=False, name="pipegen_column"))
 
@@ -120,7 +131,7 @@ class Paths:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
 
-    @cached_property
+    @_Once
     def _texts(self) -> Strings:
         texts = Strings.hold(self._paths)
         if _SURROGATE.search(texts.blob.data) is None and _SURROGATE.search(b"".join(texts.prefixes)) is None:
@@ -129,11 +140,11 @@ class Paths:
         collected.add_bytes([os.fsencode(path) for path in texts])
         return collected.strings()
 
-    @cached_property
+    @_Once
     def _is_ascii(self) -> bool:
         return bool(self._texts.blob.max(initial=0) < 128)
 
-    @cached_property
+    @_Once
     def _columns(self) -> dict[str, Column]:
         texts = self._texts
         columns = {"blob": texts.blob, "bounds": texts.bounds, "of": texts.of, "rows": texts.rows}
