@@ -58,12 +58,9 @@ class FilesFeature(StoredPicture):
             compile_glob(pattern)
         return path
 
-    def split_path(self) -> tuple[str, str | None]:
-        """The folder, and the pattern below it."""
-        return _split(self.path)
-
 
 def _split(path: str) -> tuple[str, str | None]:
+    """The folder, and the pattern below it."""
     parts = path.split("/")
     wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
     if wild is None:
@@ -152,7 +149,7 @@ class Files(Source):
         return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside={name: whole[name] for name in others})
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
-        folder, pattern = self.features[name].split_path()
+        folder, pattern = _split(self.features[name].path)
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
         scan = Scan(root, match=compile_glob(pattern) if pattern else None, follow_links=self.follow_links, progress=progress)
