@@ -79,7 +79,8 @@ class Executor:
         self._store = store
         self._rows = rows
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
-        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, records.python)
+        python = records.reader.python(records.features, records.ram_budget)
+        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, python)
         window = window_size(index.window_bytes, records.mean_bytes)
         self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=records.blocks())
         self.mixing = last_mixing(plan.nodes)

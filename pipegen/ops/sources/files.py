@@ -179,7 +179,9 @@ class Files(Source):
         shared = reduce(np.intersect1d, numbers.values())
         one, other = list(keys)[:2]
         if not len(shared):
-            raise self._no_pairs(one, other, keys[one][0], keys[other][0])
+            message = f"no file of `{one}` has a partner in `{other}`: they are called such as {keys[one][0]!r} and {keys[other][0]!r}"
+            help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
+            raise OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
         order = numbers[one][np.isin(numbers[one], shared)]
         rows = {name: np.argsort(own) for name, own in numbers.items()}
         return {name: rows[name][np.searchsorted(own, order, sorter=rows[name])] for name, own in numbers.items()}
@@ -202,11 +204,6 @@ class Files(Source):
         message = f"{paths[int(first[place])]!r} and {paths[place]!r} of `{name}` are both {keys[place]!r}, so one has no partner"
         help_ = "narrow the pattern, or give a `key` that tells them apart"
         return OpError("PG424", message, field=f"features.{name}.path", help=help_)
-
-    def _no_pairs(self, first: str, other: str, a: str, b: str) -> OpError:
-        message = f"no file of `{first}` has a partner in `{other}`: they are called such as {a!r} and {b!r}"
-        help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
-        return OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
 
 
 def _numbered(texts: Strings) -> Ints:
