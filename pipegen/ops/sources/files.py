@@ -110,7 +110,7 @@ class Files(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return decoders({name: (feature, feature.classes) for name, feature in self.features.items()})
+        return decoders(self.features)
 
     def infer(self) -> ElementType:
         """Encoded files."""
