@@ -41,6 +41,9 @@ class MadeUp(Source):
     def has_rows(self) -> bool:
         return False
 
+    def by_class(self) -> bool:
+        return False
+
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         import numpy as np
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import TextIO
 
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -86,11 +84,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while something long runs; nothing unless that is a terminal.
-
-    Args:
-        title: What runs.
-        total: How many there are to do, where that is known.
+    """A bar on standard error while something long runs, of which `total` are to do; nothing unless that is a terminal.
 
     Yields:
         To be called with how many are done.

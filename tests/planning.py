@@ -142,7 +142,7 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     record = tf.range(len(data), dtype=tf.int64)
     draws = x.draws(x.tensors, record, tf.zeros_like(record))
     compute = x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))])
-    rows = [compute(r, d) for r, d in zip(record, draws, strict=True)]
+    rows = [compute({"@record": r, "@draws": d}) for r, d in zip(record, draws, strict=True)]
     features = {name: tf.stack([row[name] for row in rows]) for name in rows[0]} | {"@draws": draws}
     entry = plan.batch.out
     for node in plan.nodes[plan.nodes.index(plan.batch) :]:

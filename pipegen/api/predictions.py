@@ -13,13 +13,13 @@ import tensorflow as tf
 
 from pipegen.arguments import got
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
-from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.records import Records
 from pipegen.backend.reading.rows import readers
 from pipegen.backend.running.execute import Executor
 from pipegen.data.fingerprint import example_ids
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
+from pipegen.memory import ram_budget
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
@@ -59,11 +59,9 @@ class Predictions:
 
 
 def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
-    """Runs the evaluation steps of a spec on unlabelled data.
+    """Runs the evaluation steps of a spec on unlabelled data: a folder, a file, a list of files, or images as arrays.
 
-    Args:
-        bound: The spec, and the data that its pipeline was built on: rows are predicted on as rows.
-        wanted: A folder, a file, a list of files, or images as arrays.
+    Rows are predicted on as rows.
 
     Raises:
         SpecError: When there is nothing, or a file is missing.
@@ -96,11 +94,9 @@ def _records(wanted: Wanted, plan: Plan) -> Records:
 
 
 def rows_like(record: ElementType, wanted: Any) -> Rows:
-    """Images as rows of an array, of the kind that a pipeline was built on.
+    """Images as rows of an array, of the type of the records that a pipeline was built on.
 
-    Args:
-        record: The type of its records.
-        wanted: Images `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
+    They are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
 
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.

@@ -41,7 +41,7 @@ def bench(
     from pipegen.cli.measure import measure
 
     with progress("listing") as listed:
-        pipe = build(loaded, progress=listed, allow_code=allowed.modules)
+        pipe = build(loaded, progress=listed, allow_code=allowed)
     with progress("batches", steps) as tick:
         figures = measure(pipe, chosen, steps, tick)
     if output_format == "json":

@@ -15,7 +15,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.phases.compilation import bind, findings_with_data
-from pipegen.phases.functions import NOTHING, Allowed, with_functions
+from pipegen.phases.functions import with_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class DataRequest:
 
     sample: int | None
     write_exclude: str | None
-    allowed: Allowed = NOTHING
+    allowed: tuple[str, ...] = ()
 
 
 def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
@@ -65,7 +65,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     if model.source.needs_data():
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
     with progress("listing") as listed:
-        collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
+        collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)
@@ -99,8 +99,8 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.reading.jpeg_damage import available
     from pipegen.backend.reading.probe import probe, probing_plan, spread
+    from pipegen.jpeg_damage import available
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime
     engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()})

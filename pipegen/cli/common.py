@@ -20,7 +20,6 @@ from pipegen.terminal import wants_colour as wants_colour
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.phases.functions import Allowed
     from pipegen.phases.specs import Inspection, Spec
 
 STDIN = "<stdin>"
@@ -55,20 +54,20 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def allowed_code(modules: Iterable[str]) -> Allowed:
+def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
     """The modules whose functions a spec may call. They may also lie in the working directory, as for `python -m`: it comes last among
     the places where modules are looked for.
 
     Raises:
         BadParameter: For what is no module's name.
     """
-    from pipegen.phases.functions import Allowed
+    from pipegen.phases.functions import allowed_modules
 
     try:
-        allowed = Allowed.of(list(modules))
+        allowed = allowed_modules(list(modules))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--allow-code'") from None
-    if allowed.modules and "" not in sys.path and os.getcwd() not in sys.path:
+    if allowed and "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     return allowed
 

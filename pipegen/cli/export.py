@@ -56,7 +56,7 @@ def export(
     from pipegen.api.building import build
 
     with progress("listing") as listed:
-        pipe = build(loaded, progress=listed, allow_code=allowed.modules)
+        pipe = build(loaded, progress=listed, allow_code=allowed)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
     with progress("writing", count * draws) as written:
         try:

@@ -51,7 +51,7 @@ def preview(
     from pipegen.api.building import build
 
     with progress("listing") as listed:
-        pipe = build(loaded, progress=listed, allow_code=allowed.modules)
+        pipe = build(loaded, progress=listed, allow_code=allowed)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.check import check_splits
-from pipegen.data.exclude import excluded_keys, unreadable_list
+from pipegen.data.exclude import excluded_keys, read_list
 from pipegen.data.manifest import Manifest
-from pipegen.data.places import argument, as_locate
+from pipegen.data.places import argument, path_only
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import judge
 from pipegen.diagnostics.catalog import make
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.base import Listing
-    from pipegen.spec.locate import Locate, Locator
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 
@@ -46,7 +48,7 @@ class Collected:
 def collect(
     spec: PipelineSpec,
     *,
-    locate: Locator | Locate | None = None,
+    locate: Locate = path_only,
     base: Path | None = None,
     progress: Callable[[int], None] | None = None,
     data: Mapping[str, object] | None = None,
@@ -60,23 +62,20 @@ def collect(
         progress: Called with the number of files seen so far, now and then.
         data: The arrays of a source that takes them from Python.
     """
-    where = as_locate(locate)
     base = base or Path.cwd()
-    diagnostics = Diagnostics([d for d in check_splits(spec, where) if d.severity is Severity.ERROR and d.code != "PG220"])
+    diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     try:
         listing = _list(spec, base, progress, data)
     except OpError as error:
-        diagnostics.extend(make(e.code, e.message, where(argument(spec, e.field)), help=e.help or ()) for e in error.every)
-        diagnostics.extend(_beside(spec, error, base, where))
+        diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
+        diagnostics.extend(_beside(spec, error, base, locate))
         return Collected(None, diagnostics)
-    diagnostics.extend(_notes(spec, listing, where))
-    excluded, findings = excluded_keys(spec, listing, base, where)
+    diagnostics.extend(_notes(spec, listing, locate))
+    excluded, findings = excluded_keys(spec, listing, base, locate)
     diagnostics.extend(findings)
     if excluded:
-        import numpy as np
-
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
@@ -84,9 +83,9 @@ def collect(
         manifest = _dealt(spec, listing, excluded)
     except OpError as error:
         path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
-        diagnostics.add(make(error.code, error.message, where(path), help=error.help or ()))
+        diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return Collected(None, diagnostics)
-    diagnostics.extend(judge(spec, manifest, where))
+    diagnostics.extend(judge(spec, manifest, locate))
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
 
 
@@ -135,7 +134,7 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
 
 def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
     """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
-    found = unreadable_list(spec, base, where)
+    _, found = read_list(spec, base, where)
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
         found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]

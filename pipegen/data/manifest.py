@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
-from pipegen.ops.sources.strings import as_places
+from pipegen.ops.sources.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
-
-    import numpy as np
 
     from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
@@ -43,9 +43,9 @@ class Manifest:
     by_place: bool = False
 
     def __post_init__(self) -> None:
-        """Makes arrays of the members."""
+        """Makes arrays of the members, which tensors can share."""
         n = len(self.listing.keys)
-        object.__setattr__(self, "members", {split: as_places(records, n) for split, records in self.members.items()})
+        object.__setattr__(self, "members", {split: shareable(as_places(records, n)) for split, records in self.members.items()})
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -80,8 +80,6 @@ class Manifest:
 
     def rows(self, split: str) -> tuple[Rows, Ints] | None:
         """For records that are rows of arrays: those arrays, and the row of each record of a split in source order, int64."""
-        import numpy as np
-
         if self.listing.rows is None:
             return None
         arrays = self.listing.rows.get(split) or self.listing.rows[""]
@@ -111,8 +109,6 @@ class Manifest:
 
     def class_weights(self, split: str) -> dict[int, float] | None:
         """Balanced weights of the classes of a split: examples / (classes × examples of the class); `None` without labels."""
-        import numpy as np
-
         labels = self.labels(split)
         if labels is None:
             return None
@@ -133,8 +129,8 @@ class Manifest:
         """
         keys = self.listing.keys
         if self.by_place:
-            return example_ids("place", map(str, range(len(keys))))
-        ids = example_ids(self.source_name, keys)
+            return shareable(example_ids("place", map(str, range(len(keys)))))
+        ids = shareable(example_ids(self.source_name, keys))
         rising = ids.copy()
         rising.sort()
         twice = rising[1:][rising[1:] == rising[:-1]]

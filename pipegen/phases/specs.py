@@ -105,13 +105,7 @@ def step_texts(model: PipelineSpec) -> list[str]:
 
 @dataclass(frozen=True)
 class BoundSpec:
-    """Holds a spec whose data is listed and fits it; `bind` makes it.
-
-    Attributes:
-        spec: The spec.
-        manifest: Its data.
-        plans: The plainest plan of each split, with what the data says of its types.
-    """
+    """Holds a spec whose data is listed and fits it; `bind` makes it. Its plans have what the data says of their types."""
 
     spec: Spec
     manifest: Manifest
@@ -151,21 +145,13 @@ class Learned:
 
 @dataclass(frozen=True)
 class FittedSpec(BoundSpec):
-    """Holds a bound spec whose steps have what they take from the training split; `fit` makes it.
-
-    Attributes:
-        learned: What they took, where any step takes something.
-    """
+    """Holds a bound spec whose steps have what they take from the training split, which is `learned`; `fit` makes it."""
 
     learned: tuple[Learned, ...]
 
 
 @dataclass(frozen=True)
 class CompiledSpec(FittedSpec):
-    """Holds a fitted spec with the plan that runs for each split; `compile_spec` makes it.
-
-    Attributes:
-        splits: The plan of each split after every pass, and what each pass did.
-    """
+    """Holds a fitted spec with the plan that runs for each split, and what each pass did to it; `compile_spec` makes it."""
 
     splits: dict[str, Compiled]

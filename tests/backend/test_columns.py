@@ -56,6 +56,23 @@ def test_in_this_process_functions_know_columns_by_handle(monkeypatch: pytest.Mo
     assert not any(node.op == "VarHandleOp" for node in derived.node)
 
 
+def test_splits_share_the_columns_of_the_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ImageFolder, "list", lambda *_: folder(100))
+    splits = {"parts": {"train": 0.8, "validation": 0.2}}
+    spec = {"source": {"image_folder": {"path": "/data"}}, "splits": splits, "transforms": [{"resize": {"size": 8}}]}
+    pipe = pipegen.build({"pipegen": 1, "batch": {"size": 8}, **spec})
+    manifest = pipe._manifest
+    for split in manifest.splits:
+        tensors = pipe._engine.executor(split).tensors
+        shared = {tensors.ids: manifest.all_ids, tensors.labels: manifest.listing.labels, tensors.ids._of: manifest.members[split]}
+        shared[tensors.paths[""]._columns["rows"]] = manifest.members[split]
+        assert all(np.shares_memory(column._values, held) for column, held in shared.items())
+        records = tf.range(manifest.num_examples(split))
+        assert tensors.indexed("label", records).numpy().tolist() == manifest.labels(split).tolist()
+        low, high = (half.numpy().astype(np.uint64) for half in tensors.words(records))
+        assert (low + (high << np.uint64(32))).tolist() == manifest.ids(split).tolist()
+
+
 def test_paths_are_put_together(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.jpg")
     texts = [f"/a/ü{i}.jpg" for i in range(5)] + [odd]
@@ -65,8 +82,8 @@ def test_paths_are_put_together(tmp_path: Path) -> None:
         paths = Paths(wanted)
         numbers = tf.data.Dataset.from_tensors(tf.constant(records, tf.int64))
 
-        def found(places: tf.Tensor, paths: Paths = paths, count: int = len(records)) -> list[tf.Tensor]:
-            return tf.stack(paths.each(places, count))
+        def found(places: tf.Tensor, paths: Paths = paths) -> tf.Tensor:
+            return paths.each(places)
 
         expected = [os.fsencode(wanted[i]) for i in records]
         assert next(iter(numbers.map(found))).numpy().tolist() == expected

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host
-from pipegen.ops.sources.strings import ALIGNED, Collector, Strings, aligned
+from pipegen.ops.sources.strings import Collector, Strings, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,15 +42,18 @@ class Column:
     """An array `(n, ...)` of which functions read rows.
 
     Args:
-        values: The array; it is held and not copied where it is `aligned`.
+        values: The array; it is held and not copied where it is `shareable`.
+        of: Which of its rows these are, where they are not all: a column of numbers `(m,)`.
     """
 
-    def __init__(self, values: np.ndarray[Any, Any]) -> None:
-        taken = values.ctypes.data % ALIGNED == 0 and values.flags.c_contiguous and values.flags.writeable
-        self._values = values if taken else aligned([values])
+    def __init__(self, values: np.ndarray[Any, Any], of: Column | None = None) -> None:
+        self._values = shareable(values)
+        self._of = of
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of these numbers, stacked as these are."""
+        if self._of is not None:
+            rows = self._of(rows)
         # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
         return tf.gather(self._tensor if _captured.get() else self._variable.read_value(), rows)
 
@@ -83,27 +86,29 @@ class Paths:
         return collected.strings()
 
     @cached_property
+    def _is_ascii(self) -> bool:
+        return bool(self._texts.blob.max(initial=0) < 128)
+
+    @cached_property
     def _columns(self) -> dict[str, Column]:
         texts = self._texts
         columns = {"blob": texts.blob, "bounds": texts.bounds, "of": texts.of, "rows": texts.rows}
         return {name: Column(column) for name, column in columns.items() if column is not None}
 
-    def each(self, records: tf.Tensor, count: int) -> list[tf.Tensor]:
-        """The paths of `count` records `(count,)`: a string scalar each."""
+    def each(self, records: tf.Tensor) -> tf.Tensor:
+        """The paths of records `(n,)`, strings `(n,)`."""
         held, before = self._columns, tf.constant([*self._texts.prefixes])
         rows = held["rows"](records) if "rows" in held else records
-        starts, ends = (tf.unstack(tf.cast(held["bounds"](at), tf.int64), num=count) for at in (rows, rows + 1))
-        prefixes = [before[0]] * count
-        if "of" in held:
-            prefixes = tf.unstack(tf.gather(before, tf.cast(held["of"](rows), tf.int32)), num=count)
-        # No kernel makes a string of bytes; of single characters one does.
-        characters = tf.constant([bytes([i]) for i in range(256)])
-        parts = [tf.cast(held["blob"](tf.range(start, end)), tf.int32) for start, end in zip(starts, ends, strict=True)]
-        return [
-            tf.strings.join([prefix, tf.strings.reduce_join(tf.gather(characters, part))])
-            for prefix, part in zip(prefixes, parts, strict=True)
-        ]
+        starts, ends = (tf.cast(held["bounds"](at), tf.int64) for at in (rows, rows + 1))
+        places = tf.ragged.range(starts, ends)
+        characters = tf.cast(held["blob"](places.flat_values), tf.int32)
+        if self._is_ascii:  # a byte is a character
+            texts = tf.strings.unicode_encode(places.with_flat_values(characters), "UTF-8")
+        else:  # no kernel makes a string of bytes; of single bytes one does
+            each = tf.gather(tf.constant([bytes([i]) for i in range(256)]), characters)
+            texts = tf.strings.unsorted_segment_join(each, places.value_rowids(), tf.size(records))
+        return tf.strings.join([tf.gather(before, tf.cast(held["of"](rows), tf.int32)) if "of" in held else before[0], texts])
 
     def one(self, record: tf.Tensor) -> tf.Tensor:
         """The path of one record."""
-        return self.each(record[None], 1)[0]
+        return self.each(record[None])[0]

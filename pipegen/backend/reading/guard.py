@@ -26,8 +26,8 @@ MAX_TRIES = 8
 
 NO_STAND_IN = "no record of the batch could stand in for a damaged one"
 
-Compute = Callable[[tf.Tensor, tf.Tensor], "Features"]
-"""From a record and its draws to its features."""
+Compute = Callable[["Features"], "Features"]
+"""From `@record` and `@draws` of a record to its features."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
     names = [name for name, _ in out.items()]
 
     def work(record: tf.Tensor, draws: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], tf.Tensor]:
-        features = compute(record, draws)
+        features = compute({"@record": record, "@draws": draws})
         return tuple(features[n] for n in names), tf.constant(True)
 
     nothing = tuple(tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for _, t in out.items())
@@ -106,10 +106,10 @@ def replace_damaged(
     """The features of a record, or those of the next good one that may take its place.
 
     Args:
-        compute: From a record and its draws to its features.
+        compute: From `@record` and `@draws` of a record to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
         out: The type of what `compute` gives.
-        alternates: From epoch and slot to the cycles and records to try.
+        alternates: From epoch and slot to the records to try and their cycles.
         draw: From a record and a cycle to the draws of a second occurrence.
         quarantine: Where damaged records are noted.
         path: From a record to where it is.
@@ -122,7 +122,7 @@ def replace_damaged(
         return tf.py_function(lambda r: quarantine.add(int(r)), [damaged], [])
 
     def search() -> tuple[tf.Tensor, ...]:
-        cycles, records = alternates(features["@epoch"], features["@slot"])
+        records, cycles = alternates(features["@epoch"], features["@slot"])
         with tf.control_dependencies([note(record)]):
             start = tf.constant(0)
 

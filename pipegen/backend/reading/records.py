@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.index.order import Blocks
-from pipegen.backend.process.budget import ram_budget
 from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.rows import readers
 from pipegen.backend.reading.shards import ShardedTensors
 from pipegen.errors import InternalError
+from pipegen.memory import ram_budget
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.sources.strings import aligned
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.rows import Reader
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
 
-_WINDOW = 2**30
-"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself: 1 GiB."""
-
 
 @dataclass(frozen=True)
 class Records:
@@ -36,14 +31,15 @@ class Records:
 
     Attributes:
         paths: Absolute paths; with `contents`, names for messages.
-        ids: 64-bit example ids, which key the draws.
-        labels: Class indices, or `None`.
+        ids: 64-bit example ids, which key the draws; with `members`, of more records than these.
+        labels: Class indices, or `None`; likewise.
         mean_bytes: The mean size of a stored record.
         contents: Encoded images held in memory, in place of files.
         arrays: For records that are rows of arrays: what reads rows of each feature, in place of files.
         rows: The row of each record in those arrays.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
+        members: Which of the records that have `ids` and `labels` these are; `None` for all.
         in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie and what reads them.
     """
 
@@ -56,6 +52,7 @@ class Records:
     rows: Ints | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    members: Ints | None = None
     in_shards: InShards | None = None
 
     def path(self, record: int, feature: str | None = None) -> str:
@@ -71,14 +68,6 @@ class Records:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def blocks(self) -> Blocks | None:
-        """Returns how they lie in files that hold many, for their order."""
-        held = self.in_shards
-        if held is None:
-            return None
-        window = max(1, int(_WINDOW / max(self.mean_bytes, 1.0))) if held.shards.by_block else None
-        return Blocks(tf.constant(held.selected.starts), window)
-
     def tensors(self) -> RecordTensors | ShardedTensors:
         """The records as functions read them, made once for all."""
         with tf.device("CPU:0"):
@@ -86,11 +75,12 @@ class Records:
                 return ShardedTensors(self.in_shards)
             contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
             ragged = {name: _ragged(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
+        members = None if self.members is None else Column(self.members)
         return RecordTensors(
             paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
             contents=contents,
-            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2)),
-            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32)),
+            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2), members),
+            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32), members),
             arrays=self.arrays,
             rows=None if self.rows is None else Column(self.rows),
             columns={name: Column(values) for name, values in self.columns.items() if name not in ragged},
@@ -160,7 +150,7 @@ class RecordTensors:
         """The same of `count` records, a scalar each."""
         if self.contents is not None and feature not in self.paths:  # bytes, which taking apart would copy once more
             return [tf.gather(self.contents, record) for record in tf.unstack(records, num=count)]
-        return [tf.io.read_file(path) for path in self._paths(feature).each(records, count)]
+        return [tf.io.read_file(path) for path in tf.unstack(self._paths(feature).each(records), num=count)]
 
     def _paths(self, feature: str) -> Paths:
         return self.paths.get(feature) or self.paths[""]
@@ -178,17 +168,14 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     held = manifest.in_shards(split)
     if held is not None:
         return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
-    labels, members = manifest.listing.labels, manifest.members[split]
-    # Tensors share the memory of what is aligned, so that nothing is held twice.
-    ids, own = aligned([manifest.ids(split)]), None if labels is None else aligned([labels[members]])
-    common = (manifest.files(split), ids, own, manifest.mean_bytes(split))
+    # Tensors share the memory of these columns, so that no split holds one of its own.
+    common = (manifest.files(split), manifest.all_ids, manifest.listing.labels, manifest.mean_bytes(split))
     columns = manifest.columns(split)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
-    columns = {name: values if isinstance(values, Ragged) else aligned([values]) for name, values in columns.items()}
-    found = manifest.rows(split)
+    members, found = manifest.members[split], manifest.rows(split)
     if found is None:
-        return Records(*common, columns=columns, beside=manifest.beside(split))
+        return Records(*common, columns=columns, beside=manifest.beside(split), members=members)
     rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=aligned([numbers]), columns=columns)
+    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns, members=members)

@@ -13,7 +13,7 @@ from pipegen.data.manifest import Manifest
 from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.selected import InShards, Names, Selected
 from pipegen.data.shards.splits import assign_shards
-from pipegen.kept import kept_folder
+from pipegen.kept import SPLITS, kept_folder
 from pipegen.ops.sources.shards import shards_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, excluded: tuple[str, 
     Raises:
         OpError: As `assign_shards`; `PG414` for a shard of too many records.
     """
-    name, folder = spec.source.op, kept_folder(spec.runtime, "splits")
+    name, folder = spec.source.op, kept_folder(spec.runtime, SPLITS)
     manifest = ShardedManifest(listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, excluded)
     _ = manifest.bases  # now, since what is wrong with them is wrong with the data
     return manifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,11 +90,7 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return len(self._selected)
 
-    @overload
-    def __getitem__(self, member: int) -> str: ...
-    @overload
-    def __getitem__(self, member: slice) -> Sequence[str]: ...
-    def __getitem__(self, member: int | slice) -> str | Sequence[str]:
+    def __getitem__(self, member: int | slice) -> Any:
         if isinstance(member, slice):
             return [self[i] for i in range(*member.indices(len(self)))]
         if not 0 <= member < len(self):

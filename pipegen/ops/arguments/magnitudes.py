@@ -23,6 +23,11 @@ Level = Number | AnySchedule
 """A plain number, or a schedule of plain numbers."""
 
 
+def _given(value: Magnitude) -> tuple[float | tuple[float, float], ...]:
+    """The strengths that an argument names: several in a schedule."""
+    return value.given() if isinstance(value, Schedule) else (value,)
+
+
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
     """The range of a magnitude around 0; that of a schedule holds those of all epochs."""
     if isinstance(m, Schedule):
@@ -43,13 +48,7 @@ def level_range(m: Level) -> tuple[float, float]:
 
 
 def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
-    """The one way to write what an argument of one of these types means, as a plain value.
-
-    Args:
-        field: The argument.
-        value: What it is, not `None`.
-        factor: Whether a number lies around 1 rather than around 0.
-    """
+    """The one way to write what an argument means, as a plain value; of a `factor`, a number lies around 1 rather than around 0."""
     if has_type(field, Level):
         return value.meaning(lambda r: r[0], level_range) if isinstance(value, Schedule) else value
     if isinstance(value, Schedule):
@@ -68,10 +67,6 @@ def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | 
     """The one way to write a range of draws: as the single number that means exactly it, where there is one.
 
     Equal ranges give equal results, however they were written, and different ranges different ones.
-
-    Args:
-        m: A magnitude, or a pair.
-        factor: Whether a number lies around 1 rather than around 0.
     """
     meant = factor_range if factor else symmetric_range
     low, high = (v + 0.0 for v in meant(m if isinstance(m, (int, float)) else (m[0], m[1])))  # -0.0 becomes 0.0
@@ -86,77 +81,40 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
 
 
 def check_range(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
-    """Reject a reversed pair or one out of bounds.
-
-    Raises:
-        ValueError: Which pydantic reports at the argument.
-    """
-    if isinstance(value, Schedule):
-        for each in value.given():
-            check_range(each, name, low, high)
-        return
-    pair = value if isinstance(value, tuple) else None
-    if pair is not None and pair[0] > pair[1]:
-        raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
-    for x in pair or (value,):
-        if (low is not None and x < low) or (high is not None and x > high):  # type: ignore[operator]
-            bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
-            raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
+    """Rejects a reversed pair or one out of bounds, by a `ValueError`, which pydantic reports at the argument."""
+    for each in _given(value):
+        pair = each if isinstance(each, tuple) else (each, each)
+        if pair[0] > pair[1]:
+            raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
+        for x in pair:
+            if (low is not None and x < low) or (high is not None and x > high):
+                bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
+                raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
 def check_magnitude(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
-    """Reject a magnitude around 0 that is negative, reversed or out of bounds.
-
-    Args:
-        value: The argument.
-        name: What the user calls it.
-        low: The least value that can be drawn, inclusive.
-        high: The greatest value that can be drawn, inclusive.
-
-    Raises:
-        ValueError: Which pydantic reports at the argument.
-    """
-    if isinstance(value, Schedule):
-        for each in value.given():
-            check_magnitude(each, name, low, high)
-        return
-    if not isinstance(value, tuple) and value < 0:
-        help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
-        raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
-    if isinstance(value, tuple):
-        check_range(value, name, low, high)
-    else:
-        check_range(value, name, None, high)
+    """Rejects a magnitude around 0 that is negative, reversed, or lets a value below `low` or above `high` be drawn; see `check_range`."""
+    for each in _given(value):
+        if not isinstance(each, tuple) and each < 0:
+            help_ = write(f"{name}: [{each:g}, {-each:g}]", "arguments", "for a range, write {}")
+            raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
+        check_range(each, name, low if isinstance(each, tuple) else None, high)
 
 
 def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
-    """Reject a factor that is reversed or can fall below `low`.
-
-    Args:
-        value: The argument: a number m for [1 - m, 1 + m], or the range.
-        name: What the user calls it.
-        low: The least factor.
-        exclusive: Whether `low` itself is out of bounds too.
-
-    Raises:
-        ValueError: Which pydantic reports at the argument.
-    """
-    if isinstance(value, Schedule):
-        for each in value.given():
-            check_factor(each, name, low, exclusive=exclusive)
-        return
-    check_range(value, name)
-    least, most = factor_range(value)
-    if not isinstance(value, tuple) and value < 0:
-        help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
-        raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
-    if least < low or (exclusive and least == low):
-        bound = f"above {low:g}" if exclusive else f"at least {low:g}"
-        if isinstance(value, tuple):
-            raise ValueError(f"`{name}` must be {bound}, got {least:g}")
-        raise ValueError(
-            f"`{name}: {value:g}` means the range [{least:g}, {most:g}], but a factor must be {bound}; write the range you mean"
-        )
+    """Rejects a factor that is reversed or can fall below `low`, or with `exclusive` to it; see `check_range`."""
+    bound = f"above {low:g}" if exclusive else f"at least {low:g}"
+    for each in _given(value):
+        check_range(each, name)
+        least, most = factor_range(each)
+        if not isinstance(each, tuple) and each < 0:
+            help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
+            raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
+        if least < low or (exclusive and least == low):
+            if isinstance(each, tuple):
+                raise ValueError(f"`{name}` must be {bound}, got {least:g}")
+            means = f"`{name}: {each:g}` means the range [{least:g}, {most:g}]"
+            raise ValueError(f"{means}, but a factor must be {bound}; write the range you mean")
 
 
 def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str = "degrees") -> tuple[OpError, ...]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.base import Family, Traits, require_image
+from pipegen.ops.base import Family, require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
 from pipegen.ops.wording import uses
 from pipegen.types import BYTE_RANGE
@@ -36,7 +36,7 @@ class LookupTableTransform(StagedTransform):
         needs_histogram: Whether the table depends on the image, through the histogram of each channel.
     """
 
-    family: ClassVar[str] = "look-up table"
+    family = Family.LOOKUP_TABLE
     needs_histogram: ClassVar[bool] = False
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -54,9 +54,6 @@ class LookupTableTransform(StagedTransform):
             int32 `(n, channels, 256)`, or `(n, 1, 256)` for one that serves every channel, from 0 to 255.
         """
         raise NotImplementedError
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.LOOKUP_TABLE, random=self.random)
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> LookupTable:
         return LookupTable(feature, (ref,), self.needs_histogram)
@@ -102,9 +99,6 @@ class LookupTable(Stage):
     feature: str
     refs: tuple[StepRef[LookupTableTransform], ...]
     reads_histogram: bool
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
 
     def says(self) -> str:
         what = "tables" if len(self.refs) > 1 else "table"

@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import Transform, require_image
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities
-from pipegen.ops.traits import Family, Traits
+from pipegen.ops.traits import Family
 from pipegen.ops.wording import use
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MixingTransform(Transform):
     first: so everyone has another partner, and is one itself. What a member takes of its partner, its own draws decide.
     """
 
-    family: ClassVar[str] = "mixing"
+    family = Family.MIXING
 
     random = True
     handles_probability = True
@@ -48,9 +48,6 @@ class MixingTransform(Transform):
     near 0 or 1, more is mostly near one half."""
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes; the others stay as they are, and can still be another one's partner."""
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.MIXING, random=True, starts_kernel=True)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type."""
@@ -139,9 +136,6 @@ class Mix(Computes):
     canvas: tuple[int | None, int | None]
     label: bool
     exact: bool = False
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return f"{'weigh the labels of' if self.label else 'mix'} two of a group of {GROUP}: {use(self.ref)}"

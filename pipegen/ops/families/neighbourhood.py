@@ -41,7 +41,7 @@ class NeighbourhoodTransform(StagedTransform):
         symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
     """
 
-    family: ClassVar[str] = "neighbourhood"
+    family = Family.NEIGHBOURHOOD
     starts_kernel: ClassVar[bool] = True
     overshoots: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
@@ -115,10 +115,10 @@ class NeighbourhoodTransform(StagedTransform):
         return self.probability == 0
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.NEIGHBOURHOOD, random=self.random, starts_kernel=self.starts_kernel, weight=self.weight())
+        return Traits(Family.NEIGHBOURHOOD, weight=self.weight())
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> Neighbourhood:
-        return Neighbourhood(feature, ref, self.clip_of(x), self.traits(x).starts_kernel)
+        return Neighbourhood(feature, ref, self.clip_of(x), self.starts_kernel)
 
     def weight(self) -> float:
         """Returns how many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
@@ -150,9 +150,6 @@ class Neighbourhood(Computes):
     clip: Interval | None
     starts_kernel: bool
     exact: bool = False
-
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
 
     def says(self) -> str:
         return fitted_use(self.ref)

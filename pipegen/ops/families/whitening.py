@@ -11,7 +11,7 @@ from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.fitted import StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import Interval
+from pipegen.types import Interval, times
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -42,7 +42,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         values = math.prod(d or 0 for d in x.shape)
-        return Traits(Family.NEIGHBOURHOOD, starts_kernel=True, weight=max(1.0, _WEIGHT * values))
+        return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, _WEIGHT * values))
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, within what the matrix can make of the values that enter."""
@@ -100,7 +100,7 @@ def require_whitenable(step: Transform, x: FeatureType) -> None:
     require_values(step, x)
     if not x.is_static:
         help_ = write(f"resize: {{size: {_side(x.channels)}}}", "before", "add {} or smaller before it")
-        raise OpError("PG231", f"`{step.op}` needs images of one size, and gets {_shown(x)}", help=help_)
+        raise OpError("PG231", f"`{step.op}` needs images of one size, and gets {times(x.shape)}", help=help_)
     values = math.prod(d or 0 for d in x.shape)
     if values <= LARGEST:
         return
@@ -109,14 +109,10 @@ def require_whitenable(step: Transform, x: FeatureType) -> None:
     if x.channels == 3:
         ways.append(f"`- grayscale` before it and a size of at most {_side(1)}")
     ways.append("in its place `- standardize: {statistics: featurewise}`")
-    message = f"`{step.op}` needs {matrix} for images of {_shown(x)}, and works up to {LARGEST:,} values an image"
+    message = f"`{step.op}` needs {matrix} for images of {times(x.shape)}, and works up to {LARGEST:,} values an image"
     raise OpError("PG231", message, help=", or ".join(ways))
 
 
 def _side(channels: int | None) -> int:
     """The side of the largest square that can be whitened, in pixels."""
     return math.isqrt(LARGEST // min(channels or 3, LARGEST))
-
-
-def _shown(x: FeatureType) -> str:
-    return "×".join("?" if d is None else str(d) for d in x.shape)

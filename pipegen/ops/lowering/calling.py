@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipegen.types import FLOATING
+from pipegen.types import FLOATING, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,4 +125,4 @@ def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str |
 
 
 def _sides(shape: tuple[Dim, ...]) -> str:
-    return "×".join("?" if d is None else str(d) for d in shape) or "no dimension"
+    return times(shape) or "no dimension"

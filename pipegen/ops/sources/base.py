@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.ops.base import Model
-from pipegen.ops.sources.strings import Strings, as_sizes
+from pipegen.ops.sources.strings import Strings, as_sizes, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ class Listing:
 
         columns: dict[str, Any] = {"keys": Strings.hold(self.keys), "sizes": as_sizes(self.sizes)}
         if self.labels is not None:
-            columns["labels"] = np.asarray(self.labels, np.int32)
+            columns["labels"] = shareable(np.asarray(self.labels, np.int32))
         if self.parts is not None and not isinstance(self.parts, Parts):
             columns["parts"] = Parts.hold(self.parts)
         if self.paths is not None:
@@ -227,6 +227,10 @@ class Source(Model):
     def has_folders(self) -> bool:
         """Returns whether the folders that files lie in say something, such as their class."""
         return not self.has_rows()
+
+    def by_class(self) -> bool:
+        """Returns whether records are stored one class after another, as class folders have them."""
+        return self.has_labels() and self.has_folders()
 
     def needs_data(self) -> bool:
         """Returns whether the records come from `build(data=)` and from nowhere else."""

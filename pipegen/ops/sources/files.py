@@ -116,7 +116,7 @@ class Files(Source):
     def infer(self) -> ElementType:
         """Encoded files."""
         of = lives_on(self.features)
-        return ElementType(tuple((name, kind_of(f).file_type(f, of[name], f.classes)) for name, f in self.features.items()))
+        return ElementType(tuple((name, kind_of(f).stored_type(f, of[name], f.classes)) for name, f in self.features.items()))
 
     def has_labels(self) -> bool:
         """No: a mask is no class of the record."""

@@ -71,5 +71,4 @@ class TableFeature(StoredPicture):
 
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
-        kind = kind_of(self)
-        return kind.file_type(self, of, self.num_classes) if kind.pictured else kind.column_type(self)
+        return kind_of(self).stored_type(self, of, self.num_classes)

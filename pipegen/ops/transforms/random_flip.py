@@ -38,7 +38,7 @@ class RandomFlip(GeometricTransform):
     """The share of examples that is mirrored, for each axis by itself."""
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, random=True, moves_pixels_only=True, mirrors=True)
+        return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.probability == 0

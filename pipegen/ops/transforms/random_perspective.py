@@ -64,7 +64,7 @@ class RandomPerspective(GeometricTransform):
         return sum(high - low for low, high in self._ranges())
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, random=True, projective=True)
+        return Traits(Family.GEOMETRIC, projective=True)
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.probability == 0 or self._ranges() == ((0, 0), (0, 0))

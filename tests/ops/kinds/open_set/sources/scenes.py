@@ -24,11 +24,12 @@ class Scenes(Source):
 
     count: int = 12
     folder: str | None = None
+    buckets: tuple[int, ...] = ()
 
     def infer(self) -> ElementType:
         rows = FeatureType("image", "float32", (*SIZE, 3), Interval(0, 255))
         image = FeatureType("image", "string", ()) if self.folder is not None else rows
-        points = FeatureType("points", "float32", (None, 2), of="image", most=MOST)
+        points = FeatureType("points", "float32", (None, 2), of="image", most=MOST, buckets=self.buckets)
         return ElementType((("image", image), ("points", points)))
 
     def has_labels(self) -> bool:
