@@ -31,12 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """Holds what is known about the data.
+    """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
 
-    Attributes:
-        manifest: The records and their splits, or `None` when an error stands in the way.
-        diagnostics: Every finding.
-        assigned: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
+    `assigned` is the manifest also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None

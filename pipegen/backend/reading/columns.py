@@ -2,16 +2,18 @@
 
 A column has the memory of the manifest's array. In this process functions know it by a variable's handle: a tensor that they capture
 is copied into the graph that TensorFlow makes, and optimises, for every iterator. Only what is derived from a dataset, and may run
-elsewhere, captures tensors.
+elsewhere, captures tensors; or, since a graph that is written has 2 GiB at most, maps a file where a column is large.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +21,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host
+from pipegen.kept import COLUMNS, keep, open_kept
+from pipegen.log import log
 from pipegen.ops.sources.strings import Collector, Strings, shareable
 
 if TYPE_CHECKING:
@@ -26,8 +30,10 @@ if TYPE_CHECKING:
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """What stands in a text for a byte of a file's name that is not valid UTF-8."""
+_LARGE = 2**28
+"""Bytes of a column that functions do not hold themselves: all columns of a split, of which there are six at most, then fit in a graph."""
 T = TypeVar("T")
-_captured = ContextVar("captured", default=False)
+_captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
 _making = RLock()
 
 
@@ -40,9 +46,9 @@ class _Once(cached_property[T]):
 
 
 @contextmanager
-def columns_captured() -> Iterator[None]:
-    """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process."""
-    token = _captured.set(True)
+def columns_captured(folder: Path | None) -> Iterator[None]:
+    """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process that sees `folder`."""
+    token = _captured.set(folder or True)
     try:
         yield
     finally:
@@ -66,7 +72,45 @@ class Column:
         if self._of is not None:
             rows = self._of(rows)
         # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
-        return tf.gather(self._tensor if _captured.get() else self._variable.read_value(), rows)
+        folder = _captured.get()
+        return tf.gather(self._portable(folder) if folder else self._variable.read_value(), rows)
+
+    def _portable(self, folder: Path | bool) -> tf.Tensor:
+        """The array itself, or a file that is mapped wherever the function runs."""
+        if isinstance(folder, bool) or self._values.nbytes < _LARGE:
+            return self._tensor
+        try:
+            file = self._kept(folder)
+        except OSError as error:
+            log.warning("a column of the data cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+            return self._tensor
+        with tf.device("CPU:0"):
+            return tf.raw_ops.ImmutableConst(dtype=self._values.dtype, shape=self._values.shape, memory_region_name=file)
+
+    def _kept(self, folder: Path) -> str:
+        """The file of the array, named by what it holds.
+
+        Raises:
+            OSError: When it cannot be written.
+        """
+        name = f"{self._digest}.{COLUMNS}"
+        try:
+            with open_kept(folder, name) as stream:
+                whole = os.fstat(stream.fileno()).st_size == self._values.nbytes
+        except OSError:
+            whole = False
+        if not whole:
+            keep(folder, name, [self._bytes])
+        return str((folder / name).absolute())
+
+    @property
+    def _bytes(self) -> memoryview:
+        flat: Any = self._values.reshape(-1)
+        return memoryview(flat.view(np.uint8))
+
+    @_Once
+    def _digest(self) -> str:
+        return hashlib.blake2b(self._bytes, digest_size=16).hexdigest()
 
     @_Once
     def _tensor(self) -> tf.Tensor:

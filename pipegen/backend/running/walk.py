@@ -20,6 +20,7 @@ from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
+from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.types import ElementType
@@ -42,7 +43,7 @@ class Run:
 
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
         """The batches, with their epochs and steps, from what enters; or what hands them over, from those."""
-        with columns_captured() if self.plan.form.derived else nullcontext():
+        with columns_captured(kept_folder(self.x.spec.runtime, COLUMNS)) if self.plan.form.derived else nullcontext():
             for name, operation in self.plan.named():
                 if p.hands_over(operation) == hands_over:
                     ds = self.operation(ds, operation, name)

@@ -25,11 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class ShardedManifest(Manifest):
-    """A listing of shards and its splits.
-
-    Attributes:
-        members: For each split, in the spec's order, which records of which shards it has.
-    """
+    """A listing of shards and its splits: `members` says for each, in the spec's order, which records of which shards it has."""
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
 
