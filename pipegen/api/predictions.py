@@ -83,7 +83,7 @@ def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
 
 
 def _stored(wanted: Wanted, plan: Plan) -> _Stored:
-    """What is predicted on, when it is no array like those of the pipeline."""
+    """Returns what is predicted on, when it is no array like those of the pipeline."""
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
         return _files([str(path)]) if path.is_file() else _folder(path)

@@ -126,7 +126,7 @@ class RecordTensors:
         return found
 
     def _indexed(self, name: str, records: tf.Tensor) -> tf.Tensor | None:
-        """What a column lists; `None` where none does, and it is read with the record."""
+        """Returns what a column lists; `None` where none does, and it is read with the record."""
         if name in self._columns:
             return self._columns[name](records)
         return None if self._labels is None else tf.cast(self._labels(records), tf.int64)

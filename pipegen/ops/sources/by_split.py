@@ -112,7 +112,7 @@ class BySplit(Source):
         return self.parts[self.reference].infer()
 
     def has_classes(self) -> bool:
-        """Returns whether there are labels, however many an example has: nothing here is dealt out by them."""
+        """Returns whether there are labels, however many an example has: nothing here is assigned by them."""
         return self.has_labels()
 
     def decoders(self) -> Mapping[str, Transform]:

@@ -187,7 +187,7 @@ class Files(Source):
         return {name: rows[name][np.searchsorted(own, order, sorter=rows[name])] for name, own in numbers.items()}
 
     def _keys(self, name: str, paths: Strings, keyless: dict[str, str]) -> Iterator[str]:
-        """What each file shares with the others of its record, as far as the first path in which `key` finds nothing."""
+        """Returns what each file shares with the others of its record, as far as the first path in which `key` finds nothing."""
         for path in paths:
             if self.key == "stem":
                 yield os.path.splitext(path)[0]
