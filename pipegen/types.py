@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Dim = int | None
 """A dimension in elements; `None` is not known before the data is read."""
@@ -53,7 +53,7 @@ class Interval:
         return self.low - slack <= other.low and other.high <= self.high + slack
 
     def __str__(self) -> str:
-        return f"[{_number(self.low)}, {_number(self.high)}]"
+        return f"[{self.low:.6g}, {self.high:.6g}]"
 
 
 BYTE_RANGE = Interval(0.0, 255.0)
@@ -83,6 +83,8 @@ class FeatureType:
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
         most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
             is padded; 0 where only the data says so, and that is not there yet.
+        buckets: Of a ragged feature, the lengths below `most` that a batch can have, ascending: it has the least that holds all of its
+            items. Of one that is padded, `most` is among them; without any, every batch is as long as `most`.
     """
 
     kind: str
@@ -97,6 +99,7 @@ class FeatureType:
     file_bits: int | None = None
     centred: bool = False
     most: int | None = None
+    buckets: tuple[int, ...] = ()
 
     @property
     def height(self) -> Dim:
@@ -135,8 +138,7 @@ class FeatureType:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        dims = "×".join("?" if d is None else str(d) for d in self.shape)
-        text = f"{self.dtype}[{dims}]" if self.shape else self.dtype
+        text = f"{self.dtype}[{times(self.shape, '|'.join(map(str, self.buckets)) or '?')}]" if self.shape else self.dtype
         if self.interval is not None:
             text += f" in {self.interval}"
         return text
@@ -155,17 +157,14 @@ class ElementType:
     batch: int | None = None
 
     def __getitem__(self, name: str) -> FeatureType:
-        for key, value in self.features:
-            if key == name:
-                return value
-        raise KeyError(name)
+        return dict(self.features)[name]
 
     def get(self, name: str) -> FeatureType | None:
         """The type of a feature, or `None` when there is no such feature."""
-        return next((value for key, value in self.features if key == name), None)
+        return dict(self.features).get(name)
 
     def __contains__(self, name: object) -> bool:
-        return any(key == name for key, _ in self.features)
+        return name in dict(self.features)
 
     def __iter__(self) -> Iterator[str]:
         return (key for key, _ in self.features)
@@ -176,9 +175,7 @@ class ElementType:
 
     def replace(self, **types: FeatureType) -> ElementType:
         """A copy with the named features' types replaced; new names are appended."""
-        known = tuple((k, types.get(k, t)) for k, t in self.features)
-        new = tuple((k, t) for k, t in types.items() if k not in self)
-        return ElementType(known + new, self.batch)
+        return ElementType(tuple((dict(self.features) | types).items()), self.batch)
 
     def without(self, *names: str) -> ElementType:
         """A copy without the named features."""
@@ -187,14 +184,15 @@ class ElementType:
     def padded(self) -> ElementType:
         """Returns the type in which every example has one shape: a ragged feature has room for the most items, and `NAME_valid`
         beside it says which of them are there."""
-        found: list[tuple[str, FeatureType]] = []
+        found: dict[str, FeatureType] = {}
         for name, t in self.features:
-            if t.most is None:
-                found.append((name, t))
-            else:
-                found.append((name, t.with_(shape=(t.most or None, *t.shape[1:]), uniform=True, most=None)))
-                found.append((valid_name(name), FeatureType("valid", "bool", (t.most or None,), of=name, uniform=True)))
-        return ElementType(tuple(found), self.batch)
+            found[name] = t
+            if t.most is not None:
+                room, shorter = t.most or None, tuple(length for length in t.buckets if length < (t.most or math.inf))
+                buckets = (*shorter, room) if shorter and room else shorter
+                found[name] = t.with_(shape=(room, *t.shape[1:]), uniform=True, most=None, buckets=buckets)
+                found[valid_name(name)] = FeatureType("valid", "bool", (room,), of=name, uniform=True, buckets=buckets)
+        return ElementType(tuple(found.items()), self.batch)
 
     def with_batch(self, batch: int | None) -> ElementType:
         """A copy with another batch axis."""
@@ -204,13 +202,14 @@ class ElementType:
         inner = ", ".join(f"{k}: {t}" for k, t in self.features)
         if self.batch is None:
             return inner
-        return f"{self.batch or '≤'}× {inner}" if self.batch else f"batches of {inner}"
+        return f"{self.batch}× {inner}" if self.batch else f"batches of {inner}"
+
+
+def times(sides: Iterable[Dim], unknown: str = "?") -> str:
+    """Sides in words, some of which may be unknown: `224×224×3`."""
+    return "×".join(unknown if side is None else str(side) for side in sides)
 
 
 def valid_name(name: str) -> str:
     """Returns the feature that says which items of a padded one are there."""
     return f"{name}_valid"
-
-
-def _number(x: float) -> str:
-    return f"{x:.6g}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.arithmetic import Arithmetic as Arithmetic
 from pipegen.ops.arguments.fills import ConstantFill as ConstantFill
 from pipegen.ops.arguments.fills import Fill as Fill
@@ -29,11 +30,9 @@ from pipegen.ops.traits import Traits as Traits
 from pipegen.ops.transform import Part as Part
 from pipegen.ops.transform import SplitName as SplitName
 from pipegen.ops.transform import Transform as Transform
-from pipegen.ops.transform import When as When
+from pipegen.types import times
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
 
@@ -41,19 +40,8 @@ if TYPE_CHECKING:
 class ElementTransform(Transform):
     """A function of one example, at any shape."""
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, random=self.random)
-
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        """Transform one image.
-
-        Args:
-            image: `(height, width, channels)`, any size.
-            u: float64 `(num_draws,)`, uniform in [0, 1).
-
-        Returns:
-            The image, of the dtype that `infer` says.
-        """
+        """Transforms one image, `(height, width, channels)` of any size, by its draws `(num_draws,)`, to the dtype that `infer` says."""
         raise NotImplementedError
 
 
@@ -78,8 +66,7 @@ class CropTransform(Transform):
         height, width = self.output_size()
         small = (x.height is not None and x.height < height) or (x.width is not None and x.width < width)
         if small and not self.resizes():
-            given = "×".join("?" if d is None else str(d) for d in x.shape[:2])
-            message = f"`{self.op}` cuts {height}×{width} pixels out of an image of {given}"
+            message = f"`{self.op}` cuts {height}×{width} pixels out of an image of {times(x.shape[:2])}"
             raise OpError("PG206", message, field="size", help="resize to at least the crop's size first, or use a smaller crop")
         return x.with_(shape=(height, width, x.channels))
 
@@ -87,22 +74,12 @@ class CropTransform(Transform):
         return not self.resizes() and (x.height, x.width) == self.output_size()
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The window, computed in float64 and rounded once.
-
-        Args:
-            u: float64 `(..., num_draws)`.
-            height: int32 `(...)` or scalar: the height of each image, in pixels.
-            width: The widths, likewise.
-
-        Returns:
-            int32 `(..., 4)`: top, left, height, width, inside the image.
-        """
+        """The window in images of these sizes, int32 `(...)` or scalars, computed in float64 and rounded once: top, left, height and
+        width, inside the image, int32 `(..., 4)`. All in pixels."""
         raise NotImplementedError
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The window that is cut out: `top`, `left`, `height` and `width`, int32 `(...)`."""
-        import tensorflow as tf
-
         window = self.window(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
         return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
@@ -111,8 +88,6 @@ class CropTransform(Transform):
         return False
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
-        import tensorflow as tf
-
         top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
         return (top, left, rows, columns), self.output_size()
 
@@ -122,8 +97,8 @@ class CropTransform(Transform):
 
     def traits(self, x: FeatureType) -> Traits:
         if x.height is not None and x.width is not None and not self.resizes():
-            return Traits(Family.GEOMETRIC, random=self.random, crops=True, moves_pixels_only=True)
-        return Traits(Family.ELEMENT, random=self.random, crops=True, resizes=self.resizes())
+            return Traits(Family.GEOMETRIC, crops=True, moves_pixels_only=True)
+        return Traits(Family.ELEMENT, crops=True, resizes=self.resizes())
 
 
 class GeometricTransform(Transform):
@@ -133,7 +108,7 @@ class GeometricTransform(Transform):
     do on the image.
     """
 
-    family: ClassVar[str] = "geometric"
+    family = Family.GEOMETRIC
     moves: ClassVar[bool] = True
 
     fill: Fill = "reflect"
@@ -152,24 +127,16 @@ class GeometricTransform(Transform):
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.idle()
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The map from output to input pixel coordinates.
+        """The map from output to input pixel coordinates, float64 `(..., 3, 3)`, on a canvas of this size, float64 scalars in pixels.
 
         Coordinates are `(x, y, 1)` with x to the right, y down, and pixel centres at whole numbers; the centre of the
         image is `((width - 1) / 2, (height - 1) / 2)`.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            height: float64 scalar: the height of the canvas, in pixels.
-            width: float64 scalar: its width.
-
-        Returns:
-            float64 `(..., 3, 3)`.
         """
         raise NotImplementedError
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""
@@ -180,7 +147,7 @@ class GeometricTransform(Transform):
 class ColourTransform(Transform):
     """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
 
-    family: ClassVar[str] = "colour"
+    family = Family.COLOUR
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes."""
@@ -188,20 +155,16 @@ class ColourTransform(Transform):
     min_channels: ClassVar[int] = 1
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The map `y = A x + b + m * mean`, where `mean` is the mean luma of the image that enters the segment.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            channels: As many as `takes` allows.
-
-        Returns:
-            float64 `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it.
-        """
+        """The map `y = A x + b + m * mean`, where `mean` is the mean luma of the image that enters the segment: float64
+        `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it."""
         raise NotImplementedError
 
     def uses_mean(self) -> bool:
         """Returns whether `m` can be other than zero."""
         return False
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel, so that `A` is more than its diagonal."""
@@ -210,9 +173,6 @@ class ColourTransform(Transform):
     def takes(self, channels: int) -> bool:
         """Returns whether it has a rule for images of so many channels: for gray and RGB, unless a step does the same to any channel."""
         return channels in (1, 3)
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.COLOUR, random=self.random)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, clipped to the interval that enters."""
@@ -233,14 +193,11 @@ class ColourTransform(Transform):
 class PointwiseTransform(Transform):
     """A per-channel order, scale and offset, and a dtype: `y[c] = x[order[c]] * scale[c] + offset[c]`."""
 
-    family: ClassVar[str] = "pointwise"
+    family = Family.POINTWISE
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         """The constants for an input of type `x`."""
         raise NotImplementedError
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.POINTWISE)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The dtype and the interval that the arithmetic gives."""

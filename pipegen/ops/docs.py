@@ -10,6 +10,7 @@ import ast
 import inspect
 import sys
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ def _classes(module: str) -> dict[str, dict[str, str]]:
 
 def _fields(node: ast.ClassDef) -> dict[str, str]:
     found: dict[str, str] = {}
-    for field, text in zip(node.body, node.body[1:], strict=False):
-        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-            continue
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
-            found[field.target.id] = inspect.cleandoc(text.value.value)
+    for field, text in pairwise(node.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                found[name] = inspect.cleandoc(said)
     return found

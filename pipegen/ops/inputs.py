@@ -13,17 +13,12 @@ if TYPE_CHECKING:
 
 
 def require_image(step: Transform, x: FeatureType) -> None:
-    """Reject what is not a decoded image.
-
-    Raises:
-        OpError: `PG203` for another kind, `PG204` for a wrong rank.
-    """
+    """Rejects what is not a decoded image: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
         raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="`decode` comes first")
     if not step.acts_on(kind_of(x)):
-        raise OpError(
-            "PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=f"it knows: {', '.join(step.known_kinds())}"
-        )
+        known = f"it knows: {', '.join(step.known_kinds())}"
+        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
     if len(x.shape) != 3:
         raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
 

@@ -37,16 +37,15 @@ class _Transforms(Mapping[str, type[Transform]]):
     """The steps by name; looking one up imports its file, the names alone come from the folder."""
 
     def __init__(self) -> None:
-        self._names = _modules("pipegen.ops.transforms")
-        self._known = frozenset(self._names)
+        self._names = dict.fromkeys(_modules("pipegen.ops.transforms"))
 
     def __getitem__(self, name: str) -> type[Transform]:
-        if name not in self._known:
+        if name not in self._names:
             raise KeyError(name)
         return _transform(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        return name in self._names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -53,11 +53,7 @@ class StepRef(Generic[F]):
     choice: Choice | None = None
 
     def of(self, family: type[G]) -> StepRef[G]:
-        """Returns the same use, as one of a family.
-
-        Raises:
-            InternalError: If the step is none of it.
-        """
+        """Returns the same use, as one of a family, of which it has to be."""
         if not isinstance(self.step, family):
             raise InternalError(f"`{self.step.op}` is no {family.__name__}")
         return cast("StepRef[G]", self)
@@ -149,8 +145,9 @@ class Stage:
         return self.former or type(self).__name__
 
     def uses(self) -> tuple[StepRef, ...]:
-        """Returns the uses of steps in it, in the spec's order."""
-        return ()
+        """Returns the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""
+        found: tuple[StepRef, ...] = (self.ref,) if hasattr(self, "ref") else getattr(self, "refs", ())
+        return found
 
     def touches(self) -> tuple[str, ...]:
         """The features that it reads and changes."""
@@ -166,11 +163,8 @@ class Stage:
         return False
 
     def rereads(self, before: Sequence[Stage]) -> bool:
-        """Returns whether XLA on a CPU would compute what stands before it in a kernel again and again.
-
-        Args:
-            before: The stages of the kernel on the same feature that are not `cheap`.
-        """
+        """Returns whether XLA on a CPU would compute what stands before it in a kernel again and again: the stages on the same feature
+        that are not `cheap`."""
         return False
 
     def mirrors_only(self) -> bool:
@@ -210,13 +204,7 @@ class StagedTransform(Transform):
     """A step whose family has a stage of its own."""
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> Stage:
-        """The stage of a use of this step.
-
-        Args:
-            feature: What it acts on.
-            ref: The use.
-            x: The type of the feature that enters.
-        """
+        """The stage of a use of this step on a feature, which enters as type `x`."""
         raise NotImplementedError
 
 

@@ -30,6 +30,8 @@ class Family(str, Enum):
     CUSTOM = "custom"
     """A function of one example that a user wrote in Python: nothing is known of it but what its step declares."""
 
+    __str__ = str.__str__
+
 
 @dataclass(frozen=True, slots=True)
 class Traits:
@@ -37,7 +39,6 @@ class Traits:
 
     Attributes:
         family: How it composes; where that concerns nobody but the family itself, a name of its own.
-        random: Whether it draws; random steps run on the training split only unless told otherwise.
         crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode the
             window alone.
         moves_pixels_only: Whether every output pixel is one input pixel unchanged (flips, crops), so that
@@ -49,13 +50,10 @@ class Traits:
         decodes_scaled: Whether it may decode at a fraction of the size, where the next step needs no more.
         resizes: Whether it interpolates to another size.
         stretches: Whether what it shows is the whole image, however large that is.
-        starts_kernel: Whether what computes its input has to be done with before it starts, because it reads a pixel
-            more than once or at another place than it writes.
         weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
     """
 
     family: Family | str
-    random: bool = False
     crops: bool = False
     moves_pixels_only: bool = False
     mirrors: bool = False
@@ -65,7 +63,6 @@ class Traits:
     decodes_scaled: bool = False
     resizes: bool = False
     stretches: bool = False
-    starts_kernel: bool = False
     weight: float = 1.0
 
 

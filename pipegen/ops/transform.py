@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.checks import Odd
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.kinds.registry import kinds
 from pipegen.ops.model import Model
-from pipegen.ops.traits import Example, Traits
+from pipegen.ops.traits import Example, Family, Traits
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -30,16 +31,18 @@ When = Literal["train", "eval", "all"] | list[SplitName]
 class Transform(Model):
     """One step. Subclass a family, not this: see `base.py`.
 
+    An example's draws, `u`, are float64 `(..., num_draws)`, uniform in [0, 1).
+
     Class attributes:
         op: The name in a spec.
         kinds: The kinds of feature that it has a rule for, unless it moves things.
         moves: Whether it moves pixels and leaves what they say, so that it acts on whatever is moved with its image.
-        random: Whether it draws numbers.
+        random: Whether it draws numbers; such steps run on the training split only unless told otherwise.
         handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
         calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
         only_sizes: Whether only the size of images changes.
-        family: The name of its family in the list of steps.
+        family: How it composes, or what the list of steps calls its family.
         part: Of a part of a policy, which it is, in the text of a plan.
         examples: Worked examples, at least one.
     """
@@ -52,7 +55,7 @@ class Transform(Model):
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
-    family: ClassVar[str] = "element"
+    family: ClassVar[Family | str] = Family.ELEMENT
     part: ClassVar[str | None] = None
     examples: ClassVar[tuple[Example, ...]] = ()
 
@@ -68,7 +71,7 @@ class Transform(Model):
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
         """Returns whether it has a rule for features of a kind."""
-        return kind.moved if cls.moves else kind.name in cls.kinds
+        return kind.aligns if cls.moves else kind.name in cls.kinds
 
     @classmethod
     def known_kinds(cls) -> list[str]:
@@ -77,78 +80,57 @@ class Transform(Model):
 
     def traits(self, x: FeatureType) -> Traits:
         """Returns what passes may assume about the step on an input of type `x`."""
-        raise NotImplementedError
+        return Traits(self.family)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The output type for the input type `x`.
-
-        Raises:
-            OpError: If the step cannot run on `x`.
-        """
+        """The output type for the input type `x`; `OpError` if the step cannot run on that."""
         raise NotImplementedError
+
+    def idle(self) -> bool:
+        """Returns whether it acts on no example, or leaves every value as it is."""
+        return getattr(self, "probability", 1.0) == 0
 
     def is_identity(self, x: FeatureType) -> bool:
         """Returns whether the step provably changes nothing on inputs of type `x`."""
         return False
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        """Legal but unwise settings on an input of type `x`, as values."""
-        return ()
+        """Legal but unwise settings on an input of type `x`, as values: what is odd about one argument, unless a step knows more."""
+        given = [(name, field, getattr(self, name)) for name, field in type(self).model_fields.items()]
+        odd = [(find, name, v) for name, field, v in given if v is not None for find in field.metadata if isinstance(find, Odd)]
+        order = [find.func for find, _, _ in odd]  # angles of several arguments, then distances, and so on
+        return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v))
 
     def lasting(self) -> bool:
         """Returns whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""
         return True
 
     def num_draws(self) -> int:
-        """Returns how many uniform numbers in [0, 1) one example needs.
-
-        The backend appends one for `probability` when that is below 1, unless the step `handles_probability`.
-        """
+        """Returns how many numbers one example draws. The backend appends one for a `probability` below 1, unless the step
+        `handles_probability`."""
         return 0
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """Turns an example's draws into the numbers that the step works with, by name.
 
-        An amount has the name and the unit of the argument that gives its range. `probability` has no part in it, unless the
-        step `handles_probability`.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-
-        Returns:
-            Numbers, truth values or words `(...)`, or a list of them for each example `(..., k)`; NaN where an example has no
-            such amount.
+        An amount has the name and the unit of the argument that gives its range: numbers, truth values or words `(...)`, or a list of
+        them for each example `(..., k)`; NaN where an example has none. `probability` has no part in it, unless the step
+        `handles_probability`.
         """
         return {}
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """`drawn`, and what follows from it for images of one size; places and lengths are in pixels.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            shape: Height, width and channels of the image that enters the step.
-        """
+        """`drawn`, and what follows from it for images of one height, width and number of channels; places and lengths are in pixels."""
         return self.drawn(u)
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
-        """Returns which part of the image the output of a step that crops or resizes shows, so that items can be moved with it.
-
-        Args:
-            u: float64 `(..., num_draws)`.
-            height: int32 scalar: the height of the image, in pixels.
-            width: Its width.
-
-        Returns:
-            The part: top, left, height and width, in pixels of the image, which may lie beyond it; and height and width of the output.
-        """
+        """Returns which part of an image a step that crops or resizes shows, so that items can be moved with it: top, left, height and
+        width, which may lie beyond it; and height and width of the output. All in pixels; the image's own are int32 scalars."""
         raise NotImplementedError
 
     def needed_size(self) -> tuple[int, int] | None:
-        """The least `(height, width)` of what the step reads at which nothing is lost, in pixels.
-
-        A decoder may hand over a picture (for a crop that resizes: a window) that was scaled down to no less than this.
-        `None` means that every pixel counts.
-        """
+        """The least `(height, width)` of what the step reads at which nothing is lost, in pixels: a decoder may hand over a picture
+        (for a crop that resizes: a window) scaled down to no less. `None` means that every pixel counts."""
         return None
 
     def on(self, x: FeatureType) -> Transform:
@@ -170,8 +152,7 @@ class Transform(Model):
         return self.model_copy(update=now) if now else self
 
     def parts(self) -> tuple[Part, ...]:
-        """The steps that do the work of a policy, or of a step that takes its numbers from data, in the order of their meaning;
-        none for a step that does its own."""
+        """The steps that do the work of a policy, or of a step that takes its numbers from data, in the order of their meaning."""
         return ()
 
     def written(self) -> Transform:

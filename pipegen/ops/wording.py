@@ -51,8 +51,3 @@ def value(given: Any) -> str:
     if isinstance(given, dict):
         return "{" + ", ".join(f"{k}: {value(v)}" for k, v in given.items()) + "}"
     return str(given)
-
-
-def size(sides: Sequence[int | None]) -> str:
-    """Sides in pixels, some of which may be unknown."""
-    return "×".join("?" if side is None else str(side) for side in sides)

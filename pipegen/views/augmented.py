@@ -52,7 +52,7 @@ def augmented(plan: Plan, size: int | None) -> Plan:
         if isinstance(item, Placed):
             feature = item.stage.feature
             if finishes(item.stage) and i > last.get(feature, -1):
-                kept.setdefault(feature, item.before[feature])
+                kept |= {name: item.before[name] for name in item.stage.touches() if name not in kept}
             else:
                 done.append(Placed(item.stage, mended(item.before), mended(item.after)))
         elif isinstance(item, Batch) and size is not None:
@@ -72,14 +72,12 @@ def pictures(type_: ElementType) -> tuple[str, ...]:
 
 def ragged(type_: ElementType) -> tuple[str, ...]:
     """The features that have any number of items, and what says which of those are there."""
-    return tuple(name for name, t in type_.items() if kind_of(t).ragged or kind_of(t).valid)
+    return tuple(name for name, t in type_.items() if kind_of(t).padded)
 
 
 def with_index(plan: Plan) -> Plan:
     """A compiled plan that hands over as well what the index says of each example."""
-    nodes = list(plan.nodes)
-    at = next(i for i, node in enumerate(nodes) if isinstance(node, Emit))
-    emit = nodes[at]
-    names = {name: name for name in (*pictures(emit.out), *ragged(emit.out), *INDEX)}
-    nodes[at] = Emit(emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
-    return plan.with_nodes(nodes)
+    out = plan.emit.out
+    names = {name: name for name in (*pictures(out), *ragged(out), *INDEX)}
+    emit = Emit(out, Output.model_construct(x=names, y=None, sample_weight=None))
+    return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])

@@ -10,13 +10,14 @@ from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
-from pipegen.views.model_loss import FITS, ending_of, loss_problems, name_of
+from pipegen.types import times
+from pipegen.views.model_loss import FITS, counts_padding, ending_of, loss_problems, name_of
 
 if TYPE_CHECKING:
     import keras
 
     from pipegen.spec.models import Output
-    from pipegen.types import ElementType
+    from pipegen.types import ElementType, FeatureType
 
 
 def check(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
@@ -60,6 +61,8 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
     line = f"the model fits: {given}" + (f" -> {shown}" if shown else "") + (f", loss {losses}" if losses else "")
+    padded = [f"`{t.feature}`" for t in targets if counts_padding(t.loss) and t.feature in record and kind_of(record[t.feature]).ragged]
+    line += f"; the loss counts the zeros that pad {' and '.join(padded)}, too" if padded else ""
     if is_compiled(model):
         return line
     fits = fitting_loss(output, record)
@@ -135,10 +138,26 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     target = record.get(t.feature)
     first = output.channels == "first" and target is not None and kind_of(target).categorical
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
+    if target is not None and kind_of(target).padded:
+        found = _padding_of(t, target) if counts_padding(t.loss) else []  # another one may match items with places in its own way
+    else:
+        found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
     if t.loss is not None:
         found += loss_problems(t.loss, output, t.feature, record, t.ending, units)
     return [t.said + m for m in found]
+
+
+def _padding_of(t: _Target, target: FeatureType) -> list[str]:
+    """Compares the places of a padded target, or of what says which of them hold an item, with those that the model gives."""
+    wanted = (None, *target.shape[1:]) if target.buckets else target.shape
+    given = t.shape[1:-1] if len(t.shape) == len(wanted) + 2 and t.shape[-1] == 1 else t.shape[1:]
+    if not t.shape or (len(given) == len(wanted) and all(g in (None, w) for g, w in zip(given, wanted, strict=True))):
+        return []
+    padded = f"padded to {_shape((None, *target.shape))}"
+    if target.buckets:
+        lengths = ", ".join(map(str, target.buckets))
+        padded = f"{_shape((None, *wanted))}, as long as the batch needs: one of {lengths}; give the model an open length"
+    return [f"the model gives {_shape(t.shape)} for each example, and `{t.feature}` is {padded}"]
 
 
 def _inputs(model: keras.Model, x: Any) -> list[str]:
@@ -167,15 +186,17 @@ def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
     given, wanted = tuple(spec.shape), tuple(tensor.shape)
     if wanted and wanted[0] is not None and wanted[0] != given[0]:
         found.append(f"input `{name}` takes batches of {wanted[0]}, and the pipeline gives {given[0] or 'batches of any size'}")
-    if len(given) != len(wanted) or any(g is not None and w is not None and g != w for g, w in zip(given[1:], wanted[1:], strict=True)):
-        found.append(f"input `{name}` takes {_shape(wanted)}, and the pipeline gives {_shape(given)}")
-    if str(tensor.dtype) in ("string", "bool") or (str(tensor.dtype).startswith("int") and spec.dtype.is_floating):
+    if len(given) != len(wanted) or any(w is not None and g != w for g, w in zip(given[1:], wanted[1:], strict=True)):
+        varies = ", whose length follows the batch: leave it open, as `None`" if None in given[1:] else ""
+        found.append(f"input `{name}` takes {_shape(wanted)}, and the pipeline gives {_shape(given)}{varies}")
+    other = str(tensor.dtype) in ("string", "bool") and str(tensor.dtype) != spec.dtype.name
+    if other or (str(tensor.dtype).startswith("int") and spec.dtype.is_floating):
         found.append(f"input `{name}` takes {tensor.dtype}, and the pipeline gives {spec.dtype.name}")
     return found
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:
-    return "×".join("?" if d is None else str(d) for d in shape[1:]) or "a scalar"
+    return times(shape[1:]) or "a scalar"
 
 
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
@@ -199,7 +220,7 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     def fits(feature: str) -> str:
         target = record.get(feature)
         if target is None or not kind_of(target).holds_classes:
-            return FITS["tensor"]
+            return FITS["binary" if target is not None and kind_of(target).valid else "tensor"]
         return FITS[encoding_of(output, feature, target)]
 
     if output.y is None:

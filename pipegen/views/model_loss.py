@@ -46,8 +46,10 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     if target is None or kind_of(target).levels:
         return []
     if not kind_of(target).holds_classes:
-        wrong = name in (*_SPARSE, *_ONE_HOT)
-        return [f"the loss `{name}` is for classes, and `{feature}` holds numbers; {FITS['tensor']} fits them"] if wrong else []
+        if name in (*_SPARSE, *_ONE_HOT):
+            holds, fits = ("truth values", "binary") if kind_of(target).valid else ("numbers", "tensor")
+            return [f"the loss `{name}` is for classes, and `{feature}` holds {holds}; {FITS[fits]} fits them"]
+        return _of_ending(loss, name, ending, units, "sigmoid") if name in _BINARY and kind_of(target).valid else []
     encoding = encoding_of(output, feature, target)
     unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
     if name in unfit:
@@ -85,7 +87,12 @@ def _takes_logits(loss: Any) -> bool | None:
         given = None
     if isinstance(given, bool):
         return given
-    return False if isinstance(loss, str) or (callable(loss) and getattr(loss, "__module__", "").startswith("keras")) else None
+    return False if counts_padding(loss) else None
+
+
+def counts_padding(loss: Any) -> bool:
+    """Tells whether a loss is Keras' own, to which every place of a padded target is an item."""
+    return isinstance(loss, str) or (callable(loss) and getattr(loss, "__module__", "").startswith("keras"))
 
 
 def name_of(loss: Any) -> str:

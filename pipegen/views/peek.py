@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 def peek(executor: Executor, dataset: Callable[[int, int], PipelineDataset], epoch: int, step: int, n: int) -> Any:
     """The next `n` examples as NumPy arrays, or fewer at the end of a split that is not trained on.
 
-    Args:
-        executor: The split's executor.
-        dataset: Gives the rest of an epoch from a step on.
-        epoch: The epoch to start in.
-        step: The step to start at.
-        n: How many examples, at least 1.
+    `dataset` gives what is left of an epoch from a step on.
     """
     batches: list[Any] = []
     seen = 0
@@ -35,4 +30,12 @@ def peek(executor: Executor, dataset: Callable[[int, int], PipelineDataset], epo
         epoch, step = epoch + 1, 0
         if seen == before or executor.plan.split != "train":
             break
-    return tf.nest.map_structure(lambda *parts: np.concatenate(parts)[:n], *batches)
+    return tf.nest.map_structure(lambda *parts: np.concatenate(_padded(parts))[:n], *batches)
+
+
+def _padded(parts: Sequence[Any]) -> Sequence[Any]:
+    """Batches of one shape: where their lengths differ, zeros pad the shorter ones."""
+    lengths = {part.shape[1:2] for part in parts}
+    if len(lengths) == 1:
+        return parts
+    return [np.pad(part, [(0, 0), (0, max(lengths)[0] - part.shape[1])] + [(0, 0)] * (part.ndim - 2)) for part in parts]

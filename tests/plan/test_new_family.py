@@ -10,7 +10,7 @@ import pytest
 from planning import compiled, interpret, load_spec, photos, records, run_plan
 
 from pipegen.cli.reference.op_docs import family
-from pipegen.ops.base import Traits, require_image
+from pipegen.ops.base import require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
 from pipegen.ops.wording import uses
 from pipegen.plan.check import check
@@ -36,9 +36,6 @@ class RollingTransform(StagedTransform):
     family: ClassVar[str] = "rolling"
     random = True
     probability: float = 1.0
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits("rolling", random=True)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)

@@ -22,7 +22,7 @@ from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.moving import measure, move
+from pipegen.backend.kernels.moving import measure, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
@@ -86,19 +86,9 @@ def parameters(stage: s.Stage, features: Features) -> Params:
     return LOWERINGS[type(stage)].parameters(stage, features)
 
 
-def params_are_quantised(stage: s.Stage) -> bool:
-    """Returns whether XLA may compute the parameters of a stage."""
-    return LOWERINGS[type(stage)].quantised
-
-
-def phases(stage: s.Stage) -> tuple[Phase, ...]:
-    """Returns the phases of a stage."""
-    return LOWERINGS[type(stage)].phases(stage)
-
-
 def expand(stage: s.Stage, value: tf.Tensor, params: Params) -> Params:
     """Returns the parameters after every phase."""
-    for phase in phases(stage):
+    for phase in LOWERINGS[type(stage)].phases(stage):
         params = phase(value, params)
     return params
 
@@ -144,6 +134,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Measure: Lowering(example=measure),
     s.Move: Lowering(batch=move),
     s.MoveEach: Lowering(batch=move),
+    s.Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, warp_phases, quantised=True),

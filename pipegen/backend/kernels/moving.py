@@ -1,4 +1,4 @@
-"""Moves items with their image, such as points: through the inverse of the matrix that the image is read through."""
+"""Moves items with their image, such as points, through the inverse of the matrix that it is read through; and shortens their batches."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ def move(stage: s.Move, features: Features) -> None:
     moved = tf.gather(moved, order, batch_dims=1)
     shown = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 2)], 0))
     features[name], features[valid] = tf.where(shown, moved, tf.zeros_like(moved)), there
+
+
+def shorten(stage: s.Shorten, features: Features) -> None:
+    """Cuts the items of a batch, of which those that are there come first, to the least length that holds them, in place."""
+    lengths = tf.constant(stage.lengths)
+    most = tf.reduce_max(tf.math.count_nonzero(features[valid_name(stage.feature)], axis=1, dtype=lengths.dtype))
+    length = tf.gather(lengths, tf.searchsorted(lengths, most[None])[0])
+    for name in stage.touches():
+        features[name] = features[name][:, :length]
 
 
 def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
@@ -27,10 +28,7 @@ class Arithmetic:
         """The output type."""
         interval = x.interval
         if interval is not None:
-            parts = [interval.affine(s, o) for s, o in zip(self.scale, self.offset, strict=True)]
-            interval = parts[0]
-            for part in parts[1:]:
-                interval = interval.union(part)
+            interval = reduce(Interval.union, [interval.affine(s, o) for s, o in zip(self.scale, self.offset, strict=True)])
         if self.dtype == "uint8":
             interval = Interval(*(float(min(max(round(v), 0), 255)) for v in (interval.low, interval.high))) if interval else BYTE_RANGE
         return x.with_(dtype=self.dtype, interval=interval, centred=x.centred and not any(self.offset))

@@ -25,24 +25,15 @@ Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
 
 def filled(x: FeatureType, fill: Fill) -> FeatureType:
-    """The type of an image of type `x` of which some is filled.
-
-    Raises:
-        OpError: `PG207` for a constant that the dtype cannot hold.
-    """
+    """The type of an image of type `x` of which some is filled; `PG207` for a constant that the dtype cannot hold."""
     if not isinstance(fill, ConstantFill) or x.interval is None:
         return x
-    value = fill.constant
-    require_holds(x, value, "filled")
-    return x.with_(interval=x.interval.union(Interval(value, value)))
+    require_holds(x, fill.constant, "filled")
+    return x.with_(interval=x.interval.union(Interval(fill.constant, fill.constant)))
 
 
 def require_holds(x: FeatureType, value: float, done: str) -> None:
-    """Reject a constant that the dtype of an image of type `x` cannot hold; `done` is what is done with it, such as `filled`.
-
-    Raises:
-        OpError: `PG207`.
-    """
+    """Rejects, as `PG207`, a constant that the dtype of an image of type `x` cannot hold; `done` is what is done with it: `filled`."""
     whole = INTEGER_RANGES.get(x.dtype)
     if whole is not None and not (whole.low <= value <= whole.high and value == int(value)):
         help_ = f"use a whole number from 0 to {whole.high:.0f}"

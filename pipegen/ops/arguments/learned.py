@@ -12,38 +12,25 @@ if TYPE_CHECKING:
 
 
 class Statistics(Protocol):
-    """Numbers that were taken from the images of a training split, and that a file can keep.
-
-    Class attributes:
-        suffix: How the name of such a file ends, without the dot.
-    """
+    """Numbers that were taken from the images of a training split, and that a file can keep, whose name ends in `suffix`."""
 
     suffix: ClassVar[str]
 
     def figures(self) -> dict[str, str]:
         """Returns what people want to see of them: a text for each name."""
-        ...
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values."""
-        ...
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:
         """Reports what is odd about them, in sentences on the step and the feature."""
-        ...
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
         """The content of a file, with a few plain values about it."""
-        ...
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Self]:
-        """Returns what `to_bytes` was given, and the numbers.
-
-        Raises:
-            ValueError: Where that is not whole; also `TypeError` and `KeyError`.
-        """
-        ...
+        """Returns what `to_bytes` was given, and the numbers; `ValueError`, `TypeError` or `KeyError` where that is not whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,14 +34,11 @@ class Moments:
 
     @classmethod
     def of(cls, parts: Iterable[Moments]) -> Moments:
-        """The moments of the values of all parts, which have the same channels.
+        """The moments of the values of all parts, which have the same channels; `ValueError` where there is no part.
 
         With the mean m of all, each part adds its own squares and count · (its mean - m)² (Chan, Golub and LeVeque 1983).
         No square of a large value is ever subtracted from another, and each sum is rounded once, so that it matters
         neither how the values were parted nor how many there are.
-
-        Raises:
-            ValueError: When there is no part.
         """
         parts = tuple(parts)
         if not parts:

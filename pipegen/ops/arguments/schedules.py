@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, create_model, field_validator, model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.model import Model
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Range = tuple[Number, Number]
@@ -21,44 +19,35 @@ Strength = Number | Range
 Epoch = Annotated[int, Field(ge=0, le=9999)]
 """The number of an epoch, from 0."""
 
-Meant = Callable[[Any], tuple[float, float]]
+Pair = tuple[float, float]
+Meant = Callable[[Any], Pair]
 """The range that a strength means: `symmetric_range` or `factor_range`."""
 
 
 class Schedule(Model):
     """A strength as a function of the epoch. The first epoch is 0; before the first and after the last change it stays."""
 
-    def given(self) -> tuple[float | tuple[float, float], ...]:
+    def given(self) -> tuple[float | Pair, ...]:
         """The strengths that the spec names; those in between lie between them."""
         raise NotImplementedError
 
-    def ranges(self, meant: Meant) -> tuple[tuple[float, float], ...]:
+    def ranges(self, meant: Meant) -> tuple[Pair, ...]:
         """The range of draws in each epoch, from 0 up to the one from which on nothing changes."""
         raise NotImplementedError
 
-    def envelope(self, meant: Meant) -> tuple[float, float]:
+    def envelope(self, meant: Meant) -> Pair:
         """The least and the greatest that is drawn in any epoch."""
         ranges = [meant(v) for v in self.given()]
         return min(r[0] for r in ranges), max(r[1] for r in ranges)
 
-    def meaning(self, canonical: Callable[[tuple[float, float]], Any], meant: Meant) -> Any:
+    def meaning(self, canonical: Callable[[Pair], Any], meant: Meant) -> Any:
         """One form for each meaning: the strength where it never changes, else every epoch at which it does."""
-        changes: list[list[Any]] = []
-        for epoch, range_ in enumerate(self.ranges(meant)):
-            value = canonical(range_)
-            if not changes or changes[-1][1] != value:
-                changes.append([epoch, value])
+        values = list(map(canonical, self.ranges(meant)))
+        changes = [[epoch, value] for epoch, value in enumerate(values) if not epoch or value != values[epoch - 1]]
         return changes[0][1] if len(changes) == 1 else {"epochs": changes}
 
     def at(self, epoch: tf.Tensor, meant: Meant) -> tuple[tf.Tensor, tf.Tensor]:
-        """The range of draws in an epoch: float64 scalars, looked up and never computed in TensorFlow.
-
-        Args:
-            epoch: An integer scalar.
-            meant: What a strength means.
-        """
-        import tensorflow as tf
-
+        """The range of draws in an epoch, an integer scalar: float64 scalars, looked up and never computed in TensorFlow."""
         ranges = self.ranges(meant)
         pair = tf.gather(tf.constant(ranges, tf.float64), tf.minimum(tf.cast(epoch, tf.int32), len(ranges) - 1))
         return pair[0], pair[1]
@@ -67,7 +56,7 @@ class Schedule(Model):
 class _Ramp(Model):
     """A way from one strength to another."""
 
-    def way(self, meant: Meant, progress: Callable[[float], float]) -> tuple[tuple[float, float], ...]:
+    def way(self, meant: Meant, progress: Callable[[float], float]) -> tuple[Pair, ...]:
         """The ranges up to the last epoch of the ramp, where `progress` goes from 0 to 1 as the epochs do."""
         (first, last), start, end = getattr(self, "epochs"), meant(getattr(self, "from")), meant(getattr(self, "to"))  # noqa: B009
         found = []
@@ -76,7 +65,7 @@ class _Ramp(Model):
             found.append((start[0] * (1 - t) + end[0] * t, start[1] * (1 - t) + end[1] * t))
         return tuple(found)
 
-    def ends(self) -> tuple[float | tuple[float, float], ...]:
+    def ends(self) -> tuple[float | Pair, ...]:
         """Both strengths."""
         return getattr(self, "from"), getattr(self, "to")  # noqa: B009
 
@@ -108,10 +97,10 @@ class LinearSchedule(Schedule):
     linear: Ramp
     """`from` one strength `to` another, evenly over `epochs: [first, last]`."""
 
-    def given(self) -> tuple[float | tuple[float, float], ...]:
+    def given(self) -> tuple[float | Pair, ...]:
         return self.linear.ends()
 
-    def ranges(self, meant: Meant) -> tuple[tuple[float, float], ...]:
+    def ranges(self, meant: Meant) -> tuple[Pair, ...]:
         return self.linear.way(meant, lambda t: t)
 
 
@@ -121,10 +110,10 @@ class CosineSchedule(Schedule):
     cosine: Ramp
     """`from` one strength `to` another, along half a period of a cosine over `epochs: [first, last]`."""
 
-    def given(self) -> tuple[float | tuple[float, float], ...]:
+    def given(self) -> tuple[float | Pair, ...]:
         return self.cosine.ends()
 
-    def ranges(self, meant: Meant) -> tuple[tuple[float, float], ...]:
+    def ranges(self, meant: Meant) -> tuple[Pair, ...]:
         return self.cosine.way(meant, lambda t: (1 - math.cos(math.pi * t)) / 2)
 
 
@@ -139,16 +128,16 @@ class StepSchedule(Schedule):
 
     @field_validator("step")
     @classmethod
-    def _from_the_start(cls, value: dict[int, float | tuple[float, float]]) -> dict[int, float | tuple[float, float]]:
+    def _from_the_start(cls, value: dict[int, float | Pair]) -> dict[int, float | Pair]:
         if 0 not in value:
             raise ValueError(f"`step` says what holds from epoch {min(value)} on, and not what holds before: add epoch 0")
         return dict(sorted(value.items()))
 
-    def given(self) -> tuple[float | tuple[float, float], ...]:
+    def given(self) -> tuple[float | Pair, ...]:
         return tuple(self.step.values())
 
-    def ranges(self, meant: Meant) -> tuple[tuple[float, float], ...]:
-        found: list[tuple[float, float]] = []
+    def ranges(self, meant: Meant) -> tuple[Pair, ...]:
+        found: list[Pair] = []
         for epoch in range(max(self.step) + 1):
             found.append(meant(self.step[epoch]) if epoch in self.step else found[-1])
         return tuple(found)
@@ -160,10 +149,10 @@ class TableSchedule(Schedule):
     table: Annotated[tuple[Strength, ...], Field(min_length=1, max_length=10_000)]
     """The strength of each epoch from 0 on; the last one stays."""
 
-    def given(self) -> tuple[float | tuple[float, float], ...]:
+    def given(self) -> tuple[float | Pair, ...]:
         return self.table
 
-    def ranges(self, meant: Meant) -> tuple[tuple[float, float], ...]:
+    def ranges(self, meant: Meant) -> tuple[Pair, ...]:
         return tuple(meant(v) for v in self.table)
 
 

@@ -84,10 +84,8 @@ class Whitening:
         values = len(self.mean)
         if self.count <= values:
             why = f"{self.count:,} examples span at most {max(self.count - 1, 0):,} of the {values:,} directions of `{feature}`"
-            advice = (
-                "along the others `epsilon` alone decides, and other images are magnified there: take smaller images, or a larger `epsilon`"
-            )
-            return (f"`{op}`: {why}; {advice}",)
+            others = "along the others `epsilon` alone decides, and other images are magnified there"
+            return (f"`{op}`: {why}; {others}: take smaller images, or a larger `epsilon`",)
         if 2 * self.below > values:
             why = f"along {self.below:,} of the {values:,} directions of `{feature}` the images of split train vary by less than `epsilon`"
             return (f"`{op}`: {why}, which is in squared units of the values: a smaller one may be meant",)
@@ -118,9 +116,8 @@ class Whitening:
                 about: dict[str, Any] = json.loads(held["about"].tobytes())
                 mean, matrix, variances = (held[name] for name in _ARRAYS)
             found = cls.of(int(about.pop("count")), float(about.pop("epsilon")), mean, matrix, variances)
-            shapes = [(len(mean),), (len(mean),) * 2, (len(mean),)]
-            dtypes = ["float64", "float32", "float64"]
-            whole = [a.shape for a in (mean, matrix, variances)] == shapes and [a.dtype.name for a in (mean, matrix, variances)] == dtypes
+            n, given = len(mean), [(a.shape, a.dtype.name) for a in (mean, matrix, variances)]
+            whole = given == [((n,), "float64"), ((n, n), "float32"), ((n,), "float64")]
             if not whole or found.digest != about.pop("digest"):
                 raise ValueError("the arrays are not those that were written")
         except damaged as error:

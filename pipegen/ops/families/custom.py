@@ -32,7 +32,7 @@ class CustomTransform(ElementTransform):
         num_arguments: How many values it is given.
     """
 
-    family: ClassVar[str] = "custom"
+    family = Family.CUSTOM
     call: ClassVar[str] = "fn(image)"
     num_arguments: ClassVar[int] = 1
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
@@ -98,7 +98,7 @@ class CustomTransform(ElementTransform):
         return super(CustomTransform, self.with_callee(None)).__getstate__()
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.CUSTOM, random=self.random, weight=_WEIGHT)
+        return Traits(Family.CUSTOM, weight=_WEIGHT)
 
     def lasting(self) -> bool:
         return False

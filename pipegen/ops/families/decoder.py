@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.stage import Stage, StepRef, weight_ns
 from pipegen.ops.traits import Family, Traits
-from pipegen.ops.wording import size, use
+from pipegen.ops.wording import use
+from pipegen.types import times
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -130,9 +131,6 @@ class Decode(Stage):
         """The use of the decoder, by the name that it has in `DecodeWindow`."""
         return self.ref
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return (self.ref,)
-
     def says(self) -> str:
         return use(self.ref) + _needed(self)
 
@@ -174,4 +172,4 @@ Decodes = (Decode, DecodeWindow)
 
 
 def _needed(stage: Decode | DecodeWindow) -> str:
-    return f", no smaller than {size(stage.needed)}" if stage.needed else ""
+    return f", no smaller than {times(stage.needed)}" if stage.needed else ""

@@ -1,16 +1,14 @@
-"""Holds the stages that move the items of a ragged feature, such as points, with their image."""
+"""Holds the stages of a ragged feature, such as points: what moves its items with their image, and what shortens its batches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.ops.wording import size, uses
-from pipegen.types import valid_name
-
-if TYPE_CHECKING:
-    from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.wording import uses
+from pipegen.types import times, valid_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +49,11 @@ class Move(Stage):
     canvas: tuple[int | None, int | None]
     size: tuple[int | None, int | None]
 
-    def uses(self) -> tuple[StepRef, ...]:
-        return self.refs
-
     def touches(self) -> tuple[str, ...]:
         return (self.feature, valid_name(self.feature))
 
     def says(self) -> str:
-        return f"move, to {size(self.size)}: {uses(self.refs)}"
+        return f"move, to {times(self.size)}: {uses(self.refs)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +61,25 @@ class MoveEach(Move):
     """The same where images differ in size, so that each example is worked on by itself."""
 
     one_example: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shorten(Stage):
+    """Cuts a padded batch to one of a few lengths, the least that holds all of its items, so that a model is compiled for each once.
+
+    Attributes:
+        lengths: Those, ascending; the last holds the most items that an example has.
+    """
+
+    cheap: ClassVar[bool] = True
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    lengths: tuple[int, ...]
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.feature))
+
+    def says(self) -> str:
+        return f"cut to the least of {', '.join(map(str, self.lengths))} that holds the items of the batch"

@@ -7,24 +7,21 @@ with one clip. So a policy costs one warp and one matrix for all, and a branch f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.base import Traits, Transform
+from pipegen.lazy import tf
+from pipegen.ops.base import Transform
 from pipegen.ops.traits import Family
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, times
 
 
 class Policy(Transform):
     """A step whose parts do its work. Subclasses say which parts there are, and what an example's draws choose."""
 
-    family: ClassVar[str] = "policy"
+    family = Family.POLICY
 
     random = True
 
@@ -47,9 +44,6 @@ class Policy(Transform):
         """The expected share of the examples that get one of the choices."""
         raise NotImplementedError
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.POLICY, random=self.random)
-
     def infer(self, x: FeatureType) -> FeatureType:
         """Infers what the parts make of it, one after another."""
         for part in self.parts():
@@ -69,5 +63,5 @@ def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
         OpError: `PG226`.
     """
     if x.shape != y.shape:
-        given, made = ("×".join("?" if d is None else str(d) for d in t.shape) for t in (x, y))
-        raise OpError("PG226", f"`{step.op}` makes {made} of {given}, and a policy does it to some examples only")
+        made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}"
+        raise OpError("PG226", f"{made}, and a policy does it to some examples only")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.base import ElementTransform
+from pipegen.lazy import tf
+from pipegen.ops.base import ElementTransform, Transform
 from pipegen.ops.families.fitted import StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.lowering.whitening import whiten
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import Interval
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.ops.base import Transform
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, Interval, times
 
 LARGEST = 8192
 """Values of an image up to which it can be whitened: its matrix takes 256 MiB, and finding that 3 GiB and some ten minutes."""
@@ -42,7 +38,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         values = math.prod(d or 0 for d in x.shape)
-        return Traits(Family.NEIGHBOURHOOD, starts_kernel=True, weight=max(1.0, _WEIGHT * values))
+        return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, _WEIGHT * values))
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, within what the matrix can make of the values that enter."""
@@ -59,15 +55,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
         low, high = x.interval.low, x.interval.high
         return y.with_(interval=Interval(float((low * up + high * down - middle).min()), float((high * up + low * down - middle).max())))
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return False
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return ()
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.whitening import whiten
-
         return whiten(images, self.numbers)
 
 
@@ -86,8 +74,6 @@ class ImageValues(StepPart, ElementTransform):
         return x.with_(dtype="float64", interval=None)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         return tf.cast(image, tf.float64)
 
 
@@ -100,7 +86,7 @@ def require_whitenable(step: Transform, x: FeatureType) -> None:
     require_values(step, x)
     if not x.is_static:
         help_ = write(f"resize: {{size: {_side(x.channels)}}}", "before", "add {} or smaller before it")
-        raise OpError("PG231", f"`{step.op}` needs images of one size, and gets {_shown(x)}", help=help_)
+        raise OpError("PG231", f"`{step.op}` needs images of one size, and gets {times(x.shape)}", help=help_)
     values = math.prod(d or 0 for d in x.shape)
     if values <= LARGEST:
         return
@@ -109,14 +95,10 @@ def require_whitenable(step: Transform, x: FeatureType) -> None:
     if x.channels == 3:
         ways.append(f"`- grayscale` before it and a size of at most {_side(1)}")
     ways.append("in its place `- standardize: {statistics: featurewise}`")
-    message = f"`{step.op}` needs {matrix} for images of {_shown(x)}, and works up to {LARGEST:,} values an image"
+    message = f"`{step.op}` needs {matrix} for images of {times(x.shape)}, and works up to {LARGEST:,} values an image"
     raise OpError("PG231", message, help=", or ".join(ways))
 
 
 def _side(channels: int | None) -> int:
     """The side of the largest square that can be whitened, in pixels."""
     return math.isqrt(LARGEST // min(channels or 3, LARGEST))
-
-
-def _shown(x: FeatureType) -> str:
-    return "×".join("?" if d is None else str(d) for d in x.shape)

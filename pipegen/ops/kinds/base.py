@@ -40,8 +40,7 @@ class FeatureKind:
     Class attributes:
         name: The name in a spec.
         plural: Several of them, for messages.
-        sources: The sources that can give one: `arrays`, `files`, `table`.
-        arguments: Of each source, the arguments that describe it, of those that not every kind has.
+        arguments: Of each source that can give one (`arrays`, `files`, `table`), the arguments that not every kind has.
         picture_arguments: Those of them that belong to this kind alone among what has pixels.
         storage: How an example's is stored: `encoded` in a file of its own, unless it is a row of an array; `dense`, where every
             example has the same shape; or `ragged`, where it has any number of items.
@@ -51,17 +50,14 @@ class FeatureKind:
         labels: Whether it says of which class an example is, or of which classes.
         numbers: Whether it is plain numbers that no step acts on.
         weighs: Whether these weigh the example in the loss.
-        moved: Whether it is moved with the image that it is aligned with.
-        lives: Whether it is always aligned with an image: with the only one by default.
-        overlaid: Whether it is drawn on the image that it is aligned with.
+        lives: Whether it is always aligned with an image, on which it is drawn: with the only one by default.
         valid: Whether it says which items of another feature are there.
         output: How an output names it.
     """
 
     name: ClassVar[str]
     plural: ClassVar[str]
-    sources: ClassVar[frozenset[str]] = frozenset()
-    arguments: ClassVar[Mapping[str, frozenset[str]]] = {}
+    arguments: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     picture_arguments: ClassVar[tuple[str, ...]] = ()
     storage: ClassVar[Literal["encoded", "dense", "ragged"]] = "dense"
     pictured: ClassVar[bool] = False
@@ -70,9 +66,7 @@ class FeatureKind:
     labels: ClassVar[bool] = False
     numbers: ClassVar[bool] = False
     weighs: ClassVar[bool] = False
-    moved: ClassVar[bool] = False
     lives: ClassVar[bool] = False
-    overlaid: ClassVar[bool] = False
     valid: ClassVar[bool] = False
     output: ClassVar[str] = "output: {{x: [image, {}]}}"
 
@@ -87,13 +81,18 @@ class FeatureKind:
         return self.storage == "ragged"
 
     @property
+    def padded(self) -> bool:
+        """Returns whether an example of a batch has places for items, of which not all need hold one."""
+        return self.ragged or self.valid
+
+    @property
     def holds_classes(self) -> bool:
         """Returns whether it holds class indices, of an example or of each pixel."""
         return self.labels or self.categorical
 
     @property
     def aligns(self) -> bool:
-        """Returns whether it can be aligned with an image."""
+        """Returns whether it can be aligned with an image, and so is moved with it."""
         return self.pictured or self.lives
 
     def takes(self, source: str, argument: str) -> bool:
@@ -101,34 +100,22 @@ class FeatureKind:
         return argument in self.arguments.get(source, ())
 
     def check(self, name: str, feature: Any) -> None:
-        """Reject arguments that contradict each other.
+        """Rejects arguments that contradict each other, by a `PartError` that names the feature and the argument."""
 
-        Raises:
-            PartError: Naming the feature and the argument.
-        """
-
-    def file_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        """Returns the type of one in a file, which is aligned with `of`."""
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        """Returns the type of one in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
         raise NotImplementedError
 
     def decoder(self, feature: Any, classes: int | None) -> Transform | None:
         """Returns what decodes its files, where no step of the spec does."""
         return None
 
-    def column_type(self, feature: Any) -> FeatureType:
-        """Returns the type of one in columns of a table, from the arguments alone."""
-        raise NotImplementedError
-
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         """Returns the types that a row of an array can turn out to have; the first stands for it before the data is there."""
         raise NotImplementedError
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        """Looks at an array, a row for each record.
-
-        Raises:
-            OpError: Where it does not hold what the feature says.
-        """
+        """Looks at an array, a row for each record; `OpError` where it does not hold what the feature says."""
         raise NotImplementedError
 
     def follows(self, traits: Traits) -> bool:
@@ -141,7 +128,7 @@ class FeatureKind:
         Args:
             items: `(n, most, ...)`; what those hold that are not there does not matter.
             matrix: float64 `(n, 3, 3)`, from pixel coordinates before to those after; see `GeometricTransform.matrix`.
-            before: Height and width of the image, in pixels.
+            before: Height and width of the image that enters, in pixels.
             after: The same of the image that leaves.
 
         Returns:

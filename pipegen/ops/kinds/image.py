@@ -16,13 +16,12 @@ class Image(FeatureKind):
 
     name = "image"
     plural = "images"
-    sources = frozenset({"arrays", "files", "table"})
-    arguments = {"arrays": frozenset({"size", "channels", "bits", "range"}), "table": frozenset({"root", "channels", "bits"})}
+    arguments = {"arrays": ("size", "channels", "bits", "range"), "files": (), "table": ("root", "channels", "bits")}
     picture_arguments = ("channels", "bits")
     storage = "encoded"
-    pictured = levels = moved = True
+    pictured = levels = True
 
-    def file_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
         return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

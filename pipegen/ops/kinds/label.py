@@ -13,13 +13,12 @@ class Label(FeatureKind):
 
     name = "label"
     plural = "labels"
-    sources = frozenset({"arrays", "table"})
-    arguments = {"arrays": frozenset({"classes", "offset"}), "table": frozenset({"classes", "offset", "separator"})}
+    arguments = {"arrays": ("classes", "offset"), "table": ("classes", "offset", "separator")}
     labels = True
     output = "output: {{y: {}}}"
 
-    def column_type(self, feature: Any) -> FeatureType:
-        return label_type(feature.num_classes, several=feature.several)
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        return label_type(classes, several=feature.several)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=False),)

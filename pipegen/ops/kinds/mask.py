@@ -18,11 +18,10 @@ class Mask(FeatureKind):
 
     name = "mask"
     plural = "masks"
-    sources = frozenset({"arrays", "files", "table"})
-    arguments = {"arrays": frozenset({"classes", "size"}), "table": frozenset({"root", "classes"})}
+    arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "classes")}
     picture_arguments = ("ignore", "values")
     storage = "encoded"
-    pictured = categorical = moved = lives = overlaid = True
+    pictured = categorical = lives = True
     output = "output: {{y: {}}}"
 
     def check(self, name: str, feature: Any) -> None:
@@ -39,22 +38,17 @@ class Mask(FeatureKind):
             message = f"`values` of `{name}` gives the class index {values[stored]}, and there are {classes} `classes`, counted from 0"
             raise PartError(message, name, "values")
 
-    def file_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
         known = classes if classes is not None else feature.classes_of_mask()
         return FeatureType("mask", "string", (), of=of, classes=known, ignore=feature.ignore)
 
     def decoder(self, feature: Any, classes: int | None) -> Transform:
-        decoder: Transform = feature.decoder(classes)
-        return decoder
+        return feature.decoder(classes)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)
-        shape = (*feature.height_width(), 1)
-        return (
-            FeatureType(
-                "mask", "uint8", shape, Interval(0.0, float(highest)), classes=feature.num_classes, uniform=True, ignore=feature.ignore
-            ),
-        )
+        x = FeatureType("mask", "uint8", (*feature.height_width(), 1), Interval(0.0, float(highest)), uniform=True)
+        return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
         from pipegen.ops.sources.row_masks import read_mask

@@ -47,11 +47,7 @@ class Ragged:
 
 
 def joined(columns: Sequence[Any]) -> Any:
-    """Returns columns of several sets of records as one, in that order.
-
-    Raises:
-        ValueError: Where rows differ in shape.
-    """
+    """Returns columns of several sets of records as one, in that order; `ValueError` where rows differ in shape."""
     import numpy as np
 
     if not isinstance(columns[0], Ragged):

@@ -18,11 +18,10 @@ _OTHERS = frozenset({"base", "ragged", "registry"})
 
 
 class Kinded(Protocol):
-    """Has a kind: the type of a feature, or its description in a spec."""
+    """Has a kind, by its name: the type of a feature, or its description in a spec."""
 
     @property
-    def kind(self) -> str:
-        """The name of the kind."""
+    def kind(self) -> str: ...
 
 
 @cache
@@ -50,7 +49,7 @@ def kinds() -> tuple[FeatureKind, ...]:
 
 def names_in(source: str) -> Any:
     """Returns the names of the kinds that a source can give, as an annotation."""
-    return Literal[tuple(kind.name for kind in kinds() if source in kind.sources)]
+    return Literal[tuple(kind.name for kind in kinds() if source in kind.arguments)]
 
 
 def several_labels(x: FeatureType) -> bool:

@@ -13,11 +13,10 @@ class Tensor(FeatureKind):
 
     name = "tensor"
     plural = "tensors"
-    sources = frozenset({"arrays", "table"})
-    arguments = {"table": frozenset({"columns"})}
+    arguments = {"arrays": (), "table": ("columns",)}
     numbers = True
 
-    def column_type(self, feature: Any) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
         return FeatureType(self.name, "float32", (len(feature.columns),) if feature.columns is not None else ())
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

@@ -10,6 +10,6 @@ class Weight(Tensor):
 
     name = "weight"
     plural = "weights"
-    arguments = {}
+    arguments = {"arrays": (), "table": ()}
     weighs = True
     output = "output: {{sample_weight: {}}}"

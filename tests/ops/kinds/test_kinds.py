@@ -23,7 +23,7 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
         assert kind_named(kind.name) is kind
         assert kind.indexed <= (kind.storage == "dense")
         assert kind.levels + kind.categorical == kind.pictured
-        assert kind.pictured <= kind.moved
+        assert kind.pictured <= kind.aligns
 
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:

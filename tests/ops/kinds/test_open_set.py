@@ -5,62 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from open_scenes import FILL, MOST, STEPS, spec, stream
 
 from pipegen.errors import PartError, SpecError
-from pipegen.ops import kinds, registry, sources
-from pipegen.ops.kinds import registry as kind_registry
+from pipegen.ops.families.augmentation import GEOMETRY
+from pipegen.types import ElementType
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-HERE = Path(__file__).parent / "open_set"
-MOST = 5
-FILL = {"fill": {"constant": 0}}
-STEPS: list[Any] = [
-    {"random_flip": FILL},
-    {"random_rotation": {"degrees": 30, **FILL}},
-    {"random_perspective": {"x": 0.1, "y": 0.1, "probability": 0.5, **FILL}},
-    {"random_crop": {"size": [32, 40]}},
-    {"random_brightness": {"factor": [1, 1]}},
-    {"resize": {"size": [48, 50]}},
-]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def open_set() -> Iterator[None]:
-    """A file for the kind and one for its source, in the folders where the registries look."""
-    added = ((kinds, "kinds"), (sources, "sources"))
-    cached = (kind_registry.kinds, kind_registry.kind_named, registry.sources)
-    for package, name in added:
-        package.__path__.append(str(HERE / name))
-    for function in cached:
-        function.cache_clear()
-    yield
-    for package, name in added:
-        package.__path__.remove(str(HERE / name))
-    for function in cached:
-        function.cache_clear()
-
-
-def spec(steps: list[Any], *, size: int = 4, **source: Any) -> dict[str, Any]:
-    return {
-        "pipegen": 1,
-        "source": {"scenes": source},
-        "splits": {"parts": {"train": 10, "validation": 2}},
-        "shuffle": "none",
-        "transforms": steps,
-        "batch": {"size": size, "remainder": "keep"},
-        "output": {"x": "image", "y": {"points": "points", "there": "points_valid"}},
-    }
-
-
-def stream(pipe: Any, split: str = "train", epoch: int = 0) -> tuple[Any, Any, Any]:
-    got = [(x.numpy(), y["points"].numpy(), y["there"].numpy()) for x, y in pipe.dataset(split, epoch=epoch)]
-    return tuple(np.concatenate(part) for part in zip(*got, strict=True))
+pytestmark = pytest.mark.usefixtures("open_set")
 
 
 def shown(image: Any, at: Any) -> Any:
@@ -106,7 +61,7 @@ def points_of(record: int) -> Any:
 
 
 @pytest.fixture(scope="module")
-def plain() -> Any:
+def plain(open_set: None) -> Any:
     import pipegen
 
     return pipegen.build(spec(STEPS), runtime={"jit": "never", "cache": "none"})
@@ -161,7 +116,7 @@ def test_every_plan_gives_the_same_points(plain: Any, runtime: dict[str, Any], t
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(open_set: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Scenes of several sizes, each large enough for its points."""
     from PIL import Image
     from pipegen.ops.sources.scenes import scene
@@ -187,6 +142,44 @@ def files(folder: Path) -> Any:
 @pytest.mark.tf
 def test_points_follow_images_of_any_size(files: Any) -> None:
     assert check_places(files, stream(files), 1.5) >= 8
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("policy", [
+    {"one_of": {"steps": [{"random_rotation": {"degrees": 30, **FILL}}, {"random_flip": FILL}, "random_invert"], "weights": [2, 2, 0]}},
+    {"some_of": {"count": 2, "steps": [{"random_shear": {"degrees": 20, **FILL}}, {"random_flip": {"axis": "vertical", **FILL}}]}},
+    {"rand_augment": {"magnitude": 20, **FILL}},
+], ids=lambda policy: next(iter(policy)))  # fmt: skip
+def test_points_follow_what_a_policy_chooses(policy: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pipegen
+
+    monkeypatch.setattr("pipegen.ops.transforms.rand_augment.USED", ("identity", *GEOMETRY))  # others change the colours that tell places
+    steps = [{"center_crop": {"size": [40, 60]}}, policy]
+    pipe = pipegen.build(spec(steps, folder=str(folder)), runtime={"jit": "never"})
+    assert check_places(pipe, stream(pipe), 1.5) >= 8
+
+
+@pytest.mark.tf
+def test_the_record_that_stands_in_for_a_damaged_one_brings_its_points(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    import pipegen
+
+    root = shutil.copytree(folder, tmp_path / "scenes")
+    sections = spec([{"center_crop": {"size": [36, 44]}}], folder=str(root)) | {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}
+    damaged = pipegen.build(sections)._engine.manifest.keys("train")[3]
+    (root / damaged).write_bytes((root / damaged).read_bytes()[:60])
+    pipe = pipegen.build(sections, runtime={"jit": "never"})
+    keys = pipe._engine.manifest.keys("train")
+    corners = {(44 - 2 * i + 2) // 2 * 1000 + (4 + 3 * i) // 2: i for i in range(12)}
+    shown_ = []
+    for image, points, there in zip(*stream(pipe), strict=True):
+        left, top = image[0, 0, :2]
+        shown_.append(corners[round(float(left)) * 1000 + round(float(top))])
+        moved = points_of(shown_[-1]) - np.array([left, top], np.float32)
+        inside = ((moved >= -0.5) & (moved < (43.5, 35.5))).all(-1)
+        np.testing.assert_allclose(points[there], moved[inside], atol=1 / 256)
+    assert [i != int(key[:2]) for i, key in zip(shown_, keys, strict=True)] == [key == damaged for key in keys]
 
 
 @pytest.mark.tf
@@ -221,13 +214,13 @@ def test_several_records_are_read_as_each_is(files: Any) -> None:
     executor = files._engine.executor("train")
     keys = files._engine.manifest.keys("train")
     records = tf.constant([3, 0, 5], tf.int64)
-    several = executor.read_each(records, executor.plan.read, 3)
+    several = executor.tensors.read_each(records, executor.plan.read, 3)
     assert several.keys() == {"image", "points", "points_valid"}
-    together = executor.tensors.padded("points", records, (MOST, 2))
+    together = executor.tensors.read(records, ElementType((("points", executor.plan.read["points"]),)))["points_valid"]
     for i, record in enumerate(records):
-        one = executor.read(record, executor.plan.read)
+        one = executor.tensors.read(record, executor.plan.read)
         np.testing.assert_array_equal(several["points"][i], one["points"])
-        np.testing.assert_array_equal(together[1][i], one["points_valid"])
+        np.testing.assert_array_equal(together[i], one["points_valid"])
         key = keys[int(record)]
         np.testing.assert_array_equal(one["points"][one["points_valid"]], points_of(int(key.split(".")[0])))
 
@@ -252,7 +245,10 @@ def test_a_preview_draws_them(files: Any) -> None:
 
 @pytest.mark.parametrize(("step", "says"), [
     ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `points`"),
+    ({"one_of": {"steps": [{"random_elastic": {"alpha": 20, "sigma": 4}}, "random_flip"]}}, "no rule for a feature of kind `points`"),
+    ({"python": {"function": "my_pkg.weather:rain"}}, "`points`, which is aligned with it, would stay where it is"),
     ({"cutmix": {}}, "`cutmix` mixes two examples, and has no rule for a feature of kind `points`"),
+    ({"mixup": {}}, "`mixup` mixes two examples, and has no rule for a feature of kind `points`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says: str) -> None:
     from pipegen.api.building import build

@@ -13,7 +13,7 @@ class Points(FeatureKind):
     name = "points"
     plural = "points"
     storage = "ragged"
-    moved = lives = overlaid = True
+    lives = True
     output = "output: {{y: {}}}"
 
     def move(self, items: Any, matrix: Any, before: Any, after: Any) -> tuple[Any, Any]:
