@@ -135,11 +135,7 @@ class OpErrors(OpError):
 
 
 class Attempts:
-    """Collects the errors of calls that do not depend on each other.
-
-    Attributes:
-        errors: Those so far.
-    """
+    """Collects the errors of calls that do not depend on each other."""
 
     def __init__(self) -> None:
         self.errors: list[OpError] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pipegen.spec.models import Runtime
+
+SPLITS = "splits"
+"""The folder, and the ending of the files, of split assignments that take long to count."""
+COLUMNS = "columns"
+"""Likewise of columns of the data that are too large for a graph."""
 
 
 def kept_folder(runtime: Runtime, name: str) -> Path | None:
@@ -29,41 +34,64 @@ def kept_folder(runtime: Runtime, name: str) -> Path | None:
     return caches / "pipegen" / name
 
 
+class Inside:
+    """Opens files of a folder that others may write to: none through a link, and only those of this user or of the folder's owner."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = -1
+        self._owners = {0, _owner(folder.parent)}
+
+    def __enter__(self) -> Inside:
+        self._number = open_folder(self._folder, self._owners)
+        self._owners |= {os.fstat(self._number).st_uid}
+        return self
+
+    def __exit__(self, *_about: object) -> None:
+        os.close(self._number)
+
+    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
+        """Opens one of its files."""
+        return open_owned(name, flags, within=self._number, owners=self._owners, mode=mode)
+
+    def put(self, name: str, content: Iterable[bytes | memoryview], mode: int = 0o666) -> None:
+        """Writes a file, which is there whole or not at all, whatever happens meanwhile and whoever else writes it."""
+        fresh = f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        number = self.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            with os.fdopen(number, "wb") as stream:
+                stream.writelines(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(fresh, name, src_dir_fd=self._number, dst_dir_fd=self._number)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(fresh, dir_fd=self._number)
+            raise
+
+
 def open_kept(folder: Path, name: str) -> IO[bytes]:
-    """Opens a file of this user or of the folder's owner; no link is followed.
+    """Opens a file that `keep` has written.
 
     Raises:
         OSError: When it cannot be opened, or someone else has laid something in its place.
     """
-    within = open_folder(folder, _owners(folder))
-    try:
-        owners = {*_owners(folder), os.fstat(within).st_uid}
-        return os.fdopen(open_owned(name, os.O_RDONLY, within=within, owners=owners), "rb")
-    finally:
-        os.close(within)
+    with Inside(folder) as inside:
+        return os.fdopen(inside.open(name, os.O_RDONLY), "rb")
 
 
 def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None:
-    """Writes a file, which is there whole or not at all, whatever happens meanwhile and whoever else writes it.
+    """Writes a file for this user, and the folder where there is none.
 
     Raises:
         OSError: When it cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    os.close(open_folder(folder, _owners(folder)))
-    number, fresh = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(number, "wb") as stream:
-            stream.writelines(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(fresh, folder / name)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(fresh)
-        raise
+    with Inside(folder) as inside:
+        inside.put(name, content, 0o600)
 
 
-def _owners(folder: Path) -> set[int]:
-    """Returns who may have laid a link in the folder's place: the owner of the folder above, and the system."""
-    return {0, os.stat(folder.parent).st_uid}
+def _owner(folder: Path) -> int:
+    with suppress(OSError):
+        return os.stat(folder).st_uid
+    return os.geteuid()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:none"
 _HEAD = f"{_CELL};font-weight:600;border-bottom:1px solid rgba(128,128,128,.5)"
@@ -30,13 +27,7 @@ def preformatted(text: str) -> str:
 
 
 def box(title: str, aside: str, *parts: str) -> str:
-    """Returns a titled piece of HTML.
-
-    Args:
-        title: Shown in bold, escaped.
-        aside: Shown after it in a quiet colour, escaped.
-        *parts: What stands below, as HTML.
-    """
+    """Returns HTML under a title in bold and an aside in a quiet colour, both of which are escaped; the parts are not."""
     quiet = f' <code style="opacity:.6">{escape(aside)}</code>' if aside else ""
     return f'<div style="margin:.3em 0"><div><b>{escape(title)}</b>{quiet}</div>{"".join(parts)}</div>'
 

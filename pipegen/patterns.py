@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 MOST = 2000
 """Characters of a pattern; none that a person wrote is near it."""
@@ -34,23 +32,14 @@ _BEYOND: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tells where a pattern was found.
-
-    Attributes:
-        whole: The text that was matched.
-        first: The text of the first group; `None` without one, or where it took no part.
-    """
+    """Holds the text that a pattern matched, and that of its first group; `None` without one, or where it took no part."""
 
     whole: str
     first: str | None
 
 
 class Pattern:
-    """A compiled regular expression.
-
-    Attributes:
-        groups: How many groups it has.
-    """
+    """A compiled regular expression with a number of groups."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
@@ -67,8 +56,7 @@ class Pattern:
     def first_groups(self, texts: Iterable[bytes]) -> Iterator[bytes | None]:
         """Yields the first group of the leftmost match in each text, else the whole match; `None` where there is no match.
 
-        Args:
-            texts: In UTF-8, where half a surrogate pair stands as it is.
+        Texts are in UTF-8, where half a surrogate pair stands as it is.
         """
         search, group = self._compiled.search, min(self.groups, 1)
         for text in texts:

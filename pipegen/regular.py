@@ -5,11 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
 
 _NO_WAIT = os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -28,11 +25,7 @@ class NotRegularError(OSError):
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
-    """Reads a regular file, or what a link to one shows.
-
-    Args:
-        path: The file.
-        most: Bytes that are read at most.
+    """Reads `most` bytes at most of a regular file, or of what a link to one shows.
 
     Raises:
         OSError: When it cannot be read, or is no regular file: a pipe or a device may never end, and what the system makes up as it
@@ -50,21 +43,11 @@ def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mode: int = 0o666) -> int:
-    """Opens a file of a folder that several users may write to, and follows no link.
-
-    Args:
-        name: The file's name.
-        flags: Of `os.open`.
-        within: The open folder.
-        owners: Users whose file it may be, besides this one.
-        mode: The permissions of a new file.
-
-    Returns:
-        The open file.
+    """Opens a file in an open folder that several users may write to, and follows no link; `flags` and `mode` are those of `os.open`.
 
     Raises:
-        OSError: When it cannot be opened, is no regular file, belongs to someone else, or has, where it is to be written, a second
-            name elsewhere.
+        OSError: When it cannot be opened, is no regular file, belongs neither to this user nor to one of `owners`, or has, where it is to
+            be written, a second name elsewhere.
     """
     try:
         number = os.open(name, flags | _NO_WAIT | _NO_LINK, mode, dir_fd=within)

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import TextIO
 
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -71,6 +69,13 @@ def bold(text: str) -> str:
     return f"{_BOLD}{text}{_PLAIN}" if wants_colour(sys.stdout) else text
 
 
+def aligned(rows: Iterable[tuple[str, ...]], gap: str = "  ") -> list[str]:
+    """Gives rows as lines, each column as wide as its longest cell."""
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in table]
+
+
 def wants_colour(stream: TextIO) -> bool:
     """Tells whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -86,11 +91,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while something long runs; nothing unless that is a terminal.
-
-    Args:
-        title: What runs.
-        total: How many there are to do, where that is known.
+    """A bar on standard error while something long runs, of which `total` are to do; nothing unless that is a terminal.
 
     Yields:
         To be called with how many are done.

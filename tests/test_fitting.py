@@ -91,7 +91,7 @@ def test_a_second_build_reads_what_the_first_has_measured(
     def never(*_args: Any) -> None:
         raise AssertionError("it is known")
 
-    monkeypatch.setattr("pipegen.backend.datasets.measure.measure", never)
+    monkeypatch.setattr("pipegen.api.fitting._measure", never)
     told.clear()
     again = pipeline(photo_folder, transforms=[*STEPS[:-1], {"random_contrast": {"factor": 0.1}}, LEARNS], seed=3)
     assert f"the numbers of `standardize` were read from {file}" in told.text
@@ -227,7 +227,7 @@ def test_whitening_is_fitted_on_the_training_split_and_kept(
     assert f"{len(train)} examples span at most {len(train) - 1} of the 108 directions of `image`" in told.text
     assert "`whiten` of `image` has matrix 108×108 and variances" in pipe.explain("train")
 
-    monkeypatch.setattr("pipegen.backend.datasets.measure.measure", None)
+    monkeypatch.setattr("pipegen.api.fitting._measure", None)
     again = pipeline(
         photo_folder, {"cache": "memory"}, transforms=[*WHITENS, {"random_brightness": {"factor": 0.1}}][:4], batch={"size": 5}
     )

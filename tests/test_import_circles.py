@@ -14,12 +14,11 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
-    ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
     ("pipegen.ops.sources.shards", "pipegen.ops.sources.base"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression
-        for part in ("calling", "calls", "filling", "labels", "members", "outside", "records", "tables", "unrolling")
+        for part in ("bindings", "calling", "calls", "labels", "members", "outside", "records", "tables", "unrolling")
     ),
 }
 """Annotations that name a class whose module imports this one."""

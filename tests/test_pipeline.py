@@ -115,7 +115,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 def test_the_shard_is_taken_from_the_cluster(config: dict[str, Any], expected: tuple[int, int]) -> None:
     import json
 
-    from pipegen.backend.process.hosts import resolve_shard
+    from pipegen.phases.hosts import resolve_shard
     from pipegen.spec.models import Runtime
 
     environment = {"TF_CONFIG": json.dumps(config)} if config else {}

@@ -68,6 +68,30 @@ def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: d
     assert [halves[0][:4], halves[1][:4], halves[0][4:], halves[1][4:]] == [whole[at : at + 4] for at in range(40, 56, 4)]
 
 
+@pytest.mark.parametrize(
+    ("by_block", "shuffle", "said"),
+    [
+        (False, "global", "global shuffle"),
+        (True, "global", "shuffle of whole files, then in windows of 1 GiB"),
+        (False, {"window": "1MiB"}, "shuffle of whole files, then in windows of 1 MiB"),
+        (True, "none", "stored order"),
+    ],
+)
+def test_explain_says_which_order_it_is(by_block: bool, shuffle: Any, said: str, caplog: pytest.LogCaptureFixture) -> None:
+    pipe = build({"files": 12, "each": 21, "by_block": by_block}, shuffle=shuffle)
+    assert not any("PG505" in r.getMessage() for r in caplog.records), "files of many records need not be in the order of classes"
+    for physical in (False, True):
+        assert said in str(pipe.explain("train", physical=physical))
+
+
+def test_a_global_order_of_what_is_read_by_block_has_windows_of_a_gibibyte() -> None:
+    source = {"files": 12, "each": 21}
+    by_block, windows = build(source | {"by_block": True}, **PLAIN), build(source, **PLAIN, shuffle={"window": "1GiB"})
+    found = records(by_block.dataset("train", epoch=2))
+    assert found == records(windows.dataset("train", epoch=2))
+    assert found != records(build(source, **PLAIN).dataset("train", epoch=2))
+
+
 def test_draws_are_those_of_the_record() -> None:
     """Another batch size, order and split put the record elsewhere, and its numbers stay."""
     one, other = (build({"files": 5, "each": 20}, **own) for own in ({}, {"batch": {"size": 3, "remainder": "keep"}, "shuffle": "none"}))

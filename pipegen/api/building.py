@@ -13,9 +13,8 @@ from pipegen.arguments import called_with_count
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
 from pipegen.log import log
-from pipegen.ops.sources.table_source import TableSource
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
-from pipegen.phases.functions import Allowed, with_functions
+from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import Spec
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def build(
         TypeError: For an argument of another kind.
     """
     called_with_count("progress", progress)
-    allowed = Allowed.of(allow_code)
+    allowed = allowed_modules(allow_code)
     with uncollected():  # the first spec brings the modules of every step
         loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides, runtime=runtime)
     loaded = with_functions(loaded, allowed)
@@ -74,8 +73,8 @@ def build_by_place(
     Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks. With `late_files`
     a file of a table that does not exist is an error when it is read, and not before.
     """
-    loaded = with_functions(load(spec, runtime=runtime), Allowed.of(()))
-    if late_files and isinstance(loaded.model.source, TableSource):
+    loaded = with_functions(load(spec, runtime=runtime), ())
+    if late_files:
         loaded.model.source.without_looking()
     manifest = replace(collect_data(loaded, None, data), by_place=True)
     return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))

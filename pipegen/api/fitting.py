@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
+from pipegen.cache.statistics import read_statistics, statistics_file, statistics_key, write_statistics
+from pipegen.kept import kept_folder
 from pipegen.log import log
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
@@ -15,7 +17,9 @@ from pipegen.plan.stages import is_lasting
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
 
     from pipegen.data.manifest import Manifest
     from pipegen.ops.families.fitted import FittedTransform
@@ -71,7 +75,7 @@ def _learn(
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
     lasting = all(map(is_lasting, plan.stages()))
-    folder = statistics_folder(spec.model.runtime) if lasting else None
+    folder = kept_folder(spec.model.runtime, "statistics") if lasting else None
     count = manifest.num_examples("train")
     file = statistics_file(folder, key, kind) if folder is not None else None
     kept = read_statistics(folder, key, kind) if folder is not None and not again else None
@@ -95,11 +99,21 @@ def _learn(
 def _measure(
     spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, step: FittedTransform, progress: Callable[[int], None] | None
 ) -> Statistics:
-    from pipegen.backend.datasets.measure import measure
+    """Goes through the training split once: a batch at a time, in memory that does not grow."""
+    from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 
     count = manifest.num_examples("train")
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
-    if progress is not None:
-        return measure(model, compiled, manifest, spec.where, step.gather, progress)
-    with bar("fitting", count) as tick:
-        return measure(model, compiled, manifest, spec.where, step.gather, tick)
+    executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
+    with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
+        return step.gather(_counted((batch.numpy() for batch in fixed_dataset(executor, 0, 0)), tick))
+
+
+def _counted(batches: Iterable[np.ndarray[Any, Any]], progress: Callable[[int], None]) -> Iterator[np.ndarray[Any, Any]]:
+    """The same batches; each counts as done when the next one is asked for."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        progress(done)

@@ -359,13 +359,15 @@ class Pipeline:
             before: Also show the plan as written, before any pass.
             physical: Show what runs instead: each operation of the dataset, and what it calls; with `all` in every form.
         """
+        from pipegen.physical.decide import decide_forms
         from pipegen.views.summary import explained
 
         if split is not None:
             self._require(split)
         chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
         compiled = {s: self._compiled.splits[s] for s in chosen}
-        runs = {s: self._engine.executor(s).physical_forms(every=all) for s in chosen} if physical else None
+        executors = [self._engine.executor(s) for s in chosen] if physical else []
+        runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
         return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:

@@ -7,42 +7,51 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from pipegen.cache.store import About, read_about, read_store
+from pipegen.kept import COLUMNS, SPLITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A cache as it lies in its folder.
+class Kept:
+    """Holds what is known of a file or folder among caches.
 
     Attributes:
-        path: Its own folder.
-        about: What it says of itself.
-        filled: Records that have an entry, or `None` where a file of it is missing.
+        kind: `splits`, `columns`, or for a `Held` cache `cache`.
+        key: Its name.
+        path: Its file, or the cache's own folder.
         bytes: What it takes on the disk.
         used: When it was last written, in seconds since the epoch.
     """
 
+    kind: str
+    key: str
     path: Path
-    about: About
-    filled: int | None
     bytes: int
     used: float
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Holds what checking a cache's checksums gave.
+class Held(Kept):
+    """A cache as it lies in its folder.
 
     Attributes:
-        checked: Records that have an entry.
-        damaged: Those whose bytes do not fit it, in order.
-        problem: Why nothing could be checked; empty when it could.
+        about: What it says of itself.
+        filled: Records that have an entry, or `None` where a file of it is missing.
     """
+
+    about: About
+    filled: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Holds what checking a cache gave: how many records have an entry, which do not fit it, in order, or why none was checked."""
 
     checked: int
     damaged: tuple[int, ...]
@@ -59,17 +68,23 @@ def caches_in(folder: Path) -> list[Held]:
     for path in sorted(p for p in folder.iterdir() if p.is_dir()):
         about = read_about(path)
         if about is not None and about.key == path.name:
-            found.append(Held(path, about, _filled(path, about), allocated(path), _last_written(path)))
+            found.append(Held("cache", path.name, path, *_on_disk(path), about, _filled(path, about)))
     return sorted(found, key=lambda held: -held.used)
 
 
-def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
-    """Compare every filled record with its checksum; nothing is decoded.
+def files_in(folder: Path) -> list[Kept]:
+    """The split assignments and then the columns that are kept in a folder of caches, the one written last first."""
+    found = []
+    for kind in (SPLITS, COLUMNS):
+        for path in (folder / kind).glob(f"*.{kind}"):
+            stat = path.lstat()
+            if S_ISREG(stat.st_mode):
+                found.append(Kept(kind, path.stem, path, stat.st_blocks * 512, stat.st_mtime))
+    return sorted(found, key=lambda kept: (kept.kind != SPLITS, -kept.used))
 
-    Args:
-        held: The cache.
-        progress: Called with how many are done, now and then.
-    """
+
+def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
+    """Compare every filled record with its checksum; nothing is decoded. `progress` is called with how many are done, now and then."""
     try:
         store = read_store(held.path, held.about)
     except OSError as error:
@@ -84,22 +99,16 @@ def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict
     return Verdict(checked, tuple(damaged))
 
 
-def remove(held: Held) -> None:
-    """Delete a cache. A process that uses it keeps its open files and runs on.
+def remove(kept: Kept) -> None:
+    """Delete what is kept. A process that uses it keeps its open files and runs on.
 
     Raises:
         OSError: When that does not work.
     """
-    shutil.rmtree(held.path)
-
-
-def allocated(path: Path) -> int:
-    """Bytes that the files of a folder take on the disk; holes of sparse files take none."""
-    total = 0
-    with suppress(OSError), os.scandir(path) as entries:
-        for entry in entries:
-            total += entry.stat(follow_symlinks=False).st_blocks * 512
-    return total
+    if isinstance(kept, Held):
+        shutil.rmtree(kept.path)
+    else:
+        kept.path.unlink()
 
 
 def free_bytes(folder: Path) -> int | None:
@@ -123,8 +132,9 @@ def _filled(path: Path, about: About) -> int | None:
         return None
 
 
-def _last_written(path: Path) -> float:
-    times = []
+def _on_disk(path: Path) -> tuple[int, float]:
+    """The bytes that a folder's files take on the disk, where holes take none, and when the last one was written."""
     with suppress(OSError), os.scandir(path) as entries:
-        times = [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
-    return max(times, default=0.0)
+        stats = [entry.stat(follow_symlinks=False) for entry in entries]
+        return sum(stat.st_blocks * 512 for stat in stats), max((stat.st_mtime for stat in stats), default=0.0)
+    return 0, 0.0

@@ -19,6 +19,8 @@ from pipegen.release import __version__
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
@@ -45,20 +47,22 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
     They cover the source, the stages before the cache point, the type there, the data's fingerprint, and the versions of
     pipegen and TensorFlow, since bits are promised within one version. Splits with the same stages share one cache, and so
     do specs that differ in what comes later: other steps, the batch, the seed, the splits themselves.
-
-    Args:
-        spec: The spec.
-        plan: The optimised plan of a split.
-        fingerprint: The manifest's.
     """
     node = next(n for n in plan.nodes if isinstance(n, Cache))
+    return key_of(
+        spec, fingerprint, upstream(plan), type=[[name, t.dtype, t.shape] for name, t in node.out.items() if not kind_of(t).indexed]
+    )
+
+
+def key_of(spec: PipelineSpec, fingerprint: str, stages: Iterable[Stage], **more: object) -> str:
+    """32 hexadecimal digits that stand for what stages make of data, and for `more`, under these versions."""
     covered = {
         "pipegen": __version__,
         "tensorflow": tensorflow_version(),
         "source": canonical(spec)["source"],
         "data": fingerprint,
-        "stages": [plain(stage) for stage in upstream(plan)],
-        "type": [[name, t.dtype, t.shape] for name, t in node.out.items() if not kind_of(t).indexed],
+        "stages": [plain(stage) for stage in stages],
+        **more,
     }
     text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

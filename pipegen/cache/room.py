@@ -37,14 +37,7 @@ def cache_folder(spec: PipelineSpec) -> Path:
 
 
 def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest, locate: Locate, room: int | None = None) -> None:
-    """See whether the caches of all splits can be made, or are there, and fit what the disk has left.
-
-    Args:
-        spec: The spec.
-        plans: The optimised plan of each split.
-        manifest: The data.
-        locate: Finds the place of a key path.
-        room: Bytes that the disk has left; by default what the system says.
+    """See whether the caches of all splits can be made, or are there, and fit the `room` of the disk: bytes, or what the system says.
 
     Raises:
         SpecError: `PG416` when there is not enough room, `PG417` when the folder cannot be used.

@@ -19,7 +19,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import struct
 import weakref
 import zlib
@@ -29,7 +28,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.regular import NotRegularError, open_folder, open_owned
+from pipegen.kept import Inside
+from pipegen.regular import NotRegularError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,12 +92,9 @@ class About:
 class Store:
     """An open cache. `open_store` makes one, `read_store` looks at one.
 
-    Args:
-        folder: The cache's own folder.
-        about: What is in it.
-        files: Open files: the index, then one for each feature.
-
     Attributes:
+        folder: Its own folder.
+        about: What is in it.
         refused: Why nothing more is written, once that is so.
         told: What users have been warned of.
     """
@@ -113,10 +110,7 @@ class Store:
     def state(self, row: int, stamp: int = 0) -> State:
         """Returns the state of a row.
 
-        Args:
-            row: Which record.
-            stamp: Tells versions of the record apart: the time its file was last changed. A row of another stamp is as
-                good as empty.
+        The stamp tells versions of the record apart: the time its file was last changed. A row of another stamp is as good as empty.
         """
         entry = self._entry(row)
         if entry is None or entry[1] != stamp:
@@ -134,11 +128,7 @@ class Store:
                 raise OSError(errno.EIO, "the cache has been cut short", str(self.folder))
 
     def write(self, row: int, values: Sequence[bytes | memoryview], stamp: int = 0) -> bool:
-        """Fill a row.
-
-        Returns:
-            Whether it could be written; `refused` then says why not, and nothing more is written.
-        """
+        """Fill a row. Returns whether it could be written; `refused` then says why not, and nothing more is written."""
         if self.refused is not None:
             return False
         try:
@@ -189,13 +179,7 @@ class Store:
 
 
 def open_store(folder: Path, about: About) -> Store:
-    """Open a cache to use it; it is made where there is none.
-
-    Several processes may do so at once: each step can be done twice.
-
-    Args:
-        folder: The folder that holds caches.
-        about: Which one.
+    """Open a cache to use it; it is made where there is none. Several processes may do so at once: each step can be done twice.
 
     Raises:
         OSError: When it can be neither made nor read.
@@ -203,7 +187,7 @@ def open_store(folder: Path, about: About) -> Store:
     own, files = folder / about.key, list[int]()
     try:
         own.mkdir(parents=True, exist_ok=True)
-        with _Inside(own) as inside:
+        with Inside(own) as inside:
             for name, size in _sizes(about).items():
                 files.append(inside.open(name, os.O_RDWR | os.O_CREAT))
                 if os.fstat(files[-1]).st_size < size:
@@ -211,38 +195,26 @@ def open_store(folder: Path, about: About) -> Store:
             _describe(inside, about)
     except OSError as error:
         _close(files)
-        store = _open_as_it_is(own, about, error)
-        store.refused = error
-        return store
+        if isinstance(error, NotRegularError):  # someone has laid it there
+            raise
+        with suppress(OSError):
+            store = read_store(own, about)
+            if store.whole():  # a cache that may only be read serves what it holds
+                store.refused = error
+                return store
+        raise
     return Store(own, about, files)
 
 
-def _open_as_it_is(own: Path, about: About, error: OSError) -> Store:
-    """A cache that may only be read serves what it holds."""
-    if isinstance(error, NotRegularError):  # someone has laid it there
-        raise error
-    try:
-        store = read_store(own, about)
-    except OSError:
-        raise error from None
-    if not store.whole():
-        raise error
-    return store
-
-
 def read_store(own: Path, about: About) -> Store:
-    """Open a cache to look at it, damaged or not.
-
-    Args:
-        own: The cache's own folder.
-        about: What is in it.
+    """Open a cache, damaged or not, to look at it in its own folder.
 
     Raises:
         OSError: When a file is missing or may not be read.
     """
     files = list[int]()
     try:
-        with _Inside(own) as inside:
+        with Inside(own) as inside:
             for name in _sizes(about):
                 files.append(inside.open(name, os.O_RDONLY))
     except OSError:
@@ -251,65 +223,31 @@ def read_store(own: Path, about: About) -> Store:
     return Store(own, about, files)
 
 
-class _Inside:
-    """An open cache folder: its files are opened in it and by it, follow no link, and belong to this user or to the folder's owner."""
-
-    def __init__(self, own: Path) -> None:
-        self._own = own
-        self._number = -1
-        self._owners = {0, _owner(own.parent)}
-
-    def __enter__(self) -> _Inside:
-        self._number = open_folder(self._own, self._owners)
-        self._owners |= {os.fstat(self._number).st_uid}
-        return self
-
-    def __exit__(self, *_about: object) -> None:
-        os.close(self._number)
-
-    def open(self, name: str, flags: int) -> int:
-        """Opens one of its files."""
-        return open_owned(name, flags, within=self._number, owners=self._owners)
-
-    def put(self, name: str, content: bytes) -> None:
-        """Writes a file whole, in place of what has its name."""
-        fresh = f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
-        with os.fdopen(self.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
-            stream.write(content)
-        os.replace(fresh, name, src_dir_fd=self._number, dst_dir_fd=self._number)
-
-    def about(self) -> About | None:
-        """Returns what the cache says of itself; see `read_about`."""
-        try:
-            with os.fdopen(self.open(ABOUT, os.O_RDONLY), "rb") as stream:
-                values: dict[str, Any] = json.loads(stream.read(_LONGEST_ABOUT))
-            if values.pop("pipegen_cache") != FORMAT:
-                return None
-            columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
-            return About(columns=columns, **values)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None
-
-
-def _owner(folder: Path) -> int:
-    with suppress(OSError):
-        return os.stat(folder).st_uid
-    return os.geteuid()
-
-
-def _describe(inside: _Inside, about: About) -> None:
+def _describe(inside: Inside, about: About) -> None:
     """Write what a cache says of itself, unless it does already."""
-    if inside.about() is None:
+    if _about_in(inside) is None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        inside.put(ABOUT, json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode())
+        inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
 
 
 def read_about(folder: Path) -> About | None:
     """Reads what the cache in a folder says of itself; `None` when there is none that this version can read."""
     try:
-        with _Inside(folder) as inside:
-            return inside.about()
+        with Inside(folder) as inside:
+            return _about_in(inside)
     except OSError:
+        return None
+
+
+def _about_in(inside: Inside) -> About | None:
+    try:
+        with os.fdopen(inside.open(ABOUT, os.O_RDONLY), "rb") as stream:
+            values: dict[str, Any] = json.loads(stream.read(_LONGEST_ABOUT))
+        if values.pop("pipegen_cache") != FORMAT:
+            return None
+        columns = tuple(Column(**{**c, "shape": tuple(c["shape"])}) for c in values.pop("columns"))
+        return About(columns=columns, **values)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.cache_report import as_json, table, verdict_line
 from pipegen.cli.common import Sets, is_terminal, json_text, load_spec, progress, say
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.cli.files import SUFFIX, spec_files
 from pipegen.cli.options import OptionalValues, help_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.cache.folder import Held
+    from pipegen.cache.folder import Kept
 
 Where = Annotated[
     list[str] | None,
@@ -34,18 +33,21 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
     A cache holds the result of the steps that are the same in every epoch. Its key stands for those steps and for the
     data: a changed size or file makes another cache, and a changed batch, seed or later step uses this one.
     The size is what it takes on the disk; it grows while the cache fills.
+    Of very large data, files lie beside the caches that say which record is in which split, or hold a column of all records.
 
     Examples:
       pipegen cache ls                           of every spec in or below this folder
       pipegen cache ls flowers.pipegen.yaml
       pipegen cache ls /ssd/cache --format json
     """
-    found = _held(where, sets)
+    from pipegen.cli.cache_report import as_json, table
+
+    found = _kept(where, sets)
     if output_format == "json":
         say(json_text(as_json(found)))
         return
-    for folder, caches in found.items():
-        say(table(folder, caches))
+    for folder, several in found.items():
+        say(table(folder, several))
 
 
 def clear(
@@ -54,9 +56,9 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Delete caches, and nothing else that lies in their folder.
+    """Delete caches, kept split assignments and columns, and nothing else that lies in their folder.
 
-    A cache fills again when a run needs it. A run that is using one keeps its open files and goes on; the disk gets
+    All are made again when a run needs them. A run that is using one keeps its open files and goes on; the disk gets
     the room back when the run ends.
 
     Examples:
@@ -64,23 +66,24 @@ def clear(
       pipegen cache clear /ssd/cache --only 3f2a --yes
     """
     from pipegen.cache.folder import remove
+    from pipegen.cli.cache_report import counted, table
     from pipegen.spec.units import format_bytes
 
-    found = _chosen(_held(where, sets), only)
-    caches = [held for several in found.values() for held in several]
-    if not caches:
+    found = _chosen(_kept(where, sets), only)
+    every = [kept for several in found.values() for kept in several]
+    if not every:
         say("there is nothing to delete")
         return
-    size = format_bytes(sum(held.bytes for held in caches))
+    size = format_bytes(sum(kept.bytes for kept in every))
     if not yes:
         if not is_terminal(sys.stdin):
             raise CannotRun("deleting needs a yes, and nobody is here to ask", "add --yes")
         for folder, several in found.items():
             say(table(folder, several))
-        typer.confirm(f"delete {_count(len(caches))}, {size}?", abort=True)
-    for held in caches:
-        remove(held)
-    say(f"deleted {_count(len(caches))}, {size}")
+        typer.confirm(f"delete {counted(every)}, {size}?", abort=True)
+    for kept in every:
+        remove(kept)
+    say(f"deleted {counted(every)}, {size}")
 
 
 def verify(
@@ -99,14 +102,15 @@ def verify(
       pipegen cache verify /ssd/cache --format json
     """
     from pipegen.cache import folder as caches
+    from pipegen.cli.cache_report import as_json, verdict_line
 
-    found = _chosen(_held(where, sets), only)
+    found = _chosen(_kept(where, sets), only)
     verdicts = {}
-    for held in (h for several in found.values() for h in several):
-        with progress(held.about.key[:8], held.filled) as tick:
-            verdicts[held.about.key] = caches.verify(held, tick)
+    for held in (h for several in found.values() for h in several if isinstance(h, caches.Held)):
+        with progress(held.key[:8], held.filled) as tick:
+            verdicts[held.key] = caches.verify(held, tick)
         if output_format == "text":
-            say(verdict_line(held, verdicts[held.about.key]))
+            say(verdict_line(held, verdicts[held.key]))
     if output_format == "json":
         say(json_text(as_json(found, verdicts)))
     elif not verdicts:
@@ -115,28 +119,24 @@ def verify(
         raise typer.Exit(FOUND)
 
 
-def _count(n: int) -> str:
-    return f"{n} cache{'s' if n != 1 else ''}"
-
-
-def _held(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Held]]:
-    """The caches of each folder, in the order asked for.
+def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
+    """The caches and then the other files of each folder, in the order asked for.
 
     Raises:
         CannotRun: When there is no such folder, or a spec names none.
     """
-    from pipegen.cache.folder import caches_in
+    from pipegen.cache.folder import caches_in, files_in
 
-    found: dict[Path, list[Held]] = {}
+    found: dict[Path, list[Kept]] = {}
     for folder in _folders(list(where or ()), sets):
-        try:
-            found[folder] = caches_in(folder)
-        except OSError as error:
-            raise CannotRun(f"cannot read {folder}: {(error.strerror or str(error)).lower()}") from error
+        with refused("read", folder):
+            found[folder] = [*caches_in(folder), *files_in(folder)]
     return found
 
 
 def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
+    from pipegen.spec.models import DiskCache
+
     folders: dict[Path, None] = {}
     for name in where or spec_files([]):
         if os.path.isdir(name):
@@ -144,7 +144,8 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
             continue
         if not os.path.exists(name) and name != "-":
             raise CannotRun(f"there is no {name}", "name a folder of caches, or a spec that has `runtime: {cache: {disk: FOLDER}}`")
-        folder = _folder_of(name, sets)
+        wanted = load_spec(name, sets).model.runtime.cache
+        folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
             folders[folder] = None
         elif where and folder is None:
@@ -152,23 +153,15 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
     return list(folders)
 
 
-def _folder_of(spec: str, sets: Iterable[str]) -> Path | None:
-    """The folder that a spec names, or `None`."""
-    from pipegen.spec.models import DiskCache
-
-    wanted = load_spec(spec, sets).model.runtime.cache
-    return Path(wanted.disk) if isinstance(wanted, DiskCache) else None
-
-
-def _chosen(found: dict[Path, list[Held]], only: str | None) -> dict[Path, list[Held]]:
-    """The caches whose key starts with `only`.
+def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[Kept]]:
+    """Keeps what has a key that starts with `only`.
 
     Raises:
         CannotRun: When none does.
     """
     if only is None:
         return found
-    chosen = {folder: [h for h in several if h.about.key.startswith(only)] for folder, several in found.items()}
+    chosen = {folder: [h for h in several if h.key.startswith(only)] for folder, several in found.items()}
     if not any(chosen.values()):
         raise CannotRun(f"no cache has a key that starts with {only}", "`pipegen cache ls` shows them")
     return {folder: several for folder, several in chosen.items() if several}

@@ -1,47 +1,52 @@
-"""Shows caches on disk: a table, a line for each verdict, JSON."""
+"""Shows what is kept on disk: a table, a line for each verdict, JSON."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pipegen.cache.folder import Held
 from pipegen.spec.units import format_bytes
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.cache.folder import Held, Verdict
+    from pipegen.cache.folder import Kept, Verdict
 
 _KEY = 8
 """Digits of a key that tell caches apart in practice."""
 _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
+_FILES = {"splits": "which record is in which split", "columns": "a column of all records, for datasets that run anywhere"}
 
 
-def table(folder: Path, caches: list[Held]) -> str:
-    """The caches of a folder, one a line."""
-    if not caches:
+def table(folder: Path, found: list[Kept]) -> str:
+    """Shows what is kept in a folder, one a line."""
+    if not found:
         return f"{folder}: no caches"
     head = ("KEY", "SPEC", "RECORDS", "SIZE", "LAST WRITTEN", "STEPS")
-    rows = [head, *(_row(held) for held in caches)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"{folder}: {format_bytes(sum(h.bytes for h in caches))}", *lines])
+    lines = aligned([head, *map(_row, found)])
+    return "\n".join([f"{folder}: {format_bytes(sum(kept.bytes for kept in found))}", *(f"  {line}" for line in lines)])
 
 
-def _row(held: Held) -> tuple[str, ...]:
+def counted(found: Sequence[Kept]) -> str:
+    """Says how much is kept: `2 caches and 1 split assignment`."""
+    counts = Counter(kept.kind for kept in found)
+    nouns = {"cache": "cache", "splits": "split assignment", "columns": "column"}
+    return " and ".join(f"{counts[kind]} {noun}{'s' if counts[kind] != 1 else ''}" for kind, noun in nouns.items() if counts[kind])
+
+
+def _row(held: Kept) -> tuple[str, ...]:
+    size, written = format_bytes(held.bytes), age(time.time() - held.used)
+    if not isinstance(held, Held):
+        return held.key[:_KEY], "", "", size, written, _FILES[held.kind]
     about = held.about
     filled = "a file is missing" if held.filled is None else f"{held.filled:,} of {about.records:,}"
     shapes = ", ".join(f"{c.name} {c.dtype}[{'×'.join(map(str, c.shape))}]" for c in about.columns)
-    return (
-        about.key[:_KEY],
-        about.spec or "unnamed",
-        filled,
-        format_bytes(held.bytes),
-        age(time.time() - held.used),
-        f"{about.steps}: {shapes}",
-    )
+    return held.key[:_KEY], about.spec or "unnamed", filled, size, written, f"{about.steps}: {shapes}"
 
 
 def age(seconds: float) -> str:
@@ -55,7 +60,7 @@ def age(seconds: float) -> str:
 
 def verdict_line(held: Held, verdict: Verdict) -> str:
     """Says in a line what checking one cache gave."""
-    name = f"{held.about.key[:_KEY]}  {held.about.spec or 'unnamed'}"
+    name = f"{held.key[:_KEY]}  {held.about.spec or 'unnamed'}"
     if verdict.problem:
         return f"{name}: cannot be checked: {verdict.problem}"
     if not verdict.damaged:
@@ -65,12 +70,16 @@ def verdict_line(held: Held, verdict: Verdict) -> str:
     return f"{name}: {len(verdict.damaged):,} of {verdict.checked:,} records are damaged and will be computed again: rows {which}{more}"
 
 
-def as_json(found: Mapping[Path, list[Held]], verdicts: Mapping[str, Verdict] | None = None) -> dict[str, Any]:
-    """The caches as plain values, with what checking them gave."""
+def as_json(found: Mapping[Path, list[Kept]], verdicts: Mapping[str, Verdict] | None = None) -> dict[str, Any]:
+    """The caches and split assignments as plain values, with what checking gave."""
     folders = []
-    for folder, caches in found.items():
-        shown = []
-        for held in caches:
+    for folder, several in found.items():
+        shown: list[dict[str, Any]] = []
+        files: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _FILES}
+        for held in several:
+            if not isinstance(held, Held):
+                files[held.kind].append({"key": held.key, "bytes": held.bytes, "last_written": held.used})
+                continue
             about = held.about
             entry: dict[str, Any] = {
                 "key": about.key,
@@ -87,5 +96,5 @@ def as_json(found: Mapping[Path, list[Held]], verdicts: Mapping[str, Verdict] | 
                 verdict = verdicts[about.key]
                 entry |= {"checked": verdict.checked, "damaged": list(verdict.damaged), "problem": verdict.problem or None}
             shown.append(entry)
-        folders.append({"folder": str(folder), "caches": shown})
+        folders.append({"folder": str(folder), "caches": shown, **files})
     return {"version": 1, "folders": folders}

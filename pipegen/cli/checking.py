@@ -15,10 +15,9 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.phases.compilation import bind, findings_with_data
-from pipegen.phases.functions import NOTHING, Allowed, with_functions
+from pipegen.phases.functions import with_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pipegen.backend.reading.probe import Damaged
@@ -34,7 +33,6 @@ _SHOWN = 20
 _READABLE = frozenset({"PG405", "PG406", "PG407"})
 """Errors that leave the files to be looked at all the same."""
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
-_HEADER = f"{EXCLUDE_HEADER}\n"
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class DataRequest:
 
     sample: int | None
     write_exclude: str | None
-    allowed: Allowed = NOTHING
+    allowed: tuple[str, ...] = ()
 
 
 def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
@@ -65,7 +63,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     if model.source.needs_data():
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
     with progress("listing") as listed:
-        collected = collect(_without_missing_list(model, request), locate=loaded.locate, base=loaded.base, progress=listed)
+        collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)
@@ -80,11 +78,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     seen += _findings(model, loaded.locate.label, damaged)
     if request.write_exclude is not None:
         _write_exclude(request.write_exclude, manifest, damaged, loaded.base)
-    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {_records(model)}"
-
-
-def _records(model: PipelineSpec) -> str:
-    return "rows read" if model.source.has_rows() else "files decoded"
+    read = "rows read" if model.source.has_rows() else "files decoded"
+    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}"
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
@@ -99,8 +94,8 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.reading.jpeg_damage import available
     from pipegen.backend.reading.probe import probe, probing_plan, spread
+    from pipegen.jpeg_damage import available
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime
     engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()})
@@ -111,13 +106,9 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
         for split, records in wanted.items():
-            damaged.extend(probe(engine, split, records, partial(_advance, tick, done)))
+            damaged.extend(probe(engine, split, records, partial(lambda before, n: tick(before + n), done)))
             done += len(records)
     return damaged, total
-
-
-def _advance(tick: Callable[[int], None], before: int, done: int) -> None:
-    tick(before + done)
 
 
 def _empty_files(manifest: Manifest, split: str) -> list[int]:
@@ -148,7 +139,7 @@ def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged], base: 
     if os.path.exists(file) and not _is_list(file, known):
         raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
     keys = sorted(known | {d.key for d in damaged})
-    write_text(file, _HEADER + "".join(f"{key}\n" for key in keys))
+    write_text(file, "".join(f"{line}\n" for line in (EXCLUDE_HEADER, *keys)))
     named = os.path.relpath(file, base).replace(os.sep, "/")
     note(f"wrote {len(keys):,} {'name' if len(keys) == 1 else 'names'} to {file}; `errors: {{exclude: {named}}}` leaves them out")
 
@@ -160,7 +151,7 @@ def _is_list(file: str, known: set[str]) -> bool:
             lines = stream.read().splitlines()
     except OSError:
         return False
-    return lines[:1] == [_HEADER.rstrip()] or {line for line in lines if line and not line.startswith("#")} <= known
+    return lines[:1] == [EXCLUDE_HEADER] or {line for line in lines if line and not line.startswith("#")} <= known
 
 
 def _merge(inspection: Inspection, seen: list[Diagnostic]) -> list[Diagnostic]:

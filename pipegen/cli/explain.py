@@ -31,8 +31,8 @@ def explain(
       pipegen explain flowers.pipegen.yaml --all
       pipegen explain flowers.pipegen.yaml --physical
     """
-    from pipegen.backend.process.budget import available_cores
-    from pipegen.views.explanation import DEAREST, circumstances, explain_json, explain_text, more_to_show, physical_plans
+    from pipegen.memory import available_cores
+    from pipegen.views.explanation import circumstances, explain_json, explain_text, physical_plans
 
     loaded = load_spec(spec, sets)
     whole = split is None and (everything or output_format == "json")
@@ -43,8 +43,6 @@ def explain(
     if output_format == "json":
         say(json_text(explain_json(loaded.model, compiled, given, runs)))
     else:
-        passes = passes or everything
-        more = "" if everything else more_to_show(loaded.plans, chosen, passes or physical, ("--split NAME", "--passes", "--all"))
-        dearest = None if everything else DEAREST
-        text = explain_text(loaded.model, compiled, before=before, passes=passes, dearest=dearest, given=given, more=more, physical=runs)
+        more = None if everything else ("--split NAME", "--passes", "--all")
+        text = explain_text(loaded.model, compiled, before=before, passes=passes or everything, given=given, more=more, physical=runs)
         say(text.rstrip("\n"))

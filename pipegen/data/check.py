@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pipegen.data.places import as_locate
-from pipegen.data.split_names import lint_names
-from pipegen.data.splits import SLACK, exact
+from pipegen.data.places import path_only
+from pipegen.data.rounding import SLACK, exact
+from pipegen.data.split_names import lint_names, uses
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Locate, Locator
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 _PARTS = ("splits", "parts")
@@ -29,17 +29,11 @@ _GUESSES = 50
 """Names of splits that get a suggestion: each takes time, and a damaged spec may hold thousands."""
 
 
-def check_splits(spec: PipelineSpec, locate: Locator | Locate | None = None) -> Diagnostics:
-    """Every finding about splits that needs no data.
-
-    Args:
-        spec: The spec.
-        locate: Finds the places that findings point at.
-    """
-    where = as_locate(locate)
+def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
+    """Every finding about splits that needs no data."""
     found = Diagnostics()
     for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, lint_names):
-        found.extend(check(spec, where))
+        found.extend(check(spec, locate))
     return found
 
 
@@ -217,14 +211,8 @@ def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnosti
 
 def _unknown_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     names = spec.split_names()
-    used: list[tuple[str, tuple[str | int, ...], bool]] = []
-    if isinstance(spec.batch.remainder, dict):
-        used += [(name, ("batch", "remainder", name), True) for name in spec.batch.remainder]
-    for i, step in enumerate(spec.transforms):
-        if isinstance(step.when, list):
-            used += [(name, ("transforms", i, step.op, "when", j), False) for j, name in enumerate(step.when)]
-    for n, (name, path, key) in enumerate(use for use in used if use[0] not in names):
-        near = closest(name, names) if n < _GUESSES else None
+    for n, (name, path) in enumerate(use for use in uses(spec) if use[0] not in names):
+        near, key = closest(name, names) if n < _GUESSES else None, path[-1] == name
         help_: str = f"the splits are {one_of(names, 'and')}"
         if near:
             help_ = write(near, "key" if key else "value", "did you mean {}?")

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.check import check_splits
-from pipegen.data.exclude import excluded_keys, unreadable_list
+from pipegen.data.exclude import excluded_keys, read_list
 from pipegen.data.manifest import Manifest
-from pipegen.data.places import argument, as_locate
+from pipegen.data.places import argument, path_only
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError, OpErrors
 from pipegen.memory import ram_budget
-from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -24,18 +25,15 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.base import Listing
-    from pipegen.spec.locate import Locate, Locator
+    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
 
 @dataclass(frozen=True)
 class Collected:
-    """Holds what is known about the data.
+    """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
 
-    Attributes:
-        manifest: The records and their splits, or `None` when an error stands in the way.
-        diagnostics: Every finding.
-        assigned: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
+    `assigned` is the manifest also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None
@@ -46,7 +44,7 @@ class Collected:
 def collect(
     spec: PipelineSpec,
     *,
-    locate: Locator | Locate | None = None,
+    locate: Locate = path_only,
     base: Path | None = None,
     progress: Callable[[int], None] | None = None,
     data: Mapping[str, object] | None = None,
@@ -60,23 +58,20 @@ def collect(
         progress: Called with the number of files seen so far, now and then.
         data: The arrays of a source that takes them from Python.
     """
-    where = as_locate(locate)
     base = base or Path.cwd()
-    diagnostics = Diagnostics([d for d in check_splits(spec, where) if d.severity is Severity.ERROR and d.code != "PG220"])
+    diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     try:
         listing = _list(spec, base, progress, data)
     except OpError as error:
-        diagnostics.extend(make(e.code, e.message, where(argument(spec, e.field)), help=e.help or ()) for e in error.every)
-        diagnostics.extend(_beside(spec, error, base, where))
+        diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
+        diagnostics.extend(_beside(spec, error, base, locate))
         return Collected(None, diagnostics)
-    diagnostics.extend(_notes(spec, listing, where))
-    excluded, findings = excluded_keys(spec, listing, base, where)
+    diagnostics.extend(_notes(spec, listing, locate))
+    excluded, findings = excluded_keys(spec, listing, base, locate)
     diagnostics.extend(findings)
     if excluded:
-        import numpy as np
-
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
@@ -84,9 +79,9 @@ def collect(
         manifest = _dealt(spec, listing, excluded)
     except OpError as error:
         path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
-        diagnostics.add(make(error.code, error.message, where(path), help=error.help or ()))
+        diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return Collected(None, diagnostics)
-    diagnostics.extend(judge(spec, manifest, where))
+    diagnostics.extend(judge(spec, manifest, locate))
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
 
 
@@ -113,7 +108,7 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
         message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
         raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")
     _refuse_bombs(spec, base)
-    if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
+    if spec.splits.method == "folder":
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
     return spec.source.list(base, progress, data)
@@ -135,7 +130,7 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
 
 def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
     """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
-    found = unreadable_list(spec, base, where)
+    _, found = read_list(spec, base, where)
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
         found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]

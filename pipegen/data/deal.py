@@ -8,6 +8,8 @@ from __future__ import annotations
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.rounding import round_table
 
 if TYPE_CHECKING:
@@ -17,17 +19,10 @@ if TYPE_CHECKING:
 
 
 class Ranked:
-    """Records in stretches, those of one class or group after those of another, each by rank.
-
-    Attributes:
-        records: The records.
-        sizes: The records of each stretch.
-    """
+    """Records in stretches of so many (`sizes`), those of one class or group after those of another, each by rank."""
 
     def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
         """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""
-        import numpy as np
-
         place: Ints = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         own = place[of[records]]
@@ -41,8 +36,6 @@ class Ranked:
 
     def picked(self, stretches: Sequence[int]) -> Ints:
         """The records of some stretches, which rise."""
-        import numpy as np
-
         chosen: Ints = np.zeros(len(self.sizes), bool)
         chosen[stretches] = True
         return self.records[chosen.repeat(self.sizes)]
@@ -55,28 +48,20 @@ def deal_plain(ranked: Ints, sizes: Sequence[int]) -> list[Ints]:
 
 
 def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
-    """Exactly these sizes, and of each class in each bin its share to less than one record.
+    """Exactly these sizes, which sum to all, and of each class in each bin its share to less than one record.
 
-    Args:
-        classes: The records of each class, in the order in which ties are settled.
-        sizes: Records for each bin; they sum to all.
+    Ties are settled in the order of the classes.
     """
-    import numpy as np
-
     table = round_table(classes.sizes, sizes)
     dealt = [deal_plain(classes[i], row) for i, row in enumerate(table)]
     return [np.concatenate([classes.records[:0], *(parts[b] for parts in dealt)]) for b in range(len(sizes))]
 
 
 def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
-    """Whole groups, with sizes close to these.
+    """Whole groups, which are ranked, with sizes close to these, which sum to all.
 
     Each bin but the last walks the groups in their order and takes what still fits, then one more if that brings it
     nearer to its size. The last takes what is left.
-
-    Args:
-        groups: The records of each group, the groups by rank.
-        sizes: Records wanted for each bin; they sum to all.
     """
     left = list(range(len(groups.sizes)))
     bins: list[Ints] = []
@@ -99,15 +84,10 @@ def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
 
 
 def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None) -> list[Ints]:
-    """Whole groups, so that each bin has about its size and about its share of each class.
+    """Whole groups, so that each bin has about its size and about its share of each class; without labels sizes alone count.
 
     The largest groups go first, each to the bin where the sum of squared deviations, relative to what the bin should
     hold, grows least.
-
-    Args:
-        groups: The records of each group, the groups by rank.
-        sizes: Records wanted for each bin; they sum to all.
-        labels: The class of every record of the source; without it sizes alone count.
     """
     if not len(groups.records):
         return [groups.records] * len(sizes)

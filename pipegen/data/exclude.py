@@ -28,13 +28,10 @@ EXCLUDE_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Wr
 
 def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Locate) -> tuple[frozenset[str], list[Diagnostic]]:
     """The keys that `errors.exclude` names, and a `PG413` finding when the file or an entry is no good."""
-    if spec.errors.exclude is None:
-        return frozenset(), []
-    path = str(base / spec.errors.exclude)
-    try:
-        lines = _lines(path)
-    except (OSError, ValueError) as error:
-        return frozenset(), [_unreadable(path, error, locate)]
+    path = str(base / (spec.errors.exclude or ""))
+    lines, unreadable = read_list(spec, base, locate)
+    if not lines:
+        return frozenset(), unreadable
     asked = {text for line in lines for text in (line, line.strip())}
     known = {key for key in listing.keys if key in asked}
     stripped = (line if line in known else line.strip() for line in lines if not line.startswith("#"))
@@ -52,28 +49,19 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
     return keys, [make("PG413", f"{message}: {quoted(unknown)}", locate(_FIELD), help=_likely(unknown[0], listing))]
 
 
-def unreadable_list(spec: PipelineSpec, base: Path, locate: Locate) -> list[Diagnostic]:
-    """Returns the finding about a list that cannot be read, where that is so; its entries are not looked at."""
+def read_list(spec: PipelineSpec, base: Path, locate: Locate) -> tuple[list[str], list[Diagnostic]]:
+    """Returns the lines of the list, or the finding that it cannot be read; its entries are not looked at."""
     if spec.errors.exclude is None:
-        return []
+        return [], []
     path = str(base / spec.errors.exclude)
     try:
-        _lines(path)
+        content = read_regular(path, _LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
+        return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n"), []
     except (OSError, ValueError) as error:
-        return [_unreadable(path, error, locate)]
-    return []
-
-
-def _lines(path: str) -> list[str]:
-    content = read_regular(path, _LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
-    return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n")
-
-
-def _unreadable(path: str, error: Exception, locate: Locate) -> Diagnostic:
-    message = f"the list of excluded files {path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
-    return make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")
+        message = f"the list of excluded files {path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+        return [], [make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")]
 
 
 def _is_list(lines: list[str], entries: Iterable[str], listing: Listing) -> bool:

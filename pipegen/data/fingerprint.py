@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.ops.sources.strings import Strings, encode
 
 if TYPE_CHECKING:
@@ -18,12 +20,7 @@ _BLOCK = 1 << 14
 
 
 def example_ids(source_name: str, keys: Iterable[str]) -> Ints:
-    """The 64-bit ids of examples, which key all their random draws: uint64 `(n,)`.
-
-    Args:
-        source_name: The source's op.
-        keys: The records' relative paths.
-    """
+    """The 64-bit ids of examples, which key all their random draws, from the source's op and the records' relative paths: uint64 `(n,)`."""
     return _hashes(keys, encode(source_name) + b"\x00", person=b"pipegen.example")
 
 
@@ -33,8 +30,6 @@ def split_hashes(keys: Iterable[str], seed: int) -> Ints:
 
 
 def _hashes(keys: Iterable[str], before: bytes, *, person: bytes, salt: bytes = b"") -> Ints:
-    import numpy as np
-
     start = hashlib.blake2b(before, digest_size=8, person=person, salt=salt)
     digests = bytearray()
     for block in Strings.hold(keys).blocks():
@@ -54,8 +49,8 @@ def fingerprint(listing: Listing) -> str:
 
 
 def _covered(listing: Listing) -> Iterator[bytes]:
-    if listing.rows is not None:
-        yield "\n".join(f"{split} {rows.digest()}" for split, rows in listing.rows.items()).encode() + b"\n"
+    if listing.numbered:
+        yield "\n".join(f"{split} {reader.digest()}" for split, reader in listing.readers.items()).encode() + b"\n"
         yield from _classes(listing)
     if listing.in_table:  # here the order of the records is what the table says, and not that of their names
         yield from _classes(listing)

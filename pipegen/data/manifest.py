@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
-from pipegen.ops.sources.strings import as_places
+from pipegen.ops.sources.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    import numpy as np
-
     from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
-    from pipegen.ops.sources.rows import Rows
     from pipegen.ops.sources.strings import Ints, Strings
     from pipegen.types import ElementType
 
@@ -43,9 +42,9 @@ class Manifest:
     by_place: bool = False
 
     def __post_init__(self) -> None:
-        """Makes arrays of the members."""
+        """Makes arrays of the members, which tensors can share."""
         n = len(self.listing.keys)
-        object.__setattr__(self, "members", {split: as_places(records, n) for split, records in self.members.items()})
+        object.__setattr__(self, "members", {split: shareable(as_places(records, n)) for split, records in self.members.items()})
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -78,14 +77,11 @@ class Manifest:
         """The absolute paths of a split, in source order; of rows, their numbers as text."""
         return self.listing.files().take(self.members[split])
 
-    def rows(self, split: str) -> tuple[Rows, Ints] | None:
-        """For records that are rows of arrays: those arrays, and the row of each record of a split in source order, int64."""
-        import numpy as np
-
-        if self.listing.rows is None:
+    def rows(self, split: str) -> Ints | None:
+        """For records that are numbered rows: the row of each record of a split in source order, int64."""
+        if not self.listing.numbered:
             return None
-        arrays = self.listing.rows.get(split) or self.listing.rows[""]
-        return arrays, np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
+        return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
 
     def in_shards(self, split: str) -> InShards | None:
         """Returns where the records of a split are, if they lie many in a file; else `None`."""
@@ -94,7 +90,7 @@ class Manifest:
     @property
     def type(self) -> ElementType | None:
         """The type of a record, where the data says more of it than the spec."""
-        return next(iter(self.listing.rows.values())).type if self.listing.rows else self.listing.type
+        return self.listing.type
 
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
         """Features of which each record holds a few numbers: `(n, ...)` each, of a split in source order."""
@@ -111,8 +107,6 @@ class Manifest:
 
     def class_weights(self, split: str) -> dict[int, float] | None:
         """Balanced weights of the classes of a split: examples / (classes × examples of the class); `None` without labels."""
-        import numpy as np
-
         labels = self.labels(split)
         if labels is None:
             return None
@@ -133,8 +127,8 @@ class Manifest:
         """
         keys = self.listing.keys
         if self.by_place:
-            return example_ids("place", map(str, range(len(keys))))
-        ids = example_ids(self.source_name, keys)
+            return shareable(example_ids("place", map(str, range(len(keys)))))
+        ids = shareable(example_ids(self.source_name, keys))
         rising = ids.copy()
         rising.sort()
         twice = rising[1:][rising[1:] == rising[:-1]]

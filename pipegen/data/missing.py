@@ -22,12 +22,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
-    """Returns notes on the paths of the source that lead nowhere on this machine.
-
-    Args:
-        raw: The spec as plain values, with absolute paths.
-        locate: Finds the place of a key path.
-    """
+    """Returns notes on the paths of a source that lead nowhere on this machine; the spec is plain values, with absolute paths."""
     found = []
     for path, value in _paths(raw.get("source"), ("source",)):
         parts = value.split("/")

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.spec.source_map import format_path
 
 if TYPE_CHECKING:
-    from pipegen.spec.locate import Locate, Locator
     from pipegen.spec.models import PipelineSpec
 
 
-def as_locate(locate: Locator | Locate | None) -> Locate:
-    """The function of a locator; without one, labels that know the key path alone."""
-    if locate is None:
-        return _path_only
-    label: Any = getattr(locate, "label", locate)
-    return label
-
-
-def _path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
+def path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
+    """A label that knows the key path alone."""
     return Label(None, text, format_path(path))
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
+
+SLACK = Fraction(1, 10**6)
+"""How far from 1 a sum of fractions still counts as 1."""
+
+
+def exact(value: float) -> Fraction:
+    """A fraction as it was written, so that 0.1 of 30 is 3."""
+    return Fraction(repr(value))
 
 
 def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
     """Whole numbers that sum to `total`, each less than one away from its share of it (largest remainder).
 
-    Args:
-        total: What is shared out.
-        shares: They sum to 1. On a tie the larger share wins, then the later one.
+    The shares sum to 1. On a tie the larger share wins, then the later one.
     """
     quotas = [share * total for share in shares]
     sizes = [int(quota) for quota in quotas]
@@ -26,14 +32,10 @@ def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
 
 
 def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
-    """A table with these margins, each cell less than one away from its proportional value.
+    """A table with these sums of its rows and columns, each cell less than one away from its proportional value.
 
     Such a table always exists. Rows are rounded up one after the other where their remainders are largest; where every
     such column is full, a unit is moved along rows that were rounded before (an augmenting path of a flow).
-
-    Args:
-        rows: The sums of the rows.
-        columns: The sums of the columns; they have the same total as the rows.
     """
     total = sum(rows)
     if total == 0:
@@ -51,11 +53,7 @@ def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 
 
 class _Rounding:
-    """Chooses the cells that are rounded up.
-
-    Attributes:
-        holders: For each column, the rows whose cell in it is rounded up, in order.
-    """
+    """Chooses the cells that are rounded up; `holders` has for each column the rows whose cell in it is, in order."""
 
     def __init__(self, remainders: list[list[int]], room: list[int]) -> None:
         self.remainders = remainders

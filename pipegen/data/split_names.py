@@ -45,12 +45,7 @@ def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def meant_split(name: str, splits: Collection[str]) -> str:
-    """Says which split Python code probably meant by a name that is none, and which there are; begins with a semicolon.
-
-    Args:
-        name: The name, such as that of an attribute of a pipeline.
-        splits: The splits of the pipeline.
-    """
+    """Says which split Python code probably meant by a name that is none, and which there are; begins with a semicolon."""
     there = f"; the splits are {', '.join(splits)}"
     usual = {name, *(row.lines for row in rows(name, "split"))}
     alike = (split for split in splits if any(row.lines in usual for row in rows(split, "split")))
@@ -69,15 +64,19 @@ _WHY = {
 }
 
 
-def _places(spec: PipelineSpec, name: str) -> list[KeyPath]:
-    """Returns where a spec names a split, its definition first."""
-    found: list[KeyPath] = [("splits", "parts", name) if spec.source.split_names() is None else ("source", spec.source.op, name)]
-    if isinstance(spec.batch.remainder, dict) and name in spec.batch.remainder:
-        found.append(("batch", "remainder", name))
+def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
+    """Yields the splits that a spec names beside their definitions, and where."""
+    if isinstance(spec.batch.remainder, dict):
+        yield from ((name, ("batch", "remainder", name)) for name in spec.batch.remainder)
     for i, step in enumerate(spec.transforms):
         if isinstance(step.when, list):
-            found += [("transforms", i, step.op, "when", j) for j, used in enumerate(step.when) if used == name]
-    return found
+            yield from ((name, ("transforms", i, step.op, "when", j)) for j, name in enumerate(step.when))
+
+
+def _places(spec: PipelineSpec, name: str) -> list[KeyPath]:
+    """Returns where a spec names a split, its definition first."""
+    definition: KeyPath = ("splits", "parts", name) if spec.source.split_names() is None else ("source", spec.source.op, name)
+    return [definition, *(place for used, place in uses(spec) if used == name)]
 
 
 def _renamed(name: str, right: str, places: list[Label]) -> Fix | None:

@@ -6,14 +6,15 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
 
 from pipegen.data.deal import Ranked, deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
-from pipegen.data.rounding import apportion
+from pipegen.data.rounding import SLACK, apportion, exact
 from pipegen.errors import Attempts, InternalError, OpError
 from pipegen.ops.sources.reports import quoted
 from pipegen.ops.sources.strings import as_places, decode
@@ -34,25 +35,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REST = ""
-SLACK = Fraction(1, 10**6)
-"""How far from 1 a sum of fractions still counts as 1."""
 
 
 def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Deal the records of a listing out to splits; what the parts do not ask for is in none.
-
-    Args:
-        splits: The section of the spec, which `check_splits` has found to be sound.
-        listing: The records.
-        names: The splits, in the order of the spec.
+    """Deal the records of a listing out to splits, named in the order of the spec; what the parts do not ask for is in none.
 
     Raises:
         OpError: `PG409` when the parts ask for more than there is, `PG105` when the pattern of `group` does not match
             every path, `PG302` when splits given by the data tear a group apart, `PG404` when no row has the value of a part, `PG421` when
             a table has no such column. `field` is relative to `splits`.
     """
-    import numpy as np
-
     groups = _groups(splits, listing)
     n = len(listing.keys)
     bins: Mapping[str, Ints]
@@ -73,11 +65,6 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
     else:
         bins = _Dealer(splits, listing, groups).parts()
     return {name: np.sort(as_places(bins.get(name, np.arange(0)), n)) for name in names}
-
-
-def exact(value: float) -> Fraction:
-    """A fraction as it was written, so that 0.1 of 30 is 3."""
-    return Fraction(repr(value))
 
 
 def shares(parts: Mapping[str, object]) -> dict[str, Fraction]:
@@ -107,14 +94,8 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
     return {name: int(size) for name, size in wanted.items()}
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """Holds what is kept together.
-
-    Attributes:
-        names: The groups.
-        of: The place of each record's group among them.
-    """
+class _Groups(NamedTuple):
+    """Holds what is kept together: the groups, and the place of each record's among them."""
 
     names: tuple[str, ...]
     of: Ints
@@ -158,8 +139,6 @@ def _by_rank(hashes: Ints) -> Ints:
 
 def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups | None) -> dict[str, Ints]:
     """Cross-validation: what `parts` names is taken first, the same for every fold; the rest is cut into folds."""
-    import numpy as np
-
     dealer = _Dealer(splits, listing, groups)
     first = dealer.parts() if splits.parts else {_REST: dealer.ranked}
     pool: Ints = np.zeros(len(listing.keys), bool)
@@ -173,27 +152,27 @@ def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups |
 
 def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> dict[str, Ints]:
     """The method `hash`: each part is an interval of hashes, so that no record ever moves."""
-    import numpy as np
-
     share = shares(splits.parts)
-    ends, total = [], Fraction(0)
-    for part in share.values():
-        total += part
-        ends.append(int(total * 2**64))
-    hashes = split_hashes(groups.names if groups is not None else listing.keys, splits.seed)
-    # The last part ends at 2⁶⁴, which no hash reaches and no uint64 holds.
-    part_of: Ints = np.searchsorted(np.array([end for end in ends if end < 2**64], np.uint64), hashes, side="right").astype(np.int16)
-    own = part_of if groups is None else part_of[groups.of]
+    own = intervals(split_hashes(groups.names if groups is not None else listing.keys, splits.seed), share.values())
+    if groups is not None:
+        own = own[groups.of]
     return {part: np.flatnonzero(own == i) for i, part in enumerate(share)}
+
+
+def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
+    """The number of the share whose interval of 64 bits each hash lies in, int16."""
+    found: Ints = np.zeros(len(hashes), np.int16)
+    for total in accumulate(shares):
+        if total < 1:  # the last interval ends at 2⁶⁴, which no hash reaches and no uint64 holds
+            found += hashes >= np.uint64(int(total * 2**64))
+    return found
 
 
 def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
     """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
-    import numpy as np
-
     other = next(name for name in splits.parts if name != "train")
     fraction = float(splits.parts[other])
-    folders = listing.rows is None and not listing.in_table
+    folders = not listing.numbered and not listing.in_table
     everything = np.arange(len(listing.keys))
     of = listing.labels if folders and listing.labels is not None else np.zeros(len(everything), np.int32)
     classes = Ranked(everything, of, np.arange(int(of.max(initial=0)) + 1))
@@ -211,8 +190,6 @@ def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
 
 def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
     """The method `{column: NAME}`: each part is the rows with its value there; rows with another value are in none."""
-    import numpy as np
-
     values = _cells(listing, column, "method.column")
     of = {str(value): i for i, value in enumerate(splits.parts.values())}
     own = np.fromiter((of.get(value, -1) for value in values), np.int16, len(values))
@@ -260,16 +237,12 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
 
 def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
     """The names that there are, and the place of each record's among them."""
-    import numpy as np
-
     place: dict[T, int] = {}
     of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)
     return tuple(place), of
 
 
 def _refuse_leaks(bins: Mapping[str, Ints], groups: _Groups | None, listing: Listing) -> None:
-    import numpy as np
-
     if groups is None:
         return
     home: Ints = np.full(len(groups.names), -1, np.int16)

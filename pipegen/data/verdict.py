@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipegen.diagnostics.catalog import make
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.spec.models import ColumnMethod, Epoch
@@ -66,8 +68,6 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     labels = manifest.labels(split)
     if labels is None:
         return []
-    import numpy as np
-
     have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.listing.labels))
     missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere and i not in have]
     if not missing:

@@ -46,15 +46,8 @@ class Advice(str):
 
 
 def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None = None, instead: bool = False) -> Advice:
-    """Returns advice to write some lines.
-
-    Args:
-        lines: The lines, which must be right as they stand.
-        into: Where they go.
-        said: The sentence, with `{}` for the lines.
-        shown: Another form to show them in, such as the value with its key before it.
-        instead: Whether what the finding is about goes.
-    """
+    """Returns advice to write some lines, which must be right as they stand; `said` is the sentence, with `{}` for the lines or for
+    another form to show them in, such as the value with its key before it. See `Advice`."""
     text = shown if shown is not None else lines
     form = f"`{text}`" if "\n" not in text else "\n" + "\n".join(f"  {line}" for line in text.splitlines())
     # Not `format`: the sentence may hold what the user wrote, braces and all.

@@ -1,21 +1,15 @@
-r"""The catalogue: every code with its name and severity in one ordered table, and the page that explains each.
+"""The catalogue: every code with its name and severity in one ordered table, and the page that explains each.
 
 A page is `rules/PGnnn.md`: a title line `# PG214 standardised-values`, a paragraph under `## What it finds` and one under
 `## Why`, then `## Bad` and `## Good`, each with one whole spec in a fenced `yaml` block. The bad spec yields exactly that
-code; the good one is the same spec mended, and yields no error and not that code. Three more fences say what a test must
-set up beside `spec.yaml`:
-
-- `files`: one line for each file, `PATH  KIND`. The kinds are `npz ARRAYS`, `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
-  `truncated` (half a JPEG), `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a
-  new line. A count, as in `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on.
-- `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\xe9`).
-- `absent` in place of the bad `yaml`: there is no spec at all.
+code; the good one is the same spec mended, and yields no error and not that code. What else a page may hold,
+`tests/diagnostics/spec_pages.py` says.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity
@@ -111,7 +105,7 @@ _TABLE = (
     Code("PG411", "ignored-entries", _I, "Some files in the data's folder are not used"),
     Code("PG412", "shard-indivisible", _E, "The batch cannot be shared out evenly between the hosts"),
     Code("PG413", "exclude-file", _E, "The list of excluded files cannot be used"),
-    Code("PG414", "unsupported-format", _E, "An image's format cannot be decoded here"),
+    Code("PG414", "unsupported-format", _E, "A file's format cannot be decoded here, or it holds too many records"),
     Code("PG415", "splits-as-classes", _W, "The class folders have the names of splits"),
     Code("PG416", "cache-exceeds-disk", _E, "The disk has no room for the cache"),
     Code("PG417", "cache-folder-unusable", _E, "The cache's folder cannot be used"),
@@ -157,15 +151,9 @@ def make(
     fix: Fix | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """A finding of a code of the catalogue, with the severity that the table gives it.
+    """A finding of a code of the catalogue, the primary place first, with the severity that the table gives it unless another is given.
 
-    Args:
-        code: A key of `CODES`.
-        message: One line that makes sense alone.
-        *labels: Places, the primary one first.
-        help: What was expected and what to do; one line or several.
-        fix: An edit that mends it.
-        severity: Another severity than the table's.
+    `help` says what was expected and what to do, in one line or several; `fix` is an edit that mends it.
 
     Raises:
         KeyError: If the catalogue has no such code.
@@ -179,70 +167,16 @@ def _readable(text: str) -> str:
     return _LONG_WORD.sub(r"\1…", text) if len(text) > _LONGEST_WORD else text
 
 
-@dataclass(frozen=True, slots=True)
-class PageFile:
-    """One line of a `files` block.
-
-    Attributes:
-        path: Relative to the spec; `{i}` stands for a number when there are several.
-        kind: `jpeg`, `png`, `png16`, `webp`, `truncated`, `empty`, `dir`, `text` or `npz`.
-        size: `(width, height)` in pixels for images, else `None`.
-        count: How many times the file is repeated.
-        content: The text of a `text` file; the arrays of a `npz` file, as `NAME=DTYPE:SHAPE` such as `y=int64:24x1`.
-    """
-
-    path: str
-    kind: str
-    size: tuple[int, int] | None = None
-    count: int = 1
-    content: str = ""
-
-    def paths(self) -> tuple[str, ...]:
-        """The path of each repetition."""
-        return tuple(self.path.replace("{i}", str(i)) for i in range(self.count))
+_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The explanation of one code.
+    """The explanation of one code: the name in its title line, what stands under each title, and the whole page as Markdown."""
 
-    Attributes:
-        code: The code.
-        name: Its name, as in the title line.
-        what: What the finding says.
-        why: Why it matters.
-        bad: A spec that yields the code; empty when `absent`.
-        good: The same spec, mended.
-        files: What stands beside both specs.
-        text: The whole page as Markdown.
-        raw: Whether `bad` is written as bytes with escapes.
-        absent: Whether the bad case is that no spec exists.
-    """
-
-    code: str
     name: str
-    what: str
-    why: str
-    bad: str
-    good: str
-    files: tuple[PageFile, ...] = field(default=())
-    text: str = ""
-    raw: bool = False
-    absent: bool = False
-
-    @property
-    def bad_bytes(self) -> bytes | None:
-        """The bad spec as the bytes of a file, or `None` when there is no file."""
-        if self.absent:
-            return None
-        if self.raw:
-            return self.bad.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
-        return self.bad.encode()
-
-
-_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
-_FENCE = re.compile(r"^```(\w+) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"^(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?$")
+    sections: dict[str, str]
+    text: str
 
 
 @cache
@@ -254,9 +188,8 @@ def page(code: str) -> Page:
     """
     from importlib.resources import files
 
-    known = CODES[code]
-    resource = files("pipegen.diagnostics") / "rules" / f"{known.code}.md"
-    return parse_page(known.code, resource.read_text(encoding="utf-8"))
+    text = (files("pipegen.diagnostics") / "rules" / f"{CODES[code].code}.md").read_text(encoding="utf-8")
+    return Page(*page_sections(code, text, ("What it finds", "Why", "Bad", "Good")), text)
 
 
 def page_sections(code: str, text: str, wanted: tuple[str, ...]) -> tuple[str, dict[str, str]]:
@@ -274,43 +207,3 @@ def page_sections(code: str, text: str, wanted: tuple[str, ...]) -> tuple[str, d
     if tuple(sections) != wanted:
         raise ValueError(f"the page of {code} has the sections {list(sections)}")
     return head[1], sections
-
-
-def parse_page(code: str, text: str) -> Page:
-    """Parse the Markdown of a page.
-
-    Raises:
-        ValueError: If the page has not the form that the module's docstring describes.
-    """
-    name, sections = page_sections(code, text, ("What it finds", "Why", "Bad", "Good"))
-    bad, good = ({m[1]: m[2] for m in _FENCE.finditer(sections[s] + "\n")} for s in ("Bad", "Good"))
-    kinds = [k for k in ("yaml", "bytes", "absent") if k in bad]
-    if len(kinds) != 1 or "yaml" not in good:
-        raise ValueError(f"the page of {code} needs one spec under `## Bad` and one under `## Good`")
-    return Page(
-        code=code,
-        name=name,
-        what=sections["What it finds"].strip(),
-        why=sections["Why"].strip(),
-        bad="" if kinds == ["absent"] else bad[kinds[0]].rstrip("\n") if kinds == ["bytes"] else bad["yaml"],
-        good=good["yaml"],
-        files=tuple(_parse_file(code, line) for line in bad.get("files", "").splitlines() if line.strip()),
-        text=text,
-        raw=kinds == ["bytes"],
-        absent=kinds == ["absent"],
-    )
-
-
-def _parse_file(code: str, line: str) -> PageFile:
-    match = _FILE.match(line.strip())
-    kinds = ("jpeg", "png", "png16", "webp", "truncated", "empty", "dir", "text", "npz")
-    if match is None or match["kind"] not in kinds:
-        raise ValueError(f"the page of {code} has a file line that is no `PATH  KIND`: {line!r}")
-    rest = match["rest"] or ""
-    count = int(match["count"] or 1)
-    if match["kind"] in ("text", "npz"):
-        return PageFile(match["path"], match["kind"], count=count, content=rest.replace("\\n", "\n"))
-    size = re.fullmatch(r"(\d+)x(\d+)", rest.strip())
-    if (size is None) == (match["kind"] in kinds[:4]):
-        raise ValueError(f"the page of {code}: an image needs a size such as `32x24`, other files have none: {line!r}")
-    return PageFile(match["path"], match["kind"], (int(size[1]), int(size[2])) if size else None, count)

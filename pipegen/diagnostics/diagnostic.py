@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 class Severity(str, Enum):
@@ -129,12 +126,7 @@ class FullError(Exception):
 
 @dataclass(slots=True)
 class Diagnostics:
-    """Collects the findings of one run, so that all are reported at once.
-
-    Attributes:
-        items: The findings, as they came.
-        most: How many are taken; one more raises `FullError`.
-    """
+    """Collects the findings of one run, so that all are reported at once, as they came; one more than `most` raises `FullError`."""
 
     items: list[Diagnostic] = field(default_factory=list)
     most: int | None = None

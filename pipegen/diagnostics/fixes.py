@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pipegen.diagnostics.diagnostic import Fix
 from pipegen.diagnostics.lines import Offsets
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.diagnostic import Fix
 
 _Change = tuple[int, int, str]
 
 
 def apply_fixes(text: str, fixes: Sequence[Fix], file: str) -> tuple[str, int]:
-    """Apply the edits of `fixes` that concern `file`.
+    """Apply the edits that concern `file`, as spans name it, the more important fixes first.
 
     A fix that touches what an earlier one changes, or whose place does not exist in the text, is left out as a whole.
     The text must hold the line ends of the file (read it with `newline=""`), so that they stay.
-
-    Args:
-        text: The file's text.
-        fixes: The fixes, the more important first.
-        file: The file as the spans name it.
 
     Returns:
         The new text, and how many fixes went into it.

@@ -6,12 +6,10 @@ The table is read when a spec has a mistake in it, and not before.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal, cast
 
 Kind = Literal["step", "source", "key", "value", "spec", "split"]
 _SEPARATOR = " | "
@@ -76,33 +74,24 @@ def meanings(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in _table().get(plain(word), ()) for name in row.names))
 
 
-def every_row() -> list[Row]:
-    """Returns the whole table, in order."""
-    return list(_rows())
-
-
 @cache
 def _table() -> Mapping[str, tuple[Row, ...]]:
     """Returns the rows by their words, plainly written."""
     found: dict[str, dict[Row, None]] = {}
-    for row in _rows():
+    for row in every_row():
         for word in row.words:
             found.setdefault(plain(word.partition("=")[0]), {})[row] = None
     return {word: tuple(known) for word, known in found.items()}
 
 
 @cache
-def _rows() -> tuple[Row, ...]:
+def every_row() -> tuple[Row, ...]:
+    """Returns the whole table, in order."""
     import pkgutil  # a tenth of what `importlib.resources` takes to import
 
     text = (pkgutil.get_data("pipegen.diagnostics", "foreign.txt") or b"").decode()
-    return tuple(_row(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
-
-
-def _row(line: str) -> Row:
-    place, words, lines, *remark = line.split(_SEPARATOR)
-    kind: Any = place.strip()
-    return Row(kind, tuple(words.split()), lines.strip(), remark[0].strip() if remark else "")
+    parts = (line.split(_SEPARATOR) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return tuple(Row(cast("Kind", place.strip()), tuple(words.split()), *map(str.strip, rest)) for place, words, *rest in parts)
 
 
 def _outermost(lines: str) -> str:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import CODES, make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Severity, Span
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Severity, Span
 from pipegen.diagnostics.lines import split_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
 
 _IGNORE = re.compile(r"#\s*pipegen:\s*ignore\b[ \t]*(?:\[([^\]\n]*)\])?")
 _OPENS = frozenset(" \t[{,:-")
@@ -42,11 +37,7 @@ class _Comment:
 
 
 def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Take out what the specs silence.
-
-    Args:
-        diagnostics: Every finding, in any order.
-        texts: The text of each file of the spec, by the name that spans use.
+    """Take out what the specs silence; `texts` has the text of each file of a spec, by the name that spans use.
 
     Returns:
         What is left, in the same order, and a `PG511` finding for each comment that is not needed as it stands.

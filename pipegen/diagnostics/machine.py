@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Applicability, Severity
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Severity
 from pipegen.diagnostics.paths import relative_path
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
 
 JSON_VERSION = 1
 """Grows when a key of the JSON document is removed or changes its meaning; new keys may come at any time."""
@@ -22,13 +19,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 def code_name(code: str) -> str:
     """The name of a code, or the code itself when the catalogue does not know it."""
-    known = CODES.get(code)
-    return known.name if known else code
-
-
-def count_by_severity(diagnostics: Sequence[Diagnostic]) -> dict[Severity, int]:
-    """Counts the findings of each severity, zeros included."""
-    return {s: sum(1 for d in diagnostics if d.severity is s) for s in Severity}
+    return CODES[code].name if code in CODES else code
 
 
 def render_json(diagnostics: Sequence[Diagnostic]) -> str:
@@ -39,46 +30,23 @@ def render_json(diagnostics: Sequence[Diagnostic]) -> str:
     with the number of findings of each severity and of the fixes of each applicability. Lines and columns count from 1, in
     characters; the end column is exclusive.
     """
-    diagnostics = list(diagnostics)
-    counts = count_by_severity(diagnostics)
     made = [d.fix.applicability for d in diagnostics if d.fix is not None]
-    summary = {"errors": counts[Severity.ERROR], "warnings": counts[Severity.WARNING], "infos": counts[Severity.INFO]}
+    summary = {f"{s.value}s": sum(d.severity is s for d in diagnostics) for s in Severity}
     summary |= {"safe_fixes": made.count(Applicability.SAFE), "suggestions": made.count(Applicability.SUGGESTION)}
-    document = {
-        "version": JSON_VERSION,
-        "diagnostics": [_finding(d) for d in diagnostics],
-        "summary": summary,
-    }
+    document = {"version": JSON_VERSION, "diagnostics": [_finding(d) for d in diagnostics], "summary": summary}
     return json.dumps(document, indent=2)
 
 
 def _finding(d: Diagnostic) -> dict[str, Any]:
-    fix: dict[str, Any] | None = None
-    if d.fix is not None:
-        edits = [{"span": _span(e.span), "replacement": e.replacement} for e in d.fix.edits]
-        fix = {"title": d.fix.title, "applicability": d.fix.applicability.value, "edits": edits}
+    fix = d.fix and {"title": d.fix.title, "applicability": d.fix.applicability.value, "edits": [asdict(e) for e in d.fix.edits]}
     return {
         "code": d.code,
         "name": code_name(d.code),
         "severity": d.severity.value,
         "message": d.message,
-        "labels": [_label(label) for label in d.labels],
+        "labels": [{"span": label.span and asdict(label.span), "path": label.path, "text": label.text} for label in d.labels],
         "help": list(d.help),
         "fix": fix,
-    }
-
-
-def _label(label: Label) -> dict[str, Any]:
-    return {"span": _span(label.span) if label.span else None, "path": label.path, "text": label.text}
-
-
-def _span(span: Span) -> dict[str, Any]:
-    return {
-        "file": span.file,
-        "line": span.line,
-        "column": span.column,
-        "end_line": span.end_line,
-        "end_column": span.end_column,
     }
 
 
@@ -103,7 +71,7 @@ def _annotation(d: Diagnostic) -> str:
     order = ("file", "line", "col", "endLine", "endColumn", "title")
     properties["title"] = f"{d.code} {code_name(d.code)}"
     listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
-    lines = [message, *(f"{label.text}" for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
+    lines = [message, *(label.text for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
     if d.fix is not None:
         kind = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
         lines.append(f"{kind}: {d.fix.title} (`pipegen validate {d.fix.applicability.option}`)")

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from pipegen.diagnostics.catalog import CODES, page
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.catalog import CODES, Code, page
+from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity, Span
 from pipegen.diagnostics.paths import file_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.diagnostics.catalog import Code
-    from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 """The name of the schema that the document follows; nothing is fetched."""
@@ -22,12 +17,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def render_sarif(diagnostics: Sequence[Diagnostic], *, version: str | None = None) -> str:
-    """The findings as one SARIF log with one run.
-
-    Args:
-        diagnostics: The findings.
-        version: pipegen's version, for the log.
-    """
+    """The findings as one SARIF log with one run of this version of pipegen."""
     rules = list(CODES.values())
     index = {rule.code: i for i, rule in enumerate(rules)}
     driver: dict[str, Any] = {"name": "pipegen", "rules": [_rule(rule) for rule in rules]}
@@ -43,12 +33,13 @@ def render_sarif(diagnostics: Sequence[Diagnostic], *, version: str | None = Non
 
 def _rule(code: Code) -> dict[str, Any]:
     told = page(code.code)
+    what, why = (told.sections[title].strip() for title in ("What it finds", "Why"))
     return {
         "id": code.code,
         "name": code.name,
         "shortDescription": {"text": f"{code.title}."},
-        "fullDescription": {"text": " ".join(told.what.split())},
-        "help": {"text": f"{told.what}\n\n{told.why}\n\nMore: pipegen rule {code.code}", "markdown": told.text},
+        "fullDescription": {"text": " ".join(what.split())},
+        "help": {"text": f"{what}\n\n{why}\n\nMore: pipegen rule {code.code}", "markdown": told.text},
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
     }
 
@@ -57,14 +48,12 @@ def _result(d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {"ruleId": d.code, "level": _LEVELS[d.severity], "message": {"text": "\n".join((d.message, *d.help))}}
     if d.code in index:
         result["ruleIndex"] = index[d.code]
-    if d.labels:
-        location = _location(d.labels[0])
-        if location:
-            result["locations"] = [location]
-    related = [(i, label, _location(label)) for i, label in enumerate(d.labels[1:])]
-    kept = [{"id": i, **location, "message": {"text": label.text or "related"}} for i, label, location in related if location]
-    if kept:
-        result["relatedLocations"] = kept
+    locations = [(label, _location(label)) for label in d.labels]
+    if locations and locations[0][1]:
+        result["locations"] = [locations[0][1]]
+    related = [{"id": i, **at, "message": {"text": label.text or "related"}} for i, (label, at) in enumerate(locations[1:]) if at]
+    if related:
+        result["relatedLocations"] = related
     if d.fix is not None and d.fix.edits:
         result["fixes"] = [_fix(d.fix)]
     return result

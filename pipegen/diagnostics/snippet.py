@@ -24,13 +24,8 @@ def display_width(char: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A stretch of a line to underline.
-
-    Attributes:
-        start, end: Character indices into the line, from 0; the end is exclusive.
-        primary: Whether it gets carets or dashes.
-        text: What to write beside it.
-    """
+    """A stretch of a line to underline, with carets where it is primary, else with dashes, and the text beside it. Its ends are character
+    indices into the line, from 0; the end is exclusive."""
 
     start: int
     end: int
@@ -38,29 +33,20 @@ class Mark:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row to print: pieces of text with the name of their style."""
-
-    pieces: tuple[tuple[str, str], ...]
+Row = list[tuple[str, str]]
+"""One row to print: pieces of text with the name of their style."""
 
 
 def rows(line: str, marks: list[Mark], budget: int) -> list[Row]:
-    """The line, cut to `budget` columns around its main mark, and the rows under it.
-
-    Args:
-        line: One line of the file.
-        marks: At least one.
-        budget: Terminal columns for the line.
-    """
+    """The line, cut to `budget` terminal columns around its main mark, and the rows under it; there is at least one mark."""
     focus = next((m for m in marks if m.primary), marks[0])
     line, placed = _place(line, marks, focus, max(budget, 20))
-    return [Row(((line, ""),)), *_underline(placed)]
+    return [[(line, "")], *_underline(placed)]
 
 
 def plain_row(line: str, budget: int) -> Row:
     """A line without marks, cut at the end."""
-    return Row(((_place(line, [], Mark(0, 0, True), max(budget, 20))[0], ""),))
+    return [(_place(line, [], Mark(0, 0, True), max(budget, 20))[0], "")]
 
 
 def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str, list[Mark]]:
@@ -126,7 +112,7 @@ def _bars(marks: list[Mark]) -> dict[int, tuple[str, str]]:
 
 def _row(canvas: dict[int, tuple[str, str]], label: Mark | None, at: int | None = None) -> Row:
     """A row of single characters, then the text of `label`, at column `at` or after one blank."""
-    pieces: list[tuple[str, str]] = []
+    pieces: Row = []
     width = max(canvas, default=-1) + 1
     for i in range(width):
         char, style = canvas.get(i, (" ", ""))
@@ -137,7 +123,7 @@ def _row(canvas: dict[int, tuple[str, str]], label: Mark | None, at: int | None 
     if label is not None:
         pieces.append((" " * (1 if at is None else max(at - width, 0)), ""))
         pieces.append((label.text, _style(label)))
-    return Row(tuple(pieces))
+    return pieces
 
 
 def _style(mark: Mark) -> str:

@@ -7,12 +7,9 @@ part of one candidate's name (`flip`), and last as a slip of the fingers (`proba
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pipegen.diagnostics.foreign import VAGUE, meanings, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _RANDOM = "random"
 _MOST = 300
@@ -20,12 +17,7 @@ _MOST = 300
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` was probably meant to be, or `None` when none is near.
-
-    Args:
-        word: What was written.
-        candidates: What is allowed there, the more usual first.
-    """
+    """The candidate that `word` was probably meant to be, the more usual ones first, or `None` when none is near."""
     names = list(dict.fromkeys(candidates))[:_MOST]
     letters = plain(word)
     if not letters or len(word) > 80:
@@ -49,14 +41,9 @@ _ALONE = 3
 
 
 def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
-    """Tells whether `word` can only be `near`: in another spelling, or with one slip that brings it near no other candidate.
+    """Tells whether `word` can only be `near`, one of the candidates: in another spelling, or with one slip that brings it near no other.
 
     Numbers in a name are never guessed: `resnet51` could be any of a family.
-
-    Args:
-        word: What was written.
-        near: The candidate that is probably meant.
-        candidates: Everything that is allowed there, `near` included.
     """
     letters, meant = plain(word), plain(near)
     if letters == meant:

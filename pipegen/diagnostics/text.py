@@ -15,18 +15,13 @@ A line that counts the findings ends the text.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Applicability, Severity
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span
 from pipegen.diagnostics.lines import may_be_shown, split_lines
 from pipegen.diagnostics.snippet import Mark, Row, plain_row, rows
 from pipegen.terminal import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
 
 _WIDTH = 140
 _LARGEST = 2**20
@@ -47,11 +42,7 @@ def render_text(
 ) -> str:
     """The findings, one after another, and a line that counts them. Nothing for no findings.
 
-    Args:
-        diagnostics: The findings, in the order to show them.
-        sources: The text of files by name; a file that is not here is read from the disk.
-        color: Whether to write ANSI colours.
-        width: The terminal's columns; source lines are cut to it.
+    Source lines are cut to `width` terminal columns; a file whose text is not among the `sources` is read from the disk.
     """
     found = list(diagnostics)
     if not found:
@@ -75,18 +66,12 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
     found = list(diagnostics)
     counts = ((s, sum(1 for d in found if d.severity is s)) for s in Severity)
     parts = [f"{n} {s.value}{'' if n == 1 else 's'}" for s, n in counts if n]
-    return "; ".join([", ".join(parts) or "no findings", *_fixable(found)])
-
-
-def _fixable(found: list[Diagnostic]) -> list[str]:
-    """Says how many findings `--fix` mends, and how many more `--unsafe-fixes` does; nothing where none is mended."""
+    text = ", ".join(parts) or "no findings"
     made = [d.fix.applicability for d in found if d.fix is not None]
-    safe, more = (sum(a is kind for a in made) for kind in (Applicability.SAFE, Applicability.SUGGESTION))
-    if not made:
-        return []
-    if not safe:
-        return [f"{more} fixable with `pipegen validate --unsafe-fixes`"]
-    return [f"{safe} fixable with `pipegen validate --fix`" + (f", {more} more with `--unsafe-fixes`" if more else "")]
+    safe, more = made.count(Applicability.SAFE), made.count(Applicability.SUGGESTION)
+    if safe:
+        return f"{text}; {safe} fixable with `pipegen validate --fix`" + (f", {more} more with `--unsafe-fixes`" if more else "")
+    return f"{text}; {more} fixable with `pipegen validate --unsafe-fixes`" if more else text
 
 
 class _Renderer:
@@ -125,10 +110,8 @@ class _Renderer:
         out: list[str] = []
         blocks: dict[str, list[Label]] = {}
         for label in d.labels:
-            if label in shown and label.span is not None:
-                blocks.setdefault(label.span.file, []).append(label)
-            else:
-                blocks[f"\0{len(blocks)}"] = [label]
+            file = label.span.file if label in shown and label.span is not None else f"\0{len(blocks)}"
+            blocks.setdefault(file, []).append(label)
         for i, labels in enumerate(blocks.values()):
             first = labels[0]
             where = one_line(str(first.span) if first.span is not None else first.path)
@@ -144,27 +127,18 @@ class _Renderer:
 
     def snippet(self, labels: list[Label], primary: Label, gutter: int, severity: str) -> list[str]:
         """The lines of one file that have labels, in order, with their marks."""
-        by_line: dict[int, list[Label]] = {}
-        for label in labels:
-            if label.span is not None:
-                by_line.setdefault(label.span.line, []).append(label)
+        spans = [(label, label.span) for label in labels if label.span is not None]
+        lines = self.file_lines(spans[0][1].file) or []
         budget = self.width - gutter - 3
-        out = [self.gutter("", gutter, Row(()), severity)]
+        out = [self.gutter("", gutter, [], severity)]
         previous: int | None = None
-        for number in sorted(by_line):
+        for number in sorted({span.line for _, span in spans}):
             if previous is not None and number == previous + 2:
-                span = by_line[number][0].span
-                between = (self.file_lines(span.file) if span else None) or []
-                out.append(self.gutter(str(number - 1), gutter, plain_row(between[number - 2], budget), severity))
+                out.append(self.gutter(str(number - 1), gutter, plain_row(lines[number - 2], budget), severity))
             elif previous is not None and number > previous + 2:
                 out.append(self.paint("...", _STYLES["gutter"]))
-            previous = number
-            marks: list[Mark] = []
-            text = ""
-            for label in by_line[number]:
-                if label.span is not None:
-                    text = self.line(label.span) or ""
-                    marks.append(_mark(label, label.span, text, primary=label is primary))
+            previous, text = number, lines[number - 1]
+            marks = [_mark(label, span, text, primary=label is primary) for label, span in spans if span.line == number]
             for j, row in enumerate(rows(text, marks, budget)):
                 out.append(self.gutter(str(number) if j == 0 else "", gutter, row, severity))
         return out
@@ -172,7 +146,7 @@ class _Renderer:
     def gutter(self, number: str, gutter: int, row: Row, severity: str) -> str:
         """A row behind the line-number gutter."""
         styles = {**_STYLES, "primary": severity}
-        body = "".join(self.paint(text, styles[style]) if style else text for text, style in row.pieces)
+        body = "".join(self.paint(text, styles[style]) if style else text for text, style in row)
         return f"{self.paint(f'{number:>{gutter}} |', _STYLES['gutter'])} {body}".rstrip()
 
     def paint(self, text: str, style: str) -> str:

@@ -1,17 +1,89 @@
-"""Arguments of the constructor as numbers, truths and params, each reported where it is none."""
+"""Arguments of the constructor as numbers, truths and params of the spec; what is known to be neither is reported."""
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.bindings import is_keras
-from pipegen.migrate.knobs import NOT_KNOWN, Knob, Knobs, is_open, varies
-from pipegen.migrate.values import Dotted, Generator, Local, Unknown, plain
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.nodes import Row
+from pipegen.migrate.signatures import is_keras
+from pipegen.migrate.values import Dotted, Generator, Local, Unknown, origins_of, plain, reason_of
 
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
+_LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
+NOT_KNOWN = "not known from the code"
+_READING = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One param.
+
+    Attributes:
+        argument: The argument of the constructor that it comes from.
+        form: What is made of the argument, as Python, with `{}` for it.
+        item: Which number of a pair it is, where the argument is one.
+    """
+
+    param: str
+    argument: str
+    form: str = "{}"
+    item: int | None = None
+
+
+@dataclass
+class Knobs:
+    """The params of the constructor's arguments."""
+
+    params: dict[str, str]
+    found: list[Knob] = field(default_factory=list)
+
+    def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:
+        """Declare a param, a number, and give its name as a spec has it."""
+        self.params[knob.param] = f"{{type: float, default: {default}{limits}}}" + (f"  # {comment}" if comment else "")
+        self.found.append(knob)
+        return f"${knob.param}"
+
+
+def varies(generator: Generator, name: str) -> bool:
+    """Returns whether an argument is known, and may be another at run time."""
+    return bool(origins_of(generator.argument(name))) and not isinstance(generator.known(name), Unknown)
+
+
+def is_open(generator: Generator, name: str) -> bool:
+    """Returns whether an argument is not known, and is an expression that the call of `build` may give in its place."""
+    if name not in generator.args:
+        return False
+    argument = generator.args[name]
+    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, Local)
+    return unknown and all(isinstance(n, _READING) for n in ast.walk(argument.node)) and not isinstance(argument.node, ast.Constant)
+
+
+def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[ast.expr, str]:
+    """The expression that a param depends on, and the text that gives the param.
+
+    Args:
+        knob: The param.
+        node: The argument, or the dict that it is unpacked from.
+        text: The text of the node.
+        inside: Whether it is such a dict.
+    """
+    if inside:
+        text, grouped = f'{text}["{knob.argument}"]', True
+    elif knob.item is not None and isinstance(node, Row):
+        node = node.elts[knob.item]
+        return node, knob.form.format(_grouped(node, ast.unparse(node)) if knob.form != "{}" else ast.unparse(node))
+    else:
+        grouped = knob.form == "{}" and knob.item is None
+    text = text if grouped else _grouped(node, text)
+    return node, knob.form.format(text if knob.item is None else f"{text}[{knob.item}]")
+
+
+def _grouped(node: ast.expr, text: str) -> str:
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else f"({text})"
 
 
 @dataclass(frozen=True)
@@ -27,38 +99,34 @@ class Amounts:
     """Reads the arguments of one generator.
 
     Attributes:
-        generator: The constructor.
         size: Height and width of the images, where they are known.
         files: Whether the images come from files, so that their values are 0 to 255.
-        findings: Takes what has no equivalent or changes its meaning.
         fitted: Whether `fit` is called on the generator.
         channels: How many channels the images have.
-        knobs: Takes the params of what may be another at run time.
     """
 
     generator: Generator
     size: tuple[int, int] | None
     files: bool
     findings: Findings
-    fitted: bool = False
-    channels: int = 3
-    knobs: Knobs = field(default_factory=lambda: Knobs({}))
+    fitted: bool
+    channels: int
+    knobs: Knobs
     found: list[Step] = field(default_factory=list)
 
-    def _line(self, name: str) -> int:
-        return getattr(self.generator.args[name].node, "lineno", self.generator.line)
+    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
+        """Report something about an argument."""
+        self.findings.add(code, self.generator.line_of(name), message, help)
 
     def _number(self, name: str) -> float | None:
         """A number that is given and not zero; anything else is reported."""
-        if name not in self.generator.args:
-            return None
-        value = plain(self.generator.args[name].value)
+        value = self.generator.known(name)
         if isinstance(value, Unknown):
             self._unknown(name, value)
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             return float(value) if value else None
         elif value not in (None, False):
-            self.findings.add("PG610", self._line(name), f"`{name}={value!r}` is no number", "it is left out of the spec")
+            self._say("PG610", name, f"`{name}={value!r}` is no number", "it is left out of the spec")
         return None
 
     def _amount(self, name: str) -> str:
@@ -72,32 +140,22 @@ class Amounts:
 
     def _open(self, knob: Knob, default: str, limits: str = "") -> str:
         """A param for what is not known, with a default that does nothing."""
-        value = plain(self.generator.args[knob.argument].value)
-        line = self._line(knob.argument)
-        reason = value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
-        message = f"`{knob.argument}` is not known: {reason}"
-        self.findings.add("PG610", line, message, f"the spec has `{knob.param}`, by default {default}: put the value there")
+        message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
+        self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {default}: put the value there")
         return self.knobs.add(knob, default, limits, NOT_KNOWN)
 
     def _truth(self, name: str) -> bool:
-        if name not in self.generator.args:
-            return False
-        given = self.generator.args[name].value
-        if isinstance(given, Local) or (isinstance(given, Dotted) and _is_library(given.name)):
+        given, value = self.generator.argument(name), self.generator.known(name)
+        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
             return True  # a function or a class
-        value = plain(self.generator.args[name].value)
         if isinstance(value, Unknown):
             self._unknown(name, value)
             return False
         return bool(value)
 
     def _unknown(self, name: str, value: Unknown) -> None:
-        line = value.line or self._line(name)
-        self.findings.add("PG610", line, f"`{name}` is not known: {value.reason or 'it is computed at run time'}", "add its step by hand")
-
-
-def _is_library(name: str) -> bool:
-    return is_keras(name) or name.split(".")[0] in ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
+        line = value.line or self.generator.line_of(name)
+        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
 
 
 def number(value: float) -> str:

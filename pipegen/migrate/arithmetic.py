@@ -1,16 +1,15 @@
-"""Simple arithmetic on known values, such as `1. / 255`, and paths put together from known parts."""
+"""What plain functions and operators make of known values, such as `1. / 255`, and paths put together from known parts."""
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import posixpath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain, unknown
 
 _LONGEST = 10_000
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -39,7 +38,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
     a, b = plain(left), plain(right)
     for side in (a, b):
         if isinstance(side, Unknown):
-            return side if side.line else Unknown("it is computed at run time", line)
+            return unknown(side, "it is computed at run time", line)
     if isinstance(op, ast.Div) and isinstance(a, KnownPath) and isinstance(b, str):
         return derived(KnownPath(join(a, b)), left, right)
     if type(op) not in _OPERATORS or not _small(op, a, b):
@@ -103,7 +102,7 @@ def negate(op: ast.unaryop, value: Value, line: int) -> Value:
     """`-x`, `+x`, `not x` of a known value."""
     a = plain(value)
     if isinstance(a, Unknown):
-        return a if a.line else Unknown("it is computed at run time", line)
+        return unknown(a, "it is computed at run time", line)
     if isinstance(op, ast.Not):
         return derived(not a, value)
     if isinstance(a, (int, float)) and isinstance(op, (ast.USub, ast.UAdd)):
@@ -114,3 +113,70 @@ def negate(op: ast.unaryop, value: Value, line: int) -> Value:
 def join(*parts: str) -> str:
     """`os.path.join` with forward slashes, the same wherever the tool runs."""
     return posixpath.join(*parts)
+
+
+_JOINS = ("os.path.join", "posixpath.join")
+_SEQUENCES = ("builtins.tuple", "builtins.list")
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    **{f"builtins.{f.__name__}": f for f in (int, float, bool, abs, len)},
+    **dict.fromkeys(("math.ceil", "numpy.ceil"), math.ceil),
+    **dict.fromkeys(("math.floor", "numpy.floor"), math.floor),
+}
+_TEXTS = ("os.path.normpath", "os.path.expanduser", "builtins.str")
+
+
+def plain_call(name: str, values: list[Value], node: ast.Call) -> Value:
+    """What a function of a library gives for known values, where it is a plain one."""
+    if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
+        return values[0]
+    unknown = Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
+    is_path = name.startswith("pathlib.") and name.endswith("Path")
+    if not is_path and name not in (*_JOINS, *_SEQUENCES, *_PLAIN, *_TEXTS):
+        return unknown
+    given = [plain(v) for v in values]
+    bad = next((v for v in given if isinstance(v, Unknown)), None)
+    if bad is not None or node.keywords or len(values) != len(node.args):
+        return bad if bad is not None and bad.line else unknown
+    texts, first = all(isinstance(g, str) for g in given), given[0] if len(given) == 1 else None
+    if is_path and texts:
+        return derived(KnownPath(join(*given) if given else "."), *values)
+    if name in _JOINS and texts and given:
+        return derived(join(*given), *values)
+    if name in _TEXTS and isinstance(first, (str, int)):
+        return derived(str(first), *values)
+    if name in _SEQUENCES and len(values) == 1 and isinstance(values[0], Seq):
+        return Seq(values[0].items, name.endswith("list"))
+    try:
+        return derived(_PLAIN[name](first), *values) if name in _PLAIN and len(given) == 1 else unknown
+    except (TypeError, ValueError, ArithmeticError):
+        return Unknown("the expression has no value", node.lineno)
+
+
+def plain_method(owner: Value, name: str, values: list[Value], node: ast.Call) -> Value:
+    """What a method of a known text or path gives, where it is a plain one."""
+    text = plain(owner)
+    given = [plain(v) for v in values]
+    if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
+        plainly = "{:" not in text and "!" not in text and "{0:" not in text
+        try:
+            if plainly and all(isinstance(g, (str, int)) for g in given):
+                return derived(text.format(*given), owner, *values)
+        except (ValueError, IndexError, KeyError, AttributeError):
+            pass
+    if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
+        return derived(KnownPath(join(text, *given)), owner, *values)
+    return unknown(owner, f"it is the result of `.{name}(…)`", node.lineno)
+
+
+def text_of(node: ast.JoinedStr, values: list[Value]) -> Value:
+    """An f-string with the values of its parts."""
+    parts: list[str] = []
+    for piece, value in zip(node.values, values, strict=True):
+        inner = plain(value)
+        if isinstance(inner, Unknown):
+            return unknown(inner, "a part of the text is known only at run time", node.lineno)
+        form = isinstance(piece, ast.FormattedValue) and (piece.format_spec is not None or piece.conversion != -1)
+        if form or not isinstance(inner, (str, int)):
+            return Unknown("a part of the text is formatted", node.lineno)
+        parts.append(str(inner))
+    return derived("".join(parts), *values)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.class_modes import folder_below, weighted
+from pipegen.migrate.amounts import expression
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.functions import permission
+from pipegen.migrate.groups import Written
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
-from pipegen.migrate.knobs import expression
+from pipegen.migrate.labels import folder_below, weighted
+from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Generator, OneHot, Seq, Table, Unknown, origins_of, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Argument, Flow, Frame
-    from pipegen.migrate.write_spec import Written
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
 
 
 @dataclass
@@ -30,10 +26,6 @@ class BuildCall:
     """Writes the call for one spec.
 
     Attributes:
-        written: The spec, and the iterators that it stands for.
-        evaluator: Says what expressions are.
-        edits: Gives the text of expressions.
-        findings: Takes what is not handed over.
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
         moved: What stands for arguments of the constructor where its function is called, by the ids of their nodes.
@@ -59,7 +51,7 @@ class BuildCall:
     def _data(self) -> str | None:
         """The arrays and tables that the code has; `None` where their form or their place is not sure."""
         group = self.written.group
-        sources = Sources(group, self.findings, {})
+        sources = Sources(group)
         parts = {}
         for split, flow in group.parts.items():
             if flow.method != "flow" and not sources.in_memory(flow):
@@ -86,10 +78,9 @@ class BuildCall:
     def _missing(self, flow: Flow, what: str) -> None:
         inside = flow.frame is not of_function(flow.frame)
         where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
+        verb, other = ("is", "another") if what == "table" else ("are", "others")
         self.arrays_missing = True
-        self.problem = f"the {what} of line {flow.line} are not there, or are others, {where}"
-        if what == "table":
-            self.problem = f"the table of line {flow.line} is not there, or is another, {where}"
+        self.problem = f"the {what} of line {flow.line} {verb} not there, or {verb} {other}, {where}"
 
     def _arrays(self, flow: Flow) -> str | None:
         self.problem = "its arrays are not given one by one"
@@ -100,10 +91,10 @@ class BuildCall:
             self._missing(flow, "arrays")
             return None
         image = f'"image": {self.edits.source(flow.args["x"].node)}'
-        if "y" not in flow.args or plain(flow.argument("y")) is None:
+        if flow.known("y") is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
-        name = Sources(self.written.group, Findings(), {}).given_labels()
+        name = Sources(self.written.group).given_labels()
         if name == "label" and isinstance(value, OneHot):
             inner = flow.args["y"].node
             label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
@@ -147,7 +138,7 @@ class BuildCall:
             inside = argument.unpacked
             moved = self.moved.get(id(argument.node))
             whole, frame = (argument.node, generator.frame) if moved is None else (moved, self.written.group.first.frame)
-            node, text = expression(knob, whole, self._source_in(whole, frame), inside=inside)
+            node, text = expression(knob, whole, self._source(whole, frame), inside=inside)
             if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, frame):
                 yield knob.param, text
 
@@ -156,12 +147,8 @@ class BuildCall:
         here = of_function(self.written.group.first.frame)
         if of_function(frame) is here:
             return stands(self.evaluator, node, frame, self.home)
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        scopes = [here.scope] if here.parent is not None else []
-        while frame.parent is not None:
-            scopes.append(frame.scope)
-            frame = frame.parent
-        return not any(names & set(scope.bindings) for scope in scopes) and stands(self.evaluator, node, here, self.home)
+        others = [f for f in (here, *frame.outward) if f.parent is not None]
+        return not any(names_in(node) & set(f.scope.bindings) for f in others) and stands(self.evaluator, node, here, self.home)
 
     def _note(self, given: dict[str, str]) -> None:
         """Say of what is not known that the call gives it, where it does."""
@@ -171,22 +158,18 @@ class BuildCall:
         if isinstance(generator, Generator):
             things += [(group.first, generator.args[knob.argument], [knob.param]) for knob in self.written.knobs]
         for flow, argument, names in things:
-            known = plain(argument.value)
             if not names or any(param not in given for param in names):
                 continue
-            for finding in self.findings.of("unresolved") if origins_of(argument.value) else ():
-                if finding.code == "PG613" and finding.line == argument.line and finding.message.startswith(f"`{argument.name}` is"):
-                    alone = finding.help.startswith("the spec has it as the default of")
-                    self.findings.exchange(
-                        finding, "the call of `build` gives it; the spec alone has this default" if alone else finding.help
-                    )
-            if isinstance(known, Unknown):
-                lines = (argument.line, flow.line, known.line)
-                for finding in self.findings.of("unresolved"):
-                    about = finding.message.startswith(f"`{argument.name}` is not known") or f"`--set {names[0]}=" in finding.help
-                    if finding.line in lines and about and finding.help.startswith("the spec has"):
-                        help_ = finding.help.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
-                        self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
+            known = plain(argument.value)
+            for finding in self.findings.of("unresolved"):
+                default = finding.code == "PG613" and finding.line == argument.line and finding.message.startswith(f"`{argument.name}` is")
+                if default and origins_of(argument.value) and finding.help.startswith("the spec has it as the default of"):
+                    self.findings.exchange(finding, "the call of `build` gives it; the spec alone has this default")
+                here = isinstance(known, Unknown) and finding.line in (argument.line, flow.line, known.line)
+                about = finding.message.startswith(f"`{argument.name}` is not known") or f"`--set {names[0]}=" in finding.help
+                if here and about and finding.help.startswith("the spec has"):
+                    help_ = finding.help.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
+                    self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
         """Folders and tables."""
@@ -201,7 +184,7 @@ class BuildCall:
             node, frame = table.named
             for param in params_of(group, flow, "dataframe", declared):
                 if of_function(frame) is of_function(flow.frame) and stands(self.evaluator, node, frame, self.home):
-                    yield param, self._source_in(node, frame)
+                    yield param, self._source(node, frame)
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
         """Sizes and the seed."""
@@ -216,10 +199,10 @@ class BuildCall:
         node = flow.args["target_size"].node
         side = sides(flow)
         if names == ["size"] and side is not None:
-            return [("size", self._source(side, flow) if self._stands(side, flow) else "")]
-        if isinstance(node, (ast.Tuple, ast.List)):
+            return [("size", self._standing(side, flow))]
+        if isinstance(node, Row):
             pairs = zip(names, node.elts, strict=False) if len(names) == 2 else ()
-            return [(name, self._source(part, flow) if self._stands(part, flow) else "") for name, part in pairs]
+            return [(name, self._standing(part, flow)) for name, part in pairs]
         named = isinstance(flow.argument("target_size"), Seq) or (len(names) == 2 and not isinstance(node, ast.Constant))
         text = self._text(flow, "target_size") if named else ""
         return [(name, f"{text}[{i}]" if text else "") for i, name in enumerate(names)]
@@ -227,16 +210,17 @@ class BuildCall:
     def _text(self, flow: Flow, argument: str) -> str:
         """An argument as an expression that gives the same before the call; empty where there is none."""
         given = flow.args[argument]
-        inside = given.unpacked
-        if not self._stands(given.node, flow) or (inside and not isinstance(given.node, (ast.Name, ast.Attribute))):
+        if given.unpacked and not isinstance(given.node, (ast.Name, ast.Attribute)):
             return ""
-        return self._source(given.node, flow) + (f'["{argument}"]' if inside else "")
+        text = self._standing(given.node, flow)
+        return f'{text}["{argument}"]' if text and given.unpacked else text
 
-    def _source(self, node: ast.expr, flow: Flow) -> str:
+    def _standing(self, node: ast.expr, flow: Flow) -> str:
+        """The text of an expression where it gives the same before the call; else empty."""
+        return self._source(node, flow.frame) if stands(self.evaluator, node, flow.frame, self.home) else ""
+
+    def _source(self, node: ast.expr, frame: Frame) -> str:
         """The text of an expression with the values of a loop's variables, which are not there before the loop."""
-        return self._source_in(node, flow.frame)
-
-    def _source_in(self, node: ast.expr, frame: Frame) -> str:
         return self.edits.source_with(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
@@ -244,16 +228,13 @@ class BuildCall:
         value = flow.argument(argument)
         return argument in flow.args and (isinstance(plain(value), Unknown) or bool(origins_of(value)))
 
-    def _stands(self, node: ast.expr, flow: Flow) -> bool:
-        return stands(self.evaluator, node, flow.frame, self.home)
-
 
 def hint(written: Written) -> str:
     """The call as far as it is known without the code around it."""
     group = written.group
-    given = Sources(group, Findings(), {}).given_labels()
+    sources = Sources(group)
+    given = sources.given_labels()
     inner = f'{{"image": x, "{given}": y}}' if given else '{"image": x}'
-    sources = Sources(group, Findings(), {})
     tables = any(sources.in_memory(flow) for flow in group.parts.values())
     inner = "df" if tables else inner
     split = next(iter(group.parts))

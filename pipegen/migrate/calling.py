@@ -5,20 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.scopes import Definition, flattened, is_main
+from pipegen.migrate.nodes import DEFINITIONS, Function, defaults_of, flattened, is_main
 from pipegen.migrate.values import Argument, Frame, Map, Seq, Unknown, Value, certain, plain, setting
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
 
 
-def defaults(evaluator: Evaluator, node: Definition, parent: Frame) -> dict[str, Value]:
+def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:
     """The defaults of a function's parameters, each as a value that the caller may replace; those that say nothing are left out."""
-    names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-    given = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=False)]
-    given += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=False) if d is not None]
     found = {}
-    for name, default in given:
+    for name, default in defaults_of(node.args):
         value = evaluator.value(default, parent)
         known = plain(value)
         if known is not None and not isinstance(known, (Unknown, dict)):
@@ -56,9 +53,7 @@ def bind(
                 (bound if key in known else extra)[key] = inner
         else:
             (bound if keyword.arg in known else extra)[keyword.arg] = value
-    pairs = [*zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)]
-    pairs += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
-    for name, default in pairs:
+    for name, default in defaults_of(spec):
         bound.setdefault(name, evaluator.value(default, home))
     if spec.kwarg is not None:
         bound[spec.kwarg.arg] = Map(extra)
@@ -67,32 +62,15 @@ def bind(
     return bound
 
 
-def shown_name(node: Definition, parent: Frame) -> str:
+def shown_name(node: Function, parent: Frame) -> str:
     """A function as its callers name it: a constructor by its class."""
     around = parent.scope.node
     return around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
 
 
-def is_undecorated(node: Definition) -> bool:
+def is_undecorated(node: Function) -> bool:
     """Returns whether a call of a function runs its body and nothing else."""
     return all(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
-
-
-def is_static(node: ast.AST) -> bool:
-    """Returns whether a method is not given the object that it is called on."""
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and bool(node.decorator_list) and is_undecorated(node)
-
-
-def own_nodes(function: Definition) -> list[ast.AST]:
-    """The nodes of a function without those of functions inside it."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
-        found.append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo += list(ast.iter_child_nodes(node))
-    return found
 
 
 def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[ast.stmt] | None:
@@ -124,7 +102,7 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
 
 def _ends(statement: ast.AST) -> bool:
     """Returns whether a statement may end the function that it stands in."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(statement, DEFINITIONS):
         return False
     if isinstance(statement, ast.Return):
         return True

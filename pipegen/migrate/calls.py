@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import ast
-import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate import records
-from pipegen.migrate.arithmetic import KnownPath, join
+from pipegen.migrate.arithmetic import plain_call, plain_method
 from pipegen.migrate.calling import arguments
-from pipegen.migrate.labels import of_call, shuffled, split
-from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS
+from pipegen.migrate.labels import are_several, of_arrays, of_call
+from pipegen.migrate.outside import from_outside, parsed
+from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS, is_keras
 from pipegen.migrate.tables import read_table, split_table, table_method
-from pipegen.migrate.values import (
-    ClassIndices,
-    Const,
-    Dotted,
-    Flow,
-    Frame,
-    Generator,
-    Local,
-    Map,
-    OneHot,
-    Options,
-    Parser,
-    Record,
-    RecordType,
-    Seq,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    certain,
-    derived,
-    plain,
-)
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Map, Parser, RecordType, Seq, Table, Unknown, Value, Zipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pipegen.migrate.evaluate import Evaluator
 
 _MOST_CLASSES = 20
-_PLAINLY = (
-    "os.path.join", "posixpath.join", "os.path.normpath", "os.path.expanduser", "math.ceil", "math.floor", "numpy.ceil", "numpy.floor",
-    *(f"builtins.{name}" for name in ("str", "int", "float", "bool", "abs", "len", "tuple", "list")),
-)  # fmt: skip
-"""Functions whose result is known where their arguments are."""
-_PLAIN: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "abs": abs, "len": len}
 
 
 def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
@@ -77,7 +47,7 @@ def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> F
     method = cast("ast.Attribute", node.func).attr
     args, wrong = arguments(evaluator, node, frame, FLOWS[method])
     generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is no ImageDataGenerator", node.lineno)
-    return Flow(node.lineno, method, generator, args, node, frame, wrong)
+    return Flow(node.lineno, args, node, frame, wrong, method, generator)
 
 
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
@@ -107,68 +77,32 @@ def _generator_classes(evaluator: Evaluator, of: Local, depth: int = 0) -> tuple
 
 
 def _is_generator(name: str) -> bool:
-    from pipegen.migrate.bindings import is_keras
-
     return name.endswith(".ImageDataGenerator") and is_keras(name)
 
 
 def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
-    from pipegen.migrate.bindings import is_keras
-
     if _is_generator(name):
         args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
         return Generator(node.lineno, args, node, frame, wrong)
     last = name.rsplit(".", 1)[-1]
     values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
-    if is_keras(name) and last == "to_categorical":
-        return OneHot(node.lineno)
-    if is_keras(name) and last == "load_data":
-        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices(node.lineno)))
-        return Seq((pair, pair))
     if last in ("read_csv", "read_table") and name.split(".")[0] == "pandas":
         return read_table(evaluator, node, frame, tab=last == "read_table")
-    if last == "train_test_split" and name.split(".")[0] == "sklearn":
-        several = len(values) > 1 and len(values) == len(node.args) and not any(isinstance(v, Table) for v in values)
-        return split(values, node.lineno) if several else split_table(evaluator, node, frame, values)
-    if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
-        return shuffled(values)
-    given = _from_outside(evaluator, node, name, values) or records.of_library(evaluator, node, frame, name)
+    if last == "train_test_split" and name.split(".")[0] == "sklearn" and not are_several(values, node):
+        return split_table(evaluator, node, frame, values)
+    given = (
+        of_arrays(name, values, node)
+        or from_outside(evaluator, node, name, values)
+        or records.of_library(evaluator, node, frame, name, values)
+    )
     if given is not None:
         return given
     if name == "builtins.zip" and len(values) == len(node.args) == 2 and not node.keywords:
         first, second = values
         if isinstance(first, Flow) and isinstance(second, Flow) and first is not second:
             return Zipped((first, second), node, frame)
-    return _plain_call(evaluator, node, frame, name, values)
-
-
-def _from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[Value]) -> Value | None:
-    """A parser of the command line, a flag, a variable of the environment."""
-    parts = name.split(".")
-    if name == "argparse.ArgumentParser":
-        known = all(k.arg not in (None, "argument_default") for k in node.keywords)
-        return Parser() if known else Unknown("its parser has defaults that are not followed", node.lineno)
-    if name in ("os.environ.get", "os.getenv") and len(values) == 2 and not node.keywords:
-        return evaluator.outside.environment(values[0], values[1], node.lineno)
-    if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
-        flag = certain(values[0])
-        return Record({"value": evaluator.outside.flag(flag, node.lineno)}) if isinstance(flag, str) else None
-    if name == "builtins.vars" and len(values) == 1 and isinstance(values[0], Options):
-        return Options(as_map=True, fixed=values[0].fixed)
-    return None
-
-
-def _parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
-    """Returns what a parser of the command line gives: every option with its default, which the words of the command line may change."""
-    given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
-    if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
-        return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
-    words = evaluator.value(given[0], frame) if given else None
-    fixed = isinstance(words, (Seq, Const)) and plain(words) in ([], (), "")
-    if isinstance(words, Seq) and not fixed:
-        return Unknown("the words of its command line are written in the code", node.lineno)
-    options = Options(fixed=fixed)
-    return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))
+    made = _dict(evaluator, node, frame, values) if name == "builtins.dict" else None
+    return made if made is not None else plain_call(name, values, node)
 
 
 def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
@@ -183,57 +117,14 @@ def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value
     return Map({**start, **{key: argument.value for key, argument in found.items()}})
 
 
-def _plain_call(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value:
-    made = _dict(evaluator, node, frame, values) if name == "builtins.dict" else None
-    if made is not None:
-        return made
-    if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
-        return values[0]
-    given = [plain(v) for v in values]
-    bad = next((v for v in given if isinstance(v, Unknown)), None)
-    if name not in _PLAINLY and not (name.startswith("pathlib.") and name.endswith("Path")):
-        return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
-    if bad is not None or node.keywords or len(values) != len(node.args):
-        return bad if bad is not None and bad.line else Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
-    try:
-        if name in ("os.path.join", "posixpath.join") and given and all(isinstance(g, str) for g in given):
-            return derived(join(*given), *values)
-        if name.startswith("pathlib.") and name.endswith("Path") and all(isinstance(g, str) for g in given):
-            return derived(KnownPath(join(*given) if given else "."), *values)
-        if name in ("os.path.normpath", "os.path.expanduser", "builtins.str") and len(given) == 1 and isinstance(given[0], (str, int)):
-            return derived(str(given[0]), *values)
-        if name in ("builtins.int", "builtins.float", "builtins.bool", "builtins.abs", "builtins.len") and len(given) == 1:
-            return derived(_PLAIN[name[9:]](given[0]), *values)
-        if name in ("math.ceil", "math.floor", "numpy.ceil", "numpy.floor") and len(given) == 1:
-            return derived(math.ceil(given[0]) if name.endswith("ceil") else math.floor(given[0]), *values)
-        if name in ("builtins.tuple", "builtins.list") and len(values) == 1 and isinstance(values[0], Seq):
-            return Seq(values[0].items, name.endswith("list"))
-    except (TypeError, ValueError, ArithmeticError):
-        return Unknown("the expression has no value", node.lineno)
-    return Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
-
-
 def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     attribute = cast("ast.Attribute", node.func)
     owner, name = evaluator.value(attribute.value, frame), attribute.attr
     if isinstance(owner, Table):
         return table_method(owner, name, node)
     if isinstance(owner, Parser):
-        return _parsed(evaluator, node, frame, name)
+        return parsed(evaluator, node, frame, name)
     if name == "copy" and not node.args and not node.keywords and isinstance(owner, (Map, Seq)):
         return owner
-    text = plain(owner)
     values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
-    given = [plain(v) for v in values]
-    if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
-        plainly = "{:" not in text and "!" not in text and "{0:" not in text
-        try:
-            if plainly and all(isinstance(g, (str, int)) for g in given):
-                return derived(text.format(*given), owner, *values)
-        except (ValueError, IndexError, KeyError, AttributeError):
-            pass
-    if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
-        return derived(KnownPath(join(text, *given)), owner, *values)
-    if isinstance(owner, Unknown) and owner.line:
-        return owner
-    return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
+    return plain_method(owner, name, values, node)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.values import Flow, Frame, Generator, Zipped
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
@@ -37,8 +35,6 @@ class Use(_AnyUse):
         name: The argument, the member or the function.
         node: The expression that is the iterator.
         outer: What is made of it: the call, the attribute, the loop.
-        frame: Where.
-        flow: The iterator.
     """
 
     flow: Flow
@@ -100,6 +96,10 @@ class Collected:
         uses: list[Use | PairUse] = [*self.uses, *self.pair_uses]
         here = {id(thing): thing for u in uses if u.node is use.node for thing in ((u.flow if isinstance(u, Use) else u.pair),)}
         return list(here.values())
+
+    def is_drawn_from(self, flow: Flow) -> bool:
+        """Returns whether code takes single batches from an iterator."""
+        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.uses_of(flow))
 
     def only_drawn_from(self, flow: Flow) -> bool:
         """Returns whether all that is done with an iterator is to take batches from it with `next`."""

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.groups import Group
+from pipegen.migrate.nodes import Comprehension
 from pipegen.migrate.values import Flow, certain, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Frame
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,13 @@ def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Di
     """The comprehensions that make iterators of a group, where each of them makes no others and is a split of its own."""
     displays: dict[int, Display] = {}
     for flow in () if group.masks else group.parts.values():
-        node = flow.frame.scope.node
-        if isinstance(node, COMPREHENSIONS) and flow.frame.parent is not None and id(node) not in displays:
+        node, display = flow.frame.scope.node, None
+        if isinstance(node, Comprehension):
             display = _display(found, node, flow)
-            if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
-                displays[id(node)] = display
-        elif isinstance(node, ast.For) and id(flow.node) not in displays:
+        elif isinstance(node, ast.For):
             display = _in_loop(found, node, flow)
-            if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
-                displays[id(flow.node)] = display
+        if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
+            displays.setdefault(id(display.element), display)
     return list(displays.values())
 
 
@@ -62,16 +57,11 @@ def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
     if frames is None or any(f.frame not in frames for f in flows):
         return None
     for name in (n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)):
-        keys = [_variable(f.frame, name) for f in flows]
-        if None not in keys and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
-            return Display(node, flow.node, flows, tuple(key for key in keys if key is not None), name)
+        keys = tuple(certain(f.frame.args.get(name)) for f in flows)
+        known = all(isinstance(key, (str, int)) for key in keys)
+        if known and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
+            return Display(node, flow.node, flows, keys, name)
     return None
-
-
-def _variable(frame: Frame, name: str) -> str | int | None:
-    """Returns what a loop's variable is in a round, where that is a plain text or number."""
-    known = certain(frame.args.get(name))
-    return known if isinstance(known, (str, int)) else None
 
 
 def _display(found: Collected, node: Comprehension, flow: Flow) -> Display | None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.collected import Collected, Use
+from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.scopes import COMPREHENSIONS, end, start
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, Use
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.values import Flow, Frame
+from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, lies_in, names_in, start, stored_in, targets_of
+from pipegen.migrate.values import Flow, Frame
 
 ENDLESS = ".repeat().as_numpy_iterator()"
 """What makes of a split batches without an end."""
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NEXT = ("next", "__next__")
 
 
@@ -32,27 +28,17 @@ def is_first(use: Use) -> bool:
     return use.kind == "item" and isinstance(outer, ast.Subscript) and isinstance(outer.slice, ast.Constant) and outer.slice.value == 0
 
 
-def is_single(use: Use) -> bool:
-    """Returns whether a use runs once for each iterator."""
-    return use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0))
-
-
 def going_on(found: Collected, flow: Flow) -> list[Use]:
     """Returns the uses that have to take their batches from one iterator, since each is another batch or is drawn anew."""
     uses = found.uses_of(flow)
     nexts = [u for u in uses if is_next(u)]
-    single = len({id(u.node) for u in nexts}) == 1 and is_single(nexts[0])
+    once = all(u.frame is flow.frame and u.frame.scope.is_once((u.line, 0)) for u in nexts[:1])
+    single = len({id(u.node) for u in nexts}) == 1 and once
     return [*(() if single else nexts), *(u for u in uses if is_first(u) and _is_drawn_anew(found, u))]
 
 
 def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
-    """Returns whether an iterator may itself become batches without an end, since code does nothing but take batches from it.
-
-    Args:
-        found: What the file has to do with `ImageDataGenerator`.
-        flow: The iterator.
-        replaced: The members that the pipeline has instead.
-    """
+    """Returns whether an iterator may itself become endless batches, since code only takes batches and `replaced` members from it."""
     drawn = going_on(found, flow)
     others = [u for u in found.uses_of(flow) if not any(u is d for d in drawn)]
     return bool(drawn) and all(
@@ -63,13 +49,13 @@ def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
 
 def region_of(use: Use) -> ast.AST | None:
     """Returns the innermost comprehension, loop or function around a use that runs it several times; nothing where it runs once."""
-    if isinstance(use.frame.scope.node, COMPREHENSIONS):
+    if isinstance(use.frame.scope.node, Comprehension):
         return use.frame.scope.node
     if use.node is use.flow.node:
         return max(loops_around(use.flow), key=start, default=None)
     function = of_function(use.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, _LOOPS) and start(n.body[0]) <= start(use.node) <= end(n.body[-1])]
-    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not _holds(n, use.flow.node)]
+    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(use.node, *n.body)]
+    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not lies_in(use.flow.node, n)]
     return max(loops, key=start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
 
 
@@ -78,18 +64,16 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
     region = region_of(use)
     if region is None:
         return False
-    if not isinstance(region, _LOOPS):
-        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and _holds(region, u.node)}
+    if not isinstance(region, Loop):
+        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
         if len(others) > 1:
             return False
     targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
-    targets += [g.target for g in region.generators] if isinstance(region, COMPREHENSIONS) else []
-    names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    body = [region] if not isinstance(region, _LOOPS) else region.body
+    targets += [g.target for g in region.generators] if isinstance(region, Comprehension) else []
+    names = names_in(*targets)
+    body = [region] if not isinstance(region, Loop) else region.body
     return not any(
-        isinstance(n, ast.Subscript) and _begins(n, use.outer) and any(isinstance(m, ast.Name) and m.id in names for m in ast.walk(n.slice))
-        for part in body
-        for n in ast.walk(part)
+        isinstance(n, ast.Subscript) and _begins(n, use.outer) and names & names_in(n.slice) for part in body for n in ast.walk(part)
     )
 
 
@@ -105,18 +89,9 @@ def _begins(node: ast.expr, chain: ast.AST) -> bool:
     return True
 
 
-def _holds(node: ast.AST, inner: ast.AST) -> bool:
-    return start(node) <= start(inner) and end(inner) <= end(node)
-
-
 @dataclass
 class Draws:
-    """Makes the iterators that go on beside datasets.
-
-    Attributes:
-        edits: Takes the edits.
-        found: What the file has to do with `ImageDataGenerator`.
-    """
+    """Makes the iterators that go on beside datasets."""
 
     edits: Edits
     found: Collected
@@ -133,15 +108,7 @@ class Draws:
         return next(n for n in (wanted, *(f"{wanted}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
     def iterator(self, use: Use, dataset: str) -> str | None:
-        """Returns the variable of the iterator that a use takes its batches from, made where the code makes or is given the dataset.
-
-        Args:
-            use: The use, of a variable or an attribute.
-            dataset: What stands for the dataset there.
-
-        Returns:
-            Nothing where there is no place for it.
-        """
+        """Returns the variable of the iterator that a use takes batches from, made where its dataset is, if there is a place."""
         target = ast.unparse(use.node)
         place = self._place(use, target)
         if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):
@@ -153,7 +120,7 @@ class Draws:
         if (name, id(place)) not in self._placed:
             self._placed.add((name, id(place)))
             text = f"{name} = {dataset}{ENDLESS}"
-            if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(place, Function):
                 self.edits.before(_first_statement(place), text)
             else:
                 self.edits.after(place, text)
@@ -163,7 +130,7 @@ class Draws:
         """Returns what a use of `it[0]` takes: the next batch, which others of the same round share."""
         region = region_of(use)
         shared = [u for u in self.found.uses_of(use.flow) if is_first(u) and region is not None and region_of(u) is region]
-        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, _LOOPS):
+        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, Loop):
             return f"next({iterator})"
         key = (iterator, id(region))
         if key not in self._rounds:
@@ -174,7 +141,7 @@ class Draws:
     def _place(self, use: Use, target: str) -> ast.stmt | None:
         """The statement that assigns the iterator to what a use names, or the function that is given it."""
         statement, frame = self.found.statements.get(id(use.flow), (None, use.flow.frame))
-        assigned = statement is not None and target == ast.unparse(_target(statement))
+        assigned = statement is not None and target == ast.unparse(targets_of(statement)[0])
         if isinstance(use.node, ast.Attribute):
             inside = use.frame.class_frame is not None and use.frame.class_frame is frame.class_frame
             return statement if assigned and inside and target.startswith("self.") else None
@@ -188,22 +155,16 @@ class Draws:
         bindings = around.scope.bindings[use.node.id]
         node = around.scope.node
         given = len(bindings) == 1 and bindings[0].kind == "param"
-        return node if given and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
-
-
-def _target(statement: ast.stmt) -> ast.AST:
-    return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", statement)
+        return node if given and isinstance(node, Function) else None
 
 
 def _binding_frame(name: str, frame: Frame) -> Frame | None:
     """The frame of the function or the module that binds a name which a frame reads."""
-    here: Frame | None = frame
-    while here is not None:
+    for here in frame.outward:
         if name in here.scope.module_names:
             return None
         if name in here.scope.bindings and here is of_function(here):
             return here
-        here = here.parent
     return None
 
 
@@ -217,11 +178,6 @@ def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.st
 def loops_around(flow: Flow) -> list[ast.stmt]:
     """Returns the loops of its function that an iterator is made in, the outermost first, up to one that changes what it is made of."""
     function = of_function(flow.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, _LOOPS) and start(n.body[0]) <= start(flow.node) <= end(n.body[-1])]
-    nodes = [a.node for a in flow.args.values()]
-    nodes += [a.node for a in getattr(flow.generator, "args", {}).values()]
-    read = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
-    fixed = [
-        loop for loop in loops if not any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in read for n in ast.walk(loop))
-    ]
-    return sorted(fixed, key=start)
+    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(flow.node, *n.body)]
+    read = names_in(*(a.node for a in (*flow.args.values(), *getattr(flow.generator, "args", {}).values())))
+    return sorted((loop for loop in loops if not stored_in(loop) & read), key=start)

@@ -7,17 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipegen.migrate.nodes import Function
 from pipegen.migrate.texts import lines_of
 
 
 @dataclass
 class Edits:
-    """Collects replacements, and applies them together.
-
-    Attributes:
-        text: The source.
-        tree: Its tree.
-    """
+    """Collects replacements, and applies them together."""
 
     text: str
     tree: ast.Module
@@ -97,7 +93,7 @@ class Edits:
             self._found[top, bottom] = "pass"
             return
         bottom += len(rest)
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(statement, Function):
             bottom += len(self.text[bottom:]) - len(re.sub(r"\A([ \t]*\n)+", "", self.text[bottom:]))
         self._found[begin, bottom] = ""
 

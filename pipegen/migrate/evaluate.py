@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
 from dataclasses import replace
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, compare, either, negate
-from pipegen.migrate.attributes import Assignment, assignments_of, attributes_from_outside, given_below
-from pipegen.migrate.bindings import changed, imported, is_keras
-from pipegen.migrate.calling import bind, defaults, is_undecorated, own_nodes, returned_last, shown_name
-from pipegen.migrate.filling import filled
-from pipegen.migrate.labels import of_rows
-from pipegen.migrate.mutation import changers_of
+from pipegen.migrate.arithmetic import combine, compare, either, negate, text_of
+from pipegen.migrate.bindings import changed, filled, imported
+from pipegen.migrate.calling import bind, defaults, is_undecorated, returned_last, shown_name
+from pipegen.migrate.calls import call_value
+from pipegen.migrate.members import Assignment, assignments_of, attribute, attributes_from_outside, given_below
+from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Binding, Node, Position, Scope, end, flattened, scope_of, start
-from pipegen.migrate.values import (
-    Const,
-    Dotted,
-    Frame,
-    Instance,
-    Local,
-    Map,
-    Options,
-    Seq,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    certain,
-    derived,
-    origins_of,
-    picked,
-    plain,
-    same,
-    setting,
-)
+from pipegen.migrate.scopes import ALWAYS, Binding, Node, Scope, changers_of, scope_of
+from pipegen.migrate.signatures import is_keras
+from pipegen.migrate.tables import subscript
+from pipegen.migrate.unrolling import comprehension, first_round, handed_on
+from pipegen.migrate.values import Const, Dotted, Frame, Instance, Local, Map, Seq, Unknown, Value, certain, same, told, unknown
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
@@ -64,7 +47,7 @@ class Evaluator:
         """The objects of each plain class that were seen to be made, by the id of the class's definition."""
         self.called: dict[int, Frame] = {}
         """The frame of the first call of each function that was seen, by the id of the function's node."""
-        names = (getattr(n.func, "attr", getattr(n.func, "id", "")) for n in ast.walk(tree) if isinstance(n, ast.Call))
+        names = (called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
         self.calls = Counter(names)
         """How many calls there are of the functions and methods of each name."""
 
@@ -98,7 +81,7 @@ class Evaluator:
         """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
-            if call is None and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if call is None and isinstance(node, Function):
                 args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
@@ -124,19 +107,15 @@ class Evaluator:
             return Const(node.value)
         if isinstance(node, ast.Name):
             return self.name(node.id, start(node), frame)
-        if isinstance(node, (ast.Tuple, ast.List)):
+        if isinstance(node, Row):
             return self._sequence(node, frame)
         if isinstance(node, ast.Dict):
             return self._map(node, frame)
         if isinstance(node, ast.Attribute):
-            from pipegen.migrate.members import attribute
-
             return attribute(self, node, frame)
         if isinstance(node, ast.Subscript):
-            return self._subscript(node, frame)
+            return subscript(self, node, frame)
         if isinstance(node, ast.Call):
-            from pipegen.migrate.calls import call_value
-
             return call_value(self, node, frame)
         if isinstance(node, ast.Lambda):
             return Local(node, frame)
@@ -158,14 +137,13 @@ class Evaluator:
             left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
             return compare(node.ops[0], left, right, line)
         if isinstance(node, ast.JoinedStr):
-            return self._text(node, frame)
-        if isinstance(node, COMPREHENSIONS):
-            from pipegen.migrate.unrolling import comprehension
-
+            parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
+            return text_of(node, [self.value(part, frame) for part in parts])
+        if isinstance(node, Comprehension):
             return comprehension(self, node, frame)
         return Unknown("it is computed at run time", line)
 
-    def _sequence(self, node: ast.Tuple | ast.List, frame: Frame) -> Value:
+    def _sequence(self, node: Row, frame: Frame) -> Value:
         items: list[Value] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
@@ -192,55 +170,6 @@ class Evaluator:
             items[name] = inner
         return Map(items)
 
-    def _text(self, node: ast.JoinedStr, frame: Frame) -> Value:
-        parts: list[str] = []
-        sources: list[Value] = []
-        for piece in node.values:
-            if isinstance(piece, ast.Constant):
-                parts.append(str(piece.value))
-                continue
-            value = self.value(piece.value, frame) if isinstance(piece, ast.FormattedValue) else Unknown("it is no text", node.lineno)
-            sources.append(value)
-            inner = plain(value)
-            if isinstance(inner, Unknown):
-                return inner if inner.line else Unknown("a part of the text is known only at run time", node.lineno)
-            if not isinstance(piece, ast.FormattedValue) or piece.format_spec is not None or piece.conversion != -1:
-                return Unknown("a part of the text is formatted", node.lineno)
-            if not isinstance(inner, (str, int)):
-                return Unknown("a part of the text is formatted", node.lineno)
-            parts.append(str(inner))
-        return derived("".join(parts), *sources)
-
-    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
-        owner = self.value(node.value, frame)
-        rows = of_rows(owner, node.slice)
-        if rows is not None:
-            return rows
-        if isinstance(owner, Table):
-            chosen = node.slice
-            if isinstance(chosen, ast.List):
-                return owner
-            return Unknown("its rows are chosen by code", node.lineno)
-        if not isinstance(owner, (Options, Seq, Map)):
-            return (
-                owner if isinstance(owner, Unknown) and owner.line else Unknown("an element of it is known only at run time", node.lineno)
-            )
-        chosen_by = self.value(node.slice, frame)
-        key = plain(chosen_by)
-        if isinstance(owner, Options) and owner.as_map and isinstance(key, str) and not origins_of(chosen_by):
-            return self.outside.option(key, node.lineno, fixed=owner.fixed)
-        found: Value | None = None
-        if isinstance(owner, Map) and isinstance(key, str):
-            found = owner.items.get(key)
-        elif isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
-            found = owner.items[key]
-        if found is not None and origins_of(chosen_by):
-            unknown = Unknown(f"{origins_of(chosen_by)[0]} chooses it", node.lineno)
-            return picked(found, chosen_by) or unknown
-        if found is not None:
-            return found
-        return Unknown("an element of it is known only at run time", node.lineno)
-
     # Names
 
     def name(self, name: str, at: Position, frame: Frame, *, inside: bool = True) -> Value:
@@ -248,21 +177,17 @@ class Evaluator:
         scope = frame.scope
         if name in scope.module_names and frame.parent is not None:
             return self.name(name, at, frame.module, inside=False)
-        bindings = scope.bindings.get(name)
-        if isinstance(scope.node, ast.ClassDef) and not inside:
-            bindings = None
-        if bindings and isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings):
-            bindings = None  # it belongs to the scope around the loop, which has these changes, too
-        if bindings:
+        bindings = scope.bindings.get(name, [])
+        hidden = isinstance(scope.node, ast.ClassDef) and not inside
+        # What a loop only changes belongs to the scope around it, which has these changes, too.
+        if bindings and not hidden and not (isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings)):
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
-            own = isinstance(scope.node, (*COMPREHENSIONS, ast.For))
+            own = isinstance(scope.node, (Comprehension, ast.For))
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
                 return Dotted(f"{star}.{name}")
-        import builtins
-
         return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
 
     def _bound(self, name: str, bindings: list[Binding], at: Position, frame: Frame, inside: bool) -> Value:
@@ -317,22 +242,20 @@ class Evaluator:
         if binding.kind in ("def", "class"):
             return Local(cast("ast.FunctionDef", binding.node), frame)
         if binding.kind == "param":
-            in_loop = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS))
+            in_loop = isinstance(frame.scope.node, (Comprehension, ast.For))
             how = "gets its value in a loop" if in_loop else f"is an argument of `{_called(frame)}`"
             return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
             value = self.value(binding.value, frame)
             for index in binding.path:
                 if not isinstance(value, Seq) or index >= len(value.items):
-                    return value if isinstance(value, Unknown) and value.line else Unknown("it is unpacked from something unknown", line)
+                    return unknown(value, "it is unpacked from something unknown", line)
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
-            from pipegen.migrate.unrolling import first_round
-
-            told = first_round(self, binding.node, frame)
-            if binding.name in told:
-                return told[binding.name]
+            first = first_round(self, binding.node, frame)
+            if binding.name in first:
+                return first[binding.name]
         return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
@@ -346,9 +269,7 @@ class Evaluator:
         if args is None:
             return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
         if id(node) in self.whole and not isinstance(node, ast.Lambda):
-            known = {n: v for n, v in args.items() if isinstance(plain(v), (int, float, str, list, tuple))}
-            told = {n: setting(v, f"the caller of `{shown_name(node, function.frame)}`") for n, v in known.items()}
-            self._given.setdefault(id(node), told)
+            self._given.setdefault(id(node), told(args, f"the caller of `{shown_name(node, function.frame)}`"))
             return None, Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
         if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
             args[node.args.args[0].arg] = function.bound
@@ -357,14 +278,14 @@ class Evaluator:
         self.called.setdefault(id(node), inner)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_undecorated(node):
+        if not isinstance(node, Function) or not is_undecorated(node):
             return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
         returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
         yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(node))
         if not returns and not yields:
             return inner, Const(None)
         body = flattened(node.body)
-        handed = self._handed_on(body, inner) if yields and not returns else None
+        handed = handed_on(self, body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
         last = None if yields else returned_last(self, body, inner)
@@ -372,26 +293,9 @@ class Evaluator:
             return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
         return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
-    def _handed_on(self, body: list[ast.stmt], frame: Frame) -> Zipped | None:
-        """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
-        from pipegen.migrate.unrolling import passing_loop
-
-        loop = passing_loop(body[-1])
-        if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
-            return None
-        value = self.value(loop.iter, frame)
-        return value if isinstance(value, Zipped) else None
-
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
         """Returns whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""
-        if len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH:
-            return True
-        here: Frame | None = frame
-        while here is not None:
-            if here.scope.node is node:
-                return True
-            here = here.parent
-        return False
+        return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
 
 
 def _called(frame: Frame) -> str:

@@ -1,7 +1,9 @@
-"""Defines the findings about migrated code: mistakes it made, what changes in meaning, what has no equivalent, what is not known."""
+"""Defines the findings about migrated code, and writes the report: mistakes, changes of meaning, what has no equivalent or is not known."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -72,7 +74,6 @@ class Finding:
     """One remark.
 
     Attributes:
-        code: `PG6` and two digits.
         line: The line of the code that it is about, from 1; 0 for the whole file.
         message: One sentence that makes sense alone.
         help: What to do about it, or what was done.
@@ -106,3 +107,33 @@ class Findings:
     def of(self, kind: Kind) -> list[Finding]:
         """Those of one kind, by line."""
         return sorted((f for f in self.items if f.kind == kind), key=lambda f: (f.line, f.code, f.message))
+
+
+_SECTIONS: tuple[tuple[Kind, str], ...] = (
+    ("broken", "could not be read"),
+    ("mistake", "silent mistakes of the old code"),
+    ("unresolved", "not known from the code"),
+    ("missing", "without an equivalent"),
+    ("by hand", "to be edited by hand"),
+    ("meaning", "changes in meaning"),
+)
+_WIDTH = 110
+
+
+def report_text(findings: Findings, place: Callable[[int], str]) -> str:
+    """The findings in sections, each with its line as `place` names it, such as `line 12` or `cell 3, line 2`."""
+    lines: list[str] = []
+    for kind, title in _SECTIONS:
+        items = findings.of(kind)
+        if not items:
+            continue
+        lines += ["", f"{title} ({len(items)})"] if lines else [f"{title} ({len(items)})"]
+        for item in items:
+            lines += _wrapped(f"{place(item.line)}: {item.code} {RULES[item.code].name}: {item.message}", "  ", "    ")
+            if item.help:
+                lines += _wrapped(item.help, "    = ", "      ")
+    return "\n".join([*lines, "", "`pipegen rule CODE` explains a code"]) + "\n" if lines else "nothing to remark\n"
+
+
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)

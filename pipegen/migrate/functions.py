@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from pipegen.migrate.bindings import is_keras
-from pipegen.migrate.scopes import flattened
+from pipegen.migrate.amounts import Step, number
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.nodes import flattened
+from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Dotted, Local, Unknown, Value
-
-if TYPE_CHECKING:
-    from pipegen.migrate.amounts import Step
-    from pipegen.migrate.findings import Findings
 
 
 def permission(value: Value) -> str:
@@ -23,8 +21,6 @@ def permission(value: Value) -> str:
 
 def function_step(value: Value, line: int, findings: Findings) -> Step | None:
     """The step that does what a preprocessing function does; `None`, with a finding, where there is none."""
-    from pipegen.migrate.amounts import Step, number
-
     preset = preset_of(value)
     if preset is not None:
         return Step(f"normalize: {{preset: {preset}}}")

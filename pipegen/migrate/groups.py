@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipegen.migrate.amounts import Knob
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.nodes import called
 from pipegen.migrate.pairs import Pair, folder_of, pairs_of
+from pipegen.migrate.steps import augments
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -53,12 +54,28 @@ class Group:
         return next(split for split, other in self.parts.items() if other is flow)
 
 
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A spec that was written.
+
+    Attributes:
+        knobs: Those of them that are arguments of the constructor.
+    """
+
+    group: Group
+    file: str
+    params: tuple[str, ...]
+    knobs: tuple[Knob, ...] = ()
+
+
 def group_flows(found: Collected) -> list[Group]:
     """Put the iterators of a file together."""
     roles = {id(flow): _role(found, flow) for flow in found.flows}
     groups: list[Group] = []
     for pair in pairs_of(found):
-        _add_pair(groups, pair, _role_of_pair(found, pair) or roles[id(pair.image)])
+        role = _role_of_pair(found, pair) or roles[id(pair.image)]
+        home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None) or _added(groups)
+        home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
@@ -68,32 +85,22 @@ def group_flows(found: Collected) -> list[Group]:
         if any(flow in g.flows for g in groups):
             continue
         role = roles[id(flow)]
-        near = sorted((g for g in groups if _fits(g, flow, role)), key=lambda g: abs(g.first.line - flow.line))
-        home = near[0] if near else None
-        if home is None:
-            groups.append(Group({role: flow}))
-        else:
-            home.parts[role] = flow
+        near = [g for g in groups if _fits(g, flow, role)]
+        home = min(near, key=lambda g: abs(g.first.line - flow.line)) if near else _added(groups)
+        home.parts[role] = flow
     for group in groups:
-        group.drawn = not group.fits and "train" in group.parts and _is_drawn_from(found, group.parts["train"])
+        train = group.parts.get("train") if not group.fits else None
+        group.drawn = train is not None and (found.is_drawn_from(train) or any(u.kind == "loop" for u in found.uses_of(train)))
         order = ("train", "validation", "test", "predict")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
         group.masks = {split: group.masks[split] for split in order if split in group.masks}
     return sorted(groups, key=lambda g: g.first.line)
 
 
-def _is_drawn_from(found: Collected, flow: Flow) -> bool:
-    """Returns whether code takes batches from an iterator."""
-    return any(u.kind in ("loop", "next", "item") or u.name in ("next", "__next__") for u in found.uses_of(flow))
-
-
-def _add_pair(groups: list[Group], pair: Pair, role: str) -> None:
-    """Put an image's and a mask's iterators into the group that lacks their part, or into a new one."""
-    home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None)
-    if home is None:
-        home = Group()
-        groups.append(home)
-    home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
+def _added(groups: list[Group]) -> Group:
+    """A new group, which is one of them from now on."""
+    groups.append(Group())
+    return groups[-1]
 
 
 def _go_together(group: Group, pair: Pair) -> bool:
@@ -117,7 +124,7 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
     uses = [u for u in found.pair_uses if u.pair is pair.zipped and u.kind == "model"]
     if any(u.name == "validation_data" for u in uses):
         return "validation"
-    methods = {getattr(getattr(u.outer, "func", None), "attr", "") for u in uses}
+    methods = {called(u.outer) for u in uses}
     if methods & {"fit", "fit_generator"}:
         return "train"
     return "test" if methods else _by_name(found.name_of(pair.zipped))
@@ -128,10 +135,7 @@ def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
     train, validation = parts.get("train"), parts.get("validation")
     if train is not None and validation is not None and train.method != validation.method:
         parts = {"train": train}
-    home = next((g for g in groups if any(g.parts.get(split) is flow for split, flow in parts.items())), None)
-    if home is None:
-        home = Group()
-        groups.append(home)
+    home = next((g for g in groups if any(g.parts.get(split) is flow for split, flow in parts.items())), None) or _added(groups)
     for split, flow in parts.items():
         home.parts.setdefault(split, flow)
     home.fits.add(call)
@@ -154,7 +158,7 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
 
 def _is_bare(flow: Flow) -> bool:
     """Returns whether the rows of a table have no labels that an iterator reads, so that a spec of its own reads them."""
-    return "class_mode" in flow.args and plain(flow.args["class_mode"].value) in (None, "input")
+    return flow.known("class_mode", "") in (None, "input")
 
 
 def _is_share(flow: Flow) -> bool:
@@ -186,31 +190,21 @@ def _role(found: Collected, flow: Flow) -> str:
     subset = flow.get("subset")
     if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
-    used = {(u.name, getattr(getattr(u.outer, "func", None), "attr", "")) for u in found.uses_of(flow) if u.kind == "model"}
+    used = {(u.name, called(u.outer)) for u in found.uses_of(flow) if u.kind == "model"}
     if any(method in ("fit", "fit_generator") and name != "validation_data" for name, method in used):
         return "train"
     if any(name == "validation_data" for name, _ in used):
         return "validation"
-    named = _by_name(found.name_of(flow)) or _by_name(_text(plain(flow.argument("directory"))))
+    named = _by_name(found.name_of(flow)) or _by_name(flow.known("directory"))
     if used:
         return "test" if named != "validation" else "validation"
     if named:
         return named
-    return "train" if _augments(flow.generator) else "test" if flow.get("shuffle") is False else "train"
+    augmented = isinstance(flow.generator, Generator) and augments(flow.generator)
+    return "test" if flow.get("shuffle") is False and not augmented else "train"
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _by_name(name: str) -> str:
-    lowered = name.lower()
-    return next(
-        (role for word, role in (("train", "train"), ("val", "validation"), ("dev", "validation"), ("test", "test")) if word in lowered), ""
-    )
-
-
-def _augments(generator: object) -> bool:
-    from pipegen.migrate.steps import augments
-
-    return isinstance(generator, Generator) and augments(generator)
+def _by_name(name: object) -> str:
+    """The split that a name speaks of; empty where it speaks of none, or is no text."""
+    words = {"train": "train", "val": "validation", "dev": "validation", "test": "test"}
+    return next((role for word, role in words.items() if isinstance(name, str) and word in name.lower()), "")

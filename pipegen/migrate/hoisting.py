@@ -6,38 +6,27 @@
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.displays import Display
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import of_function
-from pipegen.migrate.mutation import Function
-from pipegen.migrate.substitution import as_called
+from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
 from pipegen.migrate.unrolling import passing_loop
-from pipegen.migrate.values import Argument, Dotted, Flow, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, PairUse, Use
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Frame
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
 """Calls that a function may make as statements of their own, and that are not missed."""
 _READING = (
-    "os.path.",
-    "os.listdir",
-    "os.environ.",
-    "os.getenv",
-    "pandas.",
-    "numpy.",
-    "math.",
-    "pathlib.",
-    "glob.",
-    "builtins.",
-    "sklearn.",
+    "os.path.", "os.listdir", "os.environ.", "os.getenv", "pandas.", "numpy.", "math.", "pathlib.", "glob.", "builtins.", "sklearn.",
     "time.",
-)
+)  # fmt: skip
 """Libraries whose functions make values of what they are given."""
 _METHODS = (
     "apply", "astype", "copy", "drop", "exists", "fillna", "format", "get", "isin", "items", "join", "joinpath", "keys", "map", "replace",
@@ -54,9 +43,7 @@ class Hoisted:
     """A group whose iterators are the calls that give them.
 
     Attributes:
-        group: The group, with other iterators.
         moved: Each iterator that was exchanged, with what stands for it now.
-        makers: The functions that make them.
         displays: Calls that give several iterators of the group, and nothing else.
         nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
         pairs: What joins two iterators, with the call that stands for it now.
@@ -102,13 +89,7 @@ class Hoisted:
 
 
 def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
-    """The group with its calls for iterators; `None` where that is not needed, or would not be sure to mean the same.
-
-    Args:
-        found: What the file has to do with `ImageDataGenerator`.
-        group: The group.
-        needed: Whether its iterators cannot stay where they are made, whatever the calls are.
-    """
+    """The group with its calls for iterators; `None` where that is not `needed`, or would not be sure to mean the same."""
     if group.masks:
         return _of_pairs(found, group)
     flows = list(group.parts.values())
@@ -229,7 +210,7 @@ def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[
 def _only_makes(found: Collected, frame: Frame) -> bool:
     """Returns whether nothing is missed of a function's work but what it returns."""
     node = frame.scope.node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(node, Function):
         return False
     ends = passing_loop(node.body[-1]) is not None  # it hands pairs on, one by one
     return all(_is_missed_by_none(found, statement, frame) for statement in (node.body[:-1] if ends else node.body))
@@ -240,13 +221,15 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
         blocks = (*statement.body, *statement.orelse)
         return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        stored = [n for t in targets for n in ast.walk(t) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)]
+        stored = [
+            n
+            for t in targets_of(statement)
+            for n in ast.walk(t)
+            if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)
+        ]
         return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
     if isinstance(statement, ast.Expr):
-        call = statement.value
-        named = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
-        return isinstance(call, ast.Constant) or named in _HARMLESS
+        return isinstance(statement.value, ast.Constant) or called(statement.value) in _HARMLESS
     if isinstance(statement, ast.Return):
         return statement.value is None or _only_reads(found, statement.value, frame)
     return isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))
@@ -271,7 +254,7 @@ def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
 def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
     """An iterator as its call gives it; `None` where an argument is another at run time, and cannot be named there."""
     node, frame = sites[0]
-    args: dict[str, Argument] = {}
+    args = dict(flow.args)
     for name, argument in flow.args.items():
         given = as_called(found.evaluator, argument.node, flow.frame, sites) if not argument.unpacked else None
         value = _without_callers(argument.value)
@@ -310,3 +293,76 @@ def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> l
         if len(kept) == len(gone):
             return gone
         gone = kept
+
+
+_DEEPEST = 6
+
+
+def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
+    """An expression of a frame as the outermost of the calls that lead there would write it, at its place.
+
+    `None` where it depends on more than the arguments of the calls, the outermost of which comes first, and names of the module.
+    """
+    found = copy.deepcopy(node)
+    outside: dict[int, str] = {}
+    for call, caller in reversed(sites):
+        function = evaluator.value(call.func, caller)
+        if not isinstance(function, Local) or isinstance(function.node, ast.ClassDef):
+            return None
+        put = _Put(function, function.node.args, call, of_function(frame), outside)
+        found = put.visit(found)
+        frame = caller
+        if put.failed:
+            return None
+    here = of_function(frame)
+    if here.parent is not None and any(name in here.scope.bindings for name in outside.values()):
+        return None
+    for part in ast.walk(found):
+        ast.copy_location(part, sites[0][0])
+    return found
+
+
+class _Put(ast.NodeTransformer):
+    """Puts what a call gives in the place of parameters, and of variables that are made of them.
+
+    `outside` takes the names from around the function, by the ids of their nodes, which are none of a caller's.
+    """
+
+    def __init__(self, function: Local, spec: ast.arguments, call: ast.Call, frame: Frame, outside: dict[int, str]) -> None:
+        self.frame = frame
+        self.outside = outside
+        self.depth = 0
+        self.names = {a.arg for a in parameters(spec)}
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        self.given: dict[str, ast.expr] = {name: default for name, default in defaults_of(spec) if isinstance(default, ast.Constant)}
+        if function.bound is not None and isinstance(call.func, ast.Attribute):
+            self.given[names[0]] = call.func.value
+            names = names[1:]
+        self.failed = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+        self.given.update(zip(names, call.args, strict=False))
+        self.given.update({k.arg: k.value for k in call.keywords if k.arg is not None})
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A parameter, a variable of the function, or a name from around it."""
+        bindings = self.frame.scope.bindings.get(node.id, []) if self.frame.parent is not None else []
+        if id(node) in self.outside:
+            return node
+        if not bindings:
+            self.outside[id(node)] = node.id
+            return node
+        only = bindings[0]
+        if len(bindings) == 1 and node.id in self.names:
+            if node.id in self.given:
+                return copy.deepcopy(self.given[node.id])
+        elif len(bindings) == 1 and only.kind == "value" and only.straight and only.value is not None and not only.path:
+            self.depth += 1
+            if self.depth <= _DEEPEST:
+                return self.visit(copy.deepcopy(only.value))
+        self.failed = True
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Anything else, but what has names of its own."""
+        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)):
+            self.failed = True
+        return super().generic_visit(node)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from itertools import takewhile
 
-from pipegen.migrate.mutation import changed_objects, root_name
-from pipegen.migrate.scopes import ALWAYS, COMPREHENSIONS, Position, end, flattened, start
-from pipegen.migrate.values import Dotted, certain
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, flattened, given_to, names_in, root_name, start
+from pipegen.migrate.scopes import ALWAYS, changed_objects
+from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Flow, Frame
-
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
 )  # fmt: skip
@@ -33,7 +30,7 @@ _PURE_OF_ARRAYS = (
 
 def of_function(frame: Frame) -> Frame:
     """The frame of the function or the module that a comprehension or an unrolled loop stands in."""
-    while isinstance(frame.scope.node, (*COMPREHENSIONS, ast.For)) and frame.parent is not None:
+    while isinstance(frame.scope.node, (Comprehension, ast.For)) and frame.parent is not None:
         frame = frame.parent
     return frame
 
@@ -46,76 +43,67 @@ def home_of(flow: Flow) -> ast.stmt | None:
     body = getattr(of_function(flow.frame).scope.node, "body", None)
     if not isinstance(body, list):
         return None
-    loops = [frame for frame in _around(flow.frame) if isinstance(frame.scope.node, ast.For)]
+    loops = [frame for frame in up_to_function(flow.frame) if isinstance(frame.scope.node, ast.For)]
     if loops:
         loop = loops[0].scope.node
         return loop if len(loops) == 1 and isinstance(loop, ast.For) and loop in flattened(body) else None
-    found = _innermost(body, start(flow.node))
+    found = _innermost(body, flow.node)
     return found[0] if found is not None else None
 
 
 def branch_of(flow: Flow) -> list[ast.stmt] | None:
     """The statements beside the one that an iterator is made in, where a condition decides whether they run."""
-    if any(isinstance(frame.scope.node, ast.For) for frame in _around(flow.frame)):
+    if any(isinstance(frame.scope.node, ast.For) for frame in up_to_function(flow.frame)):
         return None
-    found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), start(flow.node))
+    found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), flow.node)
     return found[1] if found is not None and found[2] else None
 
 
-def _innermost(body: list[ast.stmt], at: Position, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
-    """The simple statement at a place, or the loop whose iterable is there; its block; and whether a condition decides if it runs."""
-    statement = next((s for s in body if start(s) <= at <= end(s)), None)
+def _innermost(body: list[ast.stmt], node: ast.AST, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
+    """The simple statement in which a node is, or the loop in whose iterable; its block; and whether a condition decides if it runs."""
+    statement = next((s for s in body if begins_in(node, s)), None)
     if statement is None or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match)):
         return None
-    blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and start(b[0]) <= at <= end(b[-1])]
+    blocks = [b for name in ("body", "orelse", "finalbody") if (b := getattr(statement, name, None)) and begins_in(node, *b)]
     if blocks:
-        always = isinstance(statement, _LOOPS) and blocks[0] is statement.body
+        always = isinstance(statement, Loop) and blocks[0] is statement.body
         always = always or statement is not flattened([statement])[-1]
-        return _innermost(blocks[0], at, perhaps=perhaps or not always)
-    iterated = isinstance(statement, ast.For) and start(statement.iter) <= at <= end(statement.iter)
+        return _innermost(blocks[0], node, perhaps=perhaps or not always)
+    iterated = isinstance(statement, ast.For) and begins_in(node, statement.iter)
     return (statement, body, perhaps) if iterated or not hasattr(statement, "body") else None
 
 
 def loop_around(flow: Flow) -> ast.stmt | None:
     """The innermost loop of its function that an iterator is made in."""
-    found = None
-    for node in ast.walk(of_function(flow.frame).scope.node):
-        inside = isinstance(node, _LOOPS) and start(node.body[0]) <= start(flow.node) and end(flow.node) <= end(node)
-        if isinstance(node, _LOOPS) and inside:
-            found = node if found is None or start(node) > start(found) else found
-    return found
+    loops = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, Loop)]
+    return max((n for n in loops if begins_in(flow.node, n.body[0], n)), key=start, default=None)
 
 
 def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
     """The names in an expression that are variables of a loop or a comprehension with a known text or number, by the ids of their nodes."""
     found = {}
     for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
-        around = next((f for f in _around(frame) if name.id in f.scope.bindings), None)
+        around = next((f for f in up_to_function(frame) if name.id in f.scope.bindings), None)
         known = certain(evaluator.value(name, frame)) if around is not None and around is not of_function(frame) else None
         if isinstance(known, (str, int)) and around is not None and all(b.kind == "param" for b in around.scope.bindings[name.id]):
             found[id(name)] = json.dumps(known, ensure_ascii=False) if isinstance(known, str) else repr(known)
     return found
 
 
-def _around(frame: Frame) -> list[Frame]:
+def up_to_function(frame: Frame) -> list[Frame]:
     """A frame and those between it and its function."""
-    found = [frame]
-    while frame is not of_function(frame) and frame.parent is not None:
-        frame = frame.parent
-        found.append(frame)
-    return found
+    home = of_function(frame)
+    return [*takewhile(lambda f: f is not home, frame.outward), home]
 
 
 def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Returns whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
-    for n in ast.walk(node):
-        if isinstance(n, ast.Call):
-            function = evaluator.value(n.func, frame)
-            if n.keywords or not isinstance(function, Dotted) or function.name not in _PURE:
-                return False
-        elif not isinstance(n, _READING):
-            return False
-    return _is_there(evaluator, node, frame, home)
+
+    def is_pure(call: ast.Call) -> bool:
+        function = evaluator.value(call.func, frame)
+        return not call.keywords and isinstance(function, Dotted) and function.name in _PURE
+
+    return _only_reads(node, _READING, is_pure) and _is_there(evaluator, node, frame, home)
 
 
 def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
@@ -123,13 +111,18 @@ def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stm
     in_place = flow.frame is of_function(flow.frame) and home_of(flow) is home
     if in_place and not any(isinstance(n, ast.NamedExpr) for n in ast.walk(home)):
         return True
-    for n in ast.walk(node):
-        if isinstance(n, ast.Call):
-            if getattr(n.func, "attr", getattr(n.func, "id", "")) not in _PURE_OF_ARRAYS or _is_of_file(evaluator, n.func, flow.frame):
-                return False
-        elif not isinstance(n, _READING_ARRAYS):
-            return False
-    return _is_there(evaluator, node, flow.frame, home) and not _is_given_away(node, flow, home)
+
+    def is_pure(call: ast.Call) -> bool:
+        of_file = isinstance(call.func, ast.Name) and not isinstance(evaluator.value(call.func, flow.frame), Dotted)
+        return called(call) in _PURE_OF_ARRAYS and not of_file
+
+    reads = _only_reads(node, _READING_ARRAYS, is_pure)
+    return reads and _is_there(evaluator, node, flow.frame, home) and not _is_given_away(node, flow, home)
+
+
+def _only_reads(node: ast.expr, kinds: tuple[type[ast.AST], ...], is_pure: Callable[[ast.Call], bool]) -> bool:
+    """Returns whether an expression has nothing but nodes of some kinds, and calls that change nothing."""
+    return all(is_pure(n) if isinstance(n, ast.Call) else isinstance(n, kinds) for n in ast.walk(node))
 
 
 def late_home(flows: list[Flow]) -> ast.stmt | None:
@@ -138,12 +131,7 @@ def late_home(flows: list[Flow]) -> ast.stmt | None:
     last = max((h for h in homes if h is not None), key=lambda h: h.lineno, default=None)
     if last is None or None in homes or len({id(h) for h in homes}) < 2 or len({id(loop_around(flow)) for flow in flows}) > 1:
         return None
-    for flow, home in zip(flows, homes, strict=True):
-        if home is not last and waiting_name(flow) is None:
-            return None
-        if home is not None and home is not last and not _can_wait(flow, home, last):
-            return None
-    return last
+    return last if all(home is last or _can_wait(flow, home, last) for flow, home in zip(flows, homes, strict=True)) else None
 
 
 def waiting_name(flow: Flow) -> str | None:
@@ -154,27 +142,21 @@ def waiting_name(flow: Flow) -> str | None:
     return home.targets[0].id if isinstance(home.targets[0], ast.Name) else None
 
 
-def _can_wait(flow: Flow, home: ast.stmt, last: ast.stmt) -> bool:
-    function = of_function(flow.frame).scope.node
-    name = waiting_name(flow)
-    between = [n for n in ast.walk(function) if isinstance(n, ast.Name) and (home.end_lineno or 0) < n.lineno < last.lineno]
-    inner = [n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and n is not function]
-    if any(isinstance(n, ast.Name) and n.id == name for f in inner for n in ast.walk(f)):
-        return False  # a call in between may read it
-    bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name or "", []))
-    return (
-        not bound and not any(n.id == name for n in between) and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(last))
-    )
-
-
-def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
-    """Returns whether a function called by its name alone is none that was imported."""
-    return isinstance(function, ast.Name) and not isinstance(evaluator.value(function, frame), Dotted)
+def _can_wait(flow: Flow, home: ast.stmt | None, last: ast.stmt) -> bool:
+    function, name = of_function(flow.frame).scope.node, waiting_name(flow)
+    if home is None or name is None:
+        return False
+    inner = [n for n in ast.walk(function) if isinstance(n, (Function, ast.Lambda)) and n is not function]
+    if name in names_in(last, *inner):  # a call in between may read it
+        return False
+    read = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
+    bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name, []))
+    return not bound and not any((home.end_lineno or 0) < n.lineno < last.lineno for n in read)
 
 
 def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     """Returns whether a call as a statement of its own, such as `shuffle(x)`, has one of the names between a statement and an iterator."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    names = names_in(node)
     first, last = sorted((home.lineno, flow.line))
     between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and first <= n.lineno <= last]
     calls = [n.value for n in between if isinstance(n.value, ast.Call) and getattr(n.value.func, "id", "") != "print"]
@@ -187,15 +169,13 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
     first, last = sorted((start(home), start(node)))
-    for around in _around(frame):
-        bindings = [b for name in names for b in around.scope.bindings.get(name, [])]
-        if (bindings and around is not of_function(frame)) or any(first < b.after <= last or b.after == ALWAYS for b in bindings):
+    for here in up_to_function(frame):
+        bindings = [b for name in names for b in here.scope.bindings.get(name, [])]
+        if (bindings and here is not of_function(frame)) or any(first < b.after <= last or b.after == ALWAYS for b in bindings):
             return False
-    outer = of_function(frame).parent
-    while outer is not None:
-        if any(b.after == ALWAYS and b.kind == "other" for name in names for b in outer.scope.bindings.get(name, [])):
-            return False
-        outer = outer.parent
+    outer = [f.scope.bindings for f in of_function(frame).outward][1:]
+    if any(b.after == ALWAYS and b.kind == "other" for bindings in outer for name in names for b in bindings.get(name, [])):
+        return False
     read = [n for n in ast.walk(node) if isinstance(n, ast.Attribute) and not isinstance(evaluator.value(n, frame), Dotted)]
     return not any(_is_set_between(evaluator, n, frame, home) for n in read)
 
@@ -211,8 +191,7 @@ def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, hom
             return True
         if not isinstance(n, ast.Call):
             continue
-        owner = n.func.value if isinstance(n.func, ast.Attribute) else None
-        given = [*n.args, *(k.value for k in n.keywords), *([owner] if owner is not None else [])]
+        given = [*given_to(n), *([n.func.value] if isinstance(n.func, ast.Attribute) else [])]
         if any(isinstance(g, ast.Name) and g.id == root for g in given) and _may_be_set(evaluator, read, frame, function):
             return True
     return False
@@ -225,19 +204,3 @@ def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, functio
     definition = frame.class_frame.scope.node
     found = evaluator.assignments(definition).get(read.attr, []) if isinstance(definition, ast.ClassDef) else []
     return not found or any(a.method is not function and a.method.name != "__init__" for a in found)
-
-
-def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
-    """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    whole = evaluator.module.scope.node
-    same: list[ast.Name | ast.Attribute]
-    if isinstance(target, ast.Name):
-        around = whole if target.id in frame.scope.module_names else of_function(frame).scope.node
-        same = [n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == target.id]
-    elif isinstance(target, ast.Attribute):
-        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
-    else:
-        return True
-    augmented = {id(n.target) for n in ast.walk(whole) if isinstance(n, ast.AugAssign)}
-    return any(id(n) not in known and (not isinstance(n.ctx, ast.Store) or id(n) in augmented) for n in same)

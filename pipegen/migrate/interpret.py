@@ -9,7 +9,7 @@ from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import taken_side
 from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.scopes import COMPREHENSIONS, Comprehension
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
@@ -51,20 +51,17 @@ def _mentions(tree: ast.Module) -> dict[str, set[str]]:
     """The names that each function of a file mentions, and each class in its methods."""
     mentions: dict[str, set[str]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            inner = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))}
-            mentions.setdefault(node.name, set()).update(inner)
+        if isinstance(node, DEFINITIONS):
+            mentions.setdefault(node.name, set()).update(filter(None, map(name_of, ast.walk(node))))
     return mentions
 
 
 def _concerned(mentions: dict[str, set[str]]) -> set[str]:
     """The functions that have to do with generators, or call one that does: these are followed at each call."""
     names = {"ImageDataGenerator", *FLOWS}
-    while True:
-        more = {name for name, inner in mentions.items() if inner & names} - names
-        if not more:
-            return names
+    while more := {name for name, inner in mentions.items() if inner & names} - names:
         names |= more
+    return names
 
 
 class _Walker:
@@ -89,7 +86,7 @@ class _Walker:
         if id(frame) in self._frames or len(self._frames) > _MOST_FRAMES:
             return
         self._frames.add(id(frame))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, Function):
             self._run(node.body, frame)
         elif isinstance(node, ast.Lambda):
             self.visit(node.body, frame, ())
@@ -109,7 +106,7 @@ class _Walker:
         return False
 
     def visit(self, node: ast.AST, frame: Frame, above: tuple[ast.AST, ...]) -> None:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, Function):
             self.pending.append((node, frame))
             for inner in (*node.decorator_list, *node.args.defaults):
                 self.visit(inner, frame, (*above[-3:], node))
@@ -119,7 +116,7 @@ class _Walker:
             return
         if isinstance(node, ast.expr):
             self._expression(node, frame, above)
-        if isinstance(node, COMPREHENSIONS):
+        if isinstance(node, Comprehension):
             self._comprehension(node, frame, (*above[-3:], node))
             return
         if isinstance(node, ast.If) and isinstance(frame.scope.node, ast.For):
@@ -136,7 +133,7 @@ class _Walker:
 
     def _taken(self, node: ast.IfExp | ast.BoolOp, frame: Frame) -> list[ast.expr]:
         """The condition and the side that a round, or a call, takes, where that is known; else all of them."""
-        in_round = isinstance(frame.scope.node, (ast.For, *COMPREHENSIONS)) or bool(frame.args)
+        in_round = isinstance(frame.scope.node, (Comprehension, ast.For)) or bool(frame.args)
         if isinstance(node, ast.BoolOp):
             ends = (i for i, side in enumerate(node.values, 1) if truth_of(self.values.value(side, frame)) == isinstance(node.op, ast.Or))
             return node.values[: next(ends, None)] if in_round else node.values
@@ -224,10 +221,9 @@ class _Walker:
         """Notes the name of an object: the variable or attribute that it is assigned to, its key in a dict, the variable that is read."""
         name = ""
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
-            target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
-            name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+            target = targets_of(parent)[0]
             key = plain(self.values.value(target.slice, frame)) if isinstance(target, ast.Subscript) else None
-            name = key if isinstance(key, str) else name
+            name = key if isinstance(key, str) else name_of(target)
         elif isinstance(parent, ast.Dict) and node in parent.values:
             key = parent.keys[parent.values.index(node)]
             name = str(key.value) if isinstance(key, ast.Constant) else ""
@@ -252,10 +248,8 @@ class _Walker:
                 callee = self.values.value(call.func, frame)
                 if isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
                     return  # it is followed into the function
-                own = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                called = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else own
-                kind = called if called in ("len", "next", "zip") else "other"
-                name = called
+                name = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else called(call)
+                kind = name if name in ("len", "next", "zip") else "other"
             else:
                 kind, name = "model", found
         if isinstance(thing, Flow):
@@ -300,6 +294,6 @@ def _usage(node: ast.expr, parent: ast.AST | None, outer: ast.AST | None) -> tup
         return "item", "", parent
     if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
         return "loop", "", parent
-    if parent is None or isinstance(parent, (ast.Return, ast.Expr, ast.Tuple, ast.List, ast.Assign, ast.Dict, ast.IfExp, *COMPREHENSIONS)):
+    if parent is None or isinstance(parent, (ast.Return, ast.Expr, ast.Tuple, ast.List, ast.Assign, ast.Dict, ast.IfExp, Comprehension)):
         return "", "", node
     return "other", "", parent

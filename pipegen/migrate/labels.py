@@ -1,15 +1,16 @@
-"""Finds whether arrays of labels are class indices or one-hot rows, through what code does to them on the way to an iterator."""
+"""Finds the kind of labels that an iterator gives, of arrays through what code does to them, and the folders and rows that it reads."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.migrate.values import ClassIndices, OneHot, Seq, Unknown, Value
+from pipegen.migrate.nodes import Row, called
+from pipegen.migrate.signatures import is_keras
+from pipegen.migrate.values import ClassIndices, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.values import Frame
 
 _KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
 """Functions of NumPy, and methods of arrays, that keep the form of labels."""
@@ -23,16 +24,16 @@ def form_of(value: Value | None) -> type[Value] | None:
 
 def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
     """The labels that a function or a method of an array gives; `None` for any other call."""
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    name = called(node)
     if name in ("fit_transform", "transform") and isinstance(node.func, ast.Attribute):
-        return ClassIndices(node.lineno) if _is_encoder(evaluator, node.func.value, frame) else None
+        return ClassIndices() if _is_encoder(evaluator, node.func.value, frame) else None
     if name not in _KEEPING:
         return None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if name in ("astype", "copy") and owner is not None and form_of(evaluator.value(owner, frame)) is not None:
         return evaluator.value(owner, frame)
-    joined = name == "concatenate" and len(node.args) == 1 and not node.keywords and isinstance(node.args[0], (ast.Tuple, ast.List))
-    parts = node.args[0].elts if joined and isinstance(node.args[0], (ast.Tuple, ast.List)) else node.args[: name != "concatenate"]
+    joined = name == "concatenate" and len(node.args) == 1 and not node.keywords and isinstance(node.args[0], Row)
+    parts = node.args[0].elts if joined and isinstance(node.args[0], Row) else node.args[: name != "concatenate"]
     values = [evaluator.value(part, frame) for part in parts]
     forms = {form_of(value) for value in values}
     return values[0] if len(forms) == 1 and None not in forms else None
@@ -42,13 +43,8 @@ def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
     """Returns whether an expression is a `LabelEncoder`, or a name that such an object is assigned to."""
     if isinstance(node, ast.Call):
         return getattr(evaluator.value(node.func, frame), "name", "") in _ENCODERS
-    here: Frame | None = frame
-    while isinstance(node, ast.Name) and here is not None:
-        bindings = here.scope.bindings.get(node.id, [])
-        if bindings:
-            return len(bindings) == 1 and isinstance(bindings[0].value, ast.Call) and _is_encoder(evaluator, bindings[0].value, here)
-        here = here.parent
-    return False
+    bindings, around = frame.bound(node.id) if isinstance(node, ast.Name) else ([], frame)
+    return len(bindings) == 1 and isinstance(bindings[0].value, ast.Call) and _is_encoder(evaluator, bindings[0].value, around)
 
 
 def of_rows(value: Value, chosen: ast.expr) -> Value | None:
@@ -58,12 +54,72 @@ def of_rows(value: Value, chosen: ast.expr) -> Value | None:
     return value if isinstance(value, OneHot) and not isinstance(chosen, ast.Tuple) else None
 
 
-def shuffled(values: list[Value]) -> Value:
-    """Returns what scikit-learn's `shuffle` and `resample` give: each array as it is, in another order."""
-    return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)
+def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
+    """The labels, and the arrays, that functions of Keras and scikit-learn give; `None` for any other function."""
+    last, several = name.rsplit(".", 1)[-1], are_several(values, node)
+    if is_keras(name) and last == "to_categorical":
+        return OneHot()
+    if is_keras(name) and last == "load_data":
+        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices()))
+        return Seq((pair, pair))
+    if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
+        return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array as it is, in another order
+    if last == "train_test_split" and name.split(".")[0] == "sklearn" and several:  # two parts of each
+        split = Unknown("the data is split by `train_test_split`", node.lineno)
+        return Seq(tuple(value if form_of(value) is not None else split for value in values for _ in range(2)), is_list=True)
+    return None
 
 
-def split(values: list[Value], line: int) -> Seq:
-    """Returns what `train_test_split` gives for several arrays: two parts of each."""
-    unknown = Unknown("the data is split by `train_test_split`", line)
-    return Seq(tuple(value if form_of(value) is not None else unknown for value in values for _ in range(2)), is_list=True)
+def are_several(values: list[Value], node: ast.Call) -> bool:
+    """Returns whether a call is given several arrays, and no table."""
+    return len(values) > 1 and len(values) == len(node.args) and not any(isinstance(v, Table) for v in values)
+
+
+UNLABELLED = (None, "input")
+WITHOUT_CLASSES = ("raw", "other", "multi_output")
+"""Class modes whose labels are numbers or several columns."""
+
+
+def takes_share(flow: Flow) -> bool:
+    """Returns whether a `subset` of this iterator is less than all of the data, as far as is known."""
+    return not isinstance(flow.generator, Generator) or flow.generator.known("validation_split") not in (None, 0, False)
+
+
+def class_mode(flow: Flow) -> Any:
+    """The kind of labels of an iterator, by Keras' word; for those of `flow` by what the labels are known to be."""
+    if flow.method == "flow":
+        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
+    return flow.get("class_mode", "categorical")
+
+
+def weighted(flow: Flow) -> bool:
+    """Returns whether the examples have weights."""
+    return flow.known({"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")) is not None
+
+
+def targets(flow: Flow) -> int:
+    """Counts the columns that are targets."""
+    value = flow.get("y_col", "class")
+    return len(value) if isinstance(value, (list, tuple)) else 1
+
+
+def folder_below(flow: Flow) -> str | None:
+    """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
+    classes = flow.get("classes")
+    if all_in_one(flow) or flow.known("classes") is None:
+        return ""
+    single = isinstance(classes, (list, tuple)) and len(classes) == 1 and isinstance(classes[0], str)
+    return classes[0] if single else None
+
+
+def names_folders(flow: Flow) -> bool:
+    """Returns whether an iterator reads those folders alone that `classes` names."""
+    classes = flow.get("classes")
+    named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
+    return flow.method == "flow_from_directory" and named and not all_in_one(flow)
+
+
+def all_in_one(flow: Flow) -> bool:
+    """The way to read a folder without classes: `classes=['.']`, or the folder itself as the only class of its parent."""
+    classes = flow.get("classes")
+    return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import chain
 
-from pipegen.migrate.calling import own_nodes
-from pipegen.migrate.mutation import root_name
-from pipegen.migrate.scopes import COMPREHENSIONS
-from pipegen.migrate.uses import MEMBERS, is_in_dropped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.nodes import (
+    Function,
+    Row,
+    called,
+    defaults_of,
+    given_to,
+    name_of,
+    own_nodes,
+    places,
+    root_name,
+    targets_of,
+)
+from pipegen.migrate.uses import MEMBERS, is_dropped
+from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {
     "filenames": 'write `{pipe}.files("{split}")`, which gives whole paths',
@@ -35,8 +41,15 @@ _OF_CONTAINERS = ("items", "values", "get", "pop", "copy")
 """Methods of a dict or a list that give what is in it."""
 _KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
 """Functions whose result holds what they are given."""
+_PARTS: dict[tuple[type[ast.expr], ...], tuple[str, ...]] = {
+    (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await, ast.DictComp): ("value",),
+    (ast.Tuple, ast.List, ast.Set): ("elts",),
+    (ast.Dict, ast.BoolOp): ("values",),
+    (ast.IfExp,): ("body", "orelse"),
+    (ast.ListComp, ast.SetComp, ast.GeneratorExp): ("elt",),
+}
+"""The parts of an expression that it may be, or that it holds."""
 _MOST_ROUNDS = 6
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass
@@ -44,11 +57,7 @@ class Leftovers:
     """Finds them.
 
     Attributes:
-        edits: The source text and its tree.
-        found: What the file has to do with `ImageDataGenerator`.
-        findings: Takes the remarks.
         done: The iterators that were exchanged.
-        pipe: The variable that holds the pipeline.
         names: The variables, attributes and functions that may hold or give one of them; names of other scopes count as the same.
     """
 
@@ -68,7 +77,7 @@ class Leftovers:
         self._follow()
         parents = {id(n.func) for n in ast.walk(self.edits.tree) if isinstance(n, ast.Call)}
         for node in self.found.unsure.values():
-            if self._carries(node.value) and not is_in_dropped(self.found, node):
+            if self._carries(node.value) and not is_dropped(self.found, node):
                 self._attribute(node, called=id(node) in parents)
         known = {id(call.node) for call in self.found.calls}
         for call in ast.walk(self.edits.tree):
@@ -88,7 +97,8 @@ class Leftovers:
     def _call(self, call: ast.Call, name: str) -> None:
         """A call of the model that was not edited."""
         help_ = "name what is given, and leave out `steps_per_epoch`, `validation_steps`, `workers` and the like"
-        if name in _OLD_CALLS and self._is_python_generator(_first_argument(call)):
+        first = next(iter((*call.args, *(k.value for k in call.keywords if k.arg in ("generator", "x")))), None)
+        if name in _OLD_CALLS and self._is_python_generator(first):
             message = f"`{name}` does not exist in Keras 3, and is not edited: it is given a Python generator"
             help_ = "keep `steps_per_epoch` and its kin, since it has no length, and leave out `workers` and its kin"
             self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
@@ -102,19 +112,23 @@ class Leftovers:
     def _is_python_generator(self, node: ast.expr | None) -> bool:
         """Returns whether an expression is a call of a function of the file that yields, or a name that one is assigned to."""
         if isinstance(node, ast.Name):
-            given = [s.value for s in ast.walk(self.edits.tree) if isinstance(s, ast.Assign) and _assigns(s, node.id)]
+            given = [
+                s.value
+                for s in ast.walk(self.edits.tree)
+                if isinstance(s, ast.Assign) and node.id in [getattr(t, "id", "") for t in s.targets]
+            ]
             return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
         if not isinstance(node, ast.Call):
             return False
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, _Function) and n.name == name]
+        name = called(node)
+        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, Function) and n.name == name]
         return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in own_nodes(f))
 
     # What may hold an iterator
 
     def _follow(self) -> None:
         """Find the names, by what is assigned, looped over, given and returned."""
-        functions: dict[str, _Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, _Function)}
+        functions: dict[str, Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, Function)}
         for _ in range(_MOST_ROUNDS):
             before = len(self.names)
             for node in ast.walk(self.edits.tree):
@@ -122,42 +136,35 @@ class Leftovers:
             if len(self.names) == before:
                 return
 
-    def _reached(self, node: ast.AST, functions: dict[str, _Function]) -> Iterator[str]:
+    def _reached(self, node: ast.AST, functions: dict[str, Function]) -> Iterator[str]:
         """The names that a single node hands an iterator to."""
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            for target in [node.target] if isinstance(node, ast.NamedExpr) else targets_of(node):
                 yield from self._assigned(target, node.value)
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            yield from self._assigned(node.target, node.value)
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and self._carries(node.iter):
             yield from _stored(node.target)
-        elif isinstance(node, _Function):
+        elif isinstance(node, Function):
             given = [n.value for n in ast.walk(node) if isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) and n.value is not None]
             if any(self._carries(value) for value in given):
                 yield node.name
-            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-            defaults = [*zip(names[len(names) - len(node.args.defaults) :], node.args.defaults, strict=True)]
-            defaults += [(a.arg, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None]
-            yield from (name for name, default in defaults if self._carries(default))
+            yield from (name for name, default in defaults_of(node.args) if self._carries(default))
         elif isinstance(node, ast.Call):
-            yield from self._given(node, functions.get(getattr(node.func, "attr", getattr(node.func, "id", ""))))
+            yield from self._given(node, functions.get(called(node)))
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
         """The names of a target, those alone whose own part of a tuple is an iterator."""
-        both = [e.elts if isinstance(e, (ast.Tuple, ast.List)) else [] for e in (target, value)]
+        both = [e.elts if isinstance(e, Row) else [] for e in (target, value)]
         if both[0] and len(both[0]) == len(both[1]):
             for inner, part in zip(*both, strict=True):
                 yield from self._assigned(inner, part)
         elif self._carries(value):
             yield from _stored(target)
 
-    def _given(self, call: ast.Call, function: _Function | None) -> Iterator[str]:
+    def _given(self, call: ast.Call, function: Function | None) -> Iterator[str]:
         """The parameters of a function of the file that a call hands an iterator to."""
         if function is None:
             return
-        names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        names = names[1:] if names[:1] in (["self"], ["cls"]) else names
-        yield from (name for name, value in zip(names, call.args, strict=False) if self._carries(value))
+        yield from (name for name, value in zip(places(function.args), call.args, strict=False) if self._carries(value))
         yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
 
     def _carries(self, node: ast.AST | None) -> bool:
@@ -170,44 +177,24 @@ class Leftovers:
             return node.attr in self.names or (node.attr not in _MEMBERS and self._carries(node.value))
         if isinstance(node, ast.Call):
             return self._call_carries(node)
-        if isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await)):
-            return self._carries(node.value)
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            return any(map(self._carries, node.elts))
-        if isinstance(node, (ast.Dict, ast.BoolOp)):
-            return any(map(self._carries, node.values))
-        if isinstance(node, ast.IfExp):
-            return self._carries(node.body) or self._carries(node.orelse)
-        if isinstance(node, COMPREHENSIONS):
-            return self._carries(node.value if isinstance(node, ast.DictComp) else node.elt)
-        return False
+        parts = [getattr(node, name) for kinds, names in _PARTS.items() if isinstance(node, kinds) for name in names]
+        return any(map(self._carries, chain.from_iterable(part if isinstance(part, list) else [part] for part in parts)))
 
     def _call_carries(self, node: ast.Call) -> bool:
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        name = called(node)
         of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
         keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
-        return name in self.names or of_container or (keeps and any(map(self._carries, (*node.args, *(k.value for k in node.keywords)))))
-
-
-def _first_argument(call: ast.Call) -> ast.expr | None:
-    named = next((k.value for k in call.keywords if k.arg in ("generator", "x")), None)
-    return call.args[0] if call.args else named
-
-
-def _assigns(statement: ast.Assign, name: str) -> bool:
-    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+        return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
 
 
 def _stored(target: ast.expr) -> Iterator[str]:
     """Yields what an assignment to a target gives a value: names, attributes, and what a subscript is of."""
-    if isinstance(target, (ast.Tuple, ast.List)):
+    if isinstance(target, Row):
         for inner in target.elts:
             yield from _stored(inner)
     elif isinstance(target, ast.Starred):
         yield from _stored(target.value)
     elif isinstance(target, ast.Subscript):
         yield target.value.attr if isinstance(target.value, ast.Attribute) else root_name(target)
-    elif isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, ast.Attribute):
-        yield target.attr
+    elif name_of(target):
+        yield name_of(target)

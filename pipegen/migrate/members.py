@@ -1,15 +1,16 @@
-"""Evaluates attributes: of a module, of `self`, of an object of a class of the file, of the command line."""
+"""Evaluates attributes: of a module, of `self`, of an object or the command line; and finds what a class or other code assigns to them."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.attributes import Assignment
-from pipegen.migrate.calling import is_static
-from pipegen.migrate.mutation import parameters
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, plain, setting
+from pipegen.migrate.calling import is_undecorated
+from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, targets_of
+from pipegen.migrate.scopes import CHANGING, Changers, changed_objects
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, told, unknown
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -21,7 +22,7 @@ _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slot
 
 def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     """Evaluates `owner.name`."""
-    if isinstance(node.value, ast.Name) and node.value.id == "self" and frame.class_frame is not None:
+    if _is_of_self(node) and frame.class_frame is not None:
         return _of_self(evaluator, node, frame)
     owner = evaluator.value(node.value, frame)
     if isinstance(owner, Dotted):
@@ -41,7 +42,7 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         return Unknown("its rows are chosen by code", node.lineno)
     if isinstance(owner, (Options, Record, Instance)):
         return _of_object(evaluator, owner, node)
-    return owner if isinstance(owner, Unknown) and owner.line else Unknown(f"`.{node.attr}` is known only at run time", node.lineno)
+    return unknown(owner, f"`.{node.attr}` is known only at run time", node.lineno)
 
 
 def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
@@ -70,7 +71,7 @@ def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
     definition = cast("ast.ClassDef", of.node)
     if definition.decorator_list or definition.keywords:
         return False
-    names = {m.name for m in definition.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    names = {m.name for m in definition.body if isinstance(m, Function)}
     names |= set(evaluator.frame(definition, of.frame, {}).scope.bindings)
     if names & set(_SPECIAL):
         return False
@@ -126,12 +127,12 @@ def _by_constructor(assignment: Assignment) -> bool:
 
 def _bound(value: Value, owner: Value) -> Value:
     """Returns what the class of an object gives as the object gives it: a function as a method of it, a property as what it returns."""
-    if not isinstance(value, Local) or not isinstance(value.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(value, Local) or not isinstance(value.node, Function):
         return value
     decorators = [d.id if isinstance(d, ast.Name) else "" for d in value.node.decorator_list]
     if decorators == ["property"]:
         return Unknown(f"`.{value.node.name}` is a property", value.node.lineno)
-    return value if is_static(value.node) else replace(value, bound=owner)
+    return value if decorators and is_undecorated(value.node) else replace(value, bound=owner)
 
 
 def _receiver(evaluator: Evaluator, node: ast.Attribute, frame: Frame, of: Frame) -> Instance | None:
@@ -171,6 +172,109 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         called = evaluator.called.get(id(home)) if evaluator.calls[home.name] == 1 else None
         return evaluator.value(found[0].value, called or evaluator.frame(home, inner, {}))
     value = evaluator.value(found[0].value, receiver.made)
-    told = {n.id for n in ast.walk(found[0].value) if isinstance(n, ast.Name)} & {a.arg for a in parameters(home.args)}
-    known = isinstance(plain(value), (int, float, str, list, tuple))
-    return setting(value, f"the caller of `{definition.name}`") if told and known else value
+    given = names_in(found[0].value) & {a.arg for a in parameters(home.args)}
+    return told({name: value}, f"the caller of `{definition.name}`").get(name, value) if given else value
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One assignment to an attribute of `self`.
+
+    Attributes:
+        value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
+        straight: Whether it is assigned whenever the method runs.
+    """
+
+    method: Function
+    value: ast.expr | None
+    straight: bool = False
+
+
+def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:
+    """Returns what the methods of a class assign to each attribute of `self`, or change in it."""
+    found: dict[str, list[Assignment]] = {}
+    for method in definition.body:
+        if isinstance(method, Function):
+            known = {id(target): value for target, value in _pairs(method) if _is_of_self(target)}
+            straight = {id(n) for s in flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
+            for node in ast.walk(method):
+                for name in filter(None, map(_root_attribute, changed_objects(node, changers))):
+                    found.setdefault(name, []).append(Assignment(method, known.get(id(node)), id(node) in straight))
+    return found
+
+
+def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
+    """The names of attributes that are assigned to something other than `self`, such as `trainer.size = 3`; `*` for any name."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            found.update(["*"] if node.attr == "__dict__" else [] if _is_of_self(node) else [node.attr])
+        elif isinstance(node, ast.Call):
+            found.update(_set_by_call(node))
+        elif _lets_names_change(node):
+            found.add("*")
+    return frozenset(found)
+
+
+def _lets_names_change(node: ast.AST) -> bool:
+    """Returns whether a node changes an object's own dict of attributes, or gives it a name by which other code may."""
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and _is_names(node.value)
+    return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)
+
+
+def _set_by_call(call: ast.Call) -> list[str]:
+    """The attributes that a call sets by their names as texts."""
+    name = called(call)
+    if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
+        texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        return texts[:1] or ["*"]
+    changes = isinstance(call.func, ast.Attribute) and name in CHANGING and _is_names(call.func.value)
+    return ["*"] if changes else []
+
+
+def _is_names(node: ast.expr) -> bool:
+    """Returns whether an expression is an object's own dict of attributes, other than that of an object made on the spot."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and len(node.args) == 1:
+        return not isinstance(node.args[0], ast.Call)
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+
+
+def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozenset[str]:
+    """The attributes and methods that classes of the file derived from this one, and from those, may give another value."""
+    below: list[ast.ClassDef] = []
+    names = {definition.name}
+    while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
+        below += more
+        names |= {c.name for c in more}
+    found: set[str] = set()
+    for other in below:
+        found.update(n.id for n in ast.walk(other) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        found.update(m.name for m in other.body if isinstance(m, Function))
+        found.update(assignments_of(other, {}))
+    return frozenset(found)
+
+
+def _root_attribute(node: ast.expr) -> str:
+    """The attribute of `self` that a chain of attributes and subscripts begins with; empty where it begins otherwise."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)) and not _is_of_self(node):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_of_self(target: ast.expr) -> bool:
+    """Returns whether an expression is an attribute of `self` as a whole."""
+    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+
+
+def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets of assignments, each with the expression that it gets."""
+    for node in ast.walk(method):
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if value is None:
+            continue
+        for target in targets_of(node):
+            yield target, value
+            if isinstance(target, Row) and isinstance(value, Row):
+                starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
+                yield from () if starred else zip(target.elts, value.elts, strict=False)

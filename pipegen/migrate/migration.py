@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from pipegen.migrate.findings import Findings
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.findings import Findings, report_text
+from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.mistakes import find_mistakes
-from pipegen.migrate.notebooks import with_sources
+from pipegen.migrate.nodes import name_of
 from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
 from pipegen.migrate.repeated import collect_once
-from pipegen.migrate.report import report_text
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
-from pipegen.migrate.texts import patch_name, plain_text, restored, unified
+from pipegen.migrate.texts import patch_name, plain_text, restored, unified, with_sources
 from pipegen.migrate.values import Unknown
-from pipegen.migrate.write_spec import Writer, Written
+from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow
 
 SUFFIX = ".pipegen.yaml"
 _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")
@@ -37,10 +32,8 @@ class Migration:
     """Holds what became of one file.
 
     Attributes:
-        code: The file.
         specs: The texts of the specs, by file name.
         changed: The code after the migration; of a notebook that of its cells, joined.
-        findings: The report's content.
         concerned: Whether the file has to do with `ImageDataGenerator` at all.
     """
 
@@ -133,9 +126,8 @@ def _check(result: Migration) -> None:
         lost = {""}
     if lost:
         result.changed = result.code.text
-        result.findings.add(
-            "PG615", 0, "the code is not edited: it is written in a way that the edits do not fit", "the report says what to do"
-        )
+        message = "the code is not edited: it is written in a way that the edits do not fit"
+        result.findings.add("PG615", 0, message, "the report says what to do")
 
 
 def _without_flow(found: Collected, findings: Findings) -> None:
@@ -146,7 +138,9 @@ def _without_flow(found: Collected, findings: Findings) -> None:
             help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
             single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
             name = found.name_of(generator)
-            unsure = [f for f in found.flows if isinstance(f.generator, Unknown) and name and _owner_name(f) == name]
+            unsure = [
+                f for f in found.flows if isinstance(f.generator, Unknown) and name and name_of(getattr(f.node.func, "value", None)) == name
+            ]
             if unsure:
                 message = (
                     f"an iterator may be made of this ImageDataGenerator in line {unsure[0].line}, where it is not certain which one counts"
@@ -155,12 +149,6 @@ def _without_flow(found: Collected, findings: Findings) -> None:
             elif single:
                 help_ = f"`{single}` takes one array at a time, which `from pipegen.compat import ImageDataGenerator` does, too"
             findings.add("PG612", generator.line, message, help_)
-
-
-def _owner_name(flow: Flow) -> str:
-    """The variable, or the attribute, that the generator of an iterator is called by."""
-    owner = flow.node.func.value if isinstance(flow.node.func, ast.Attribute) else None
-    return owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
@@ -193,8 +181,6 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
         file = f"{name}{SUFFIX}"
         writer = Writer(group, os.path.basename(code.file), result.findings, fitted)
         text = writer.text()
-        if text is None:
-            continue
         problem = next((d for d in inspect(file, text=text).diagnostics if d.severity.value == "error"), None)
         if problem is not None:
             message = f"no spec is written, since it could not hold what the code asks for: {problem.message}"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import TYPE_CHECKING, Any
 
+from pipegen.migrate.collected import Collected, ModelCall
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
+from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
-from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, ModelCall
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
+from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, reason_of, same
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"
@@ -34,32 +32,20 @@ def find_mistakes(found: Collected, groups: list[Group], findings: Findings) -> 
         _plain_validation(call, found, findings)
 
 
-def _line(thing: Generator | Flow, name: str) -> int:
-    return getattr(thing.args[name].node, "lineno", thing.line) if name in thing.args else thing.line
-
-
-def _value(thing: Generator | Flow, name: str) -> Any:
-    value = plain(thing.args[name].value) if name in thing.args else None
-    return None if isinstance(value, Unknown) else value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _constructor(generator: Generator, findings: Findings) -> None:
     for name in ("shear_range", "rotation_range"):
-        value = _value(generator, name)
-        if _is_number(value) and 0 < abs(value) < 1:
+        value = generator.get(name)
+        if is_number(value) and 0 < abs(value) < 1:
             what = "a shear" if name == "shear_range" else "a rotation"
             message = f"`{name}={value:g}` is in degrees: {what} of less than one degree does next to nothing"
             turned = math.degrees(value)
             help_ = f"if radians or a share were meant, write `degrees: {turned:.3g}`; the spec keeps what the code did"
-            findings.add("PG641", _line(generator, name), message, help_)
-    shift = _value(generator, "channel_shift_range")
-    if _is_number(shift) and 0 < abs(shift) < 1:
+            findings.add("PG641", generator.line_of(name), message, help_)
+    shift = generator.get("channel_shift_range")
+    if is_number(shift) and 0 < abs(shift) < 1:
         message = f"`channel_shift_range={shift:g}` is in units of pixels of 0..255, before `rescale`: it does next to nothing"
-        findings.add("PG641", _line(generator, "channel_shift_range"), message, f"for a share of the range, write `delta: {shift * 255:g}`")
+        help_ = f"for a share of the range, write `delta: {shift * 255:g}`"
+        findings.add("PG641", generator.line_of("channel_shift_range"), message, help_)
     _positional(generator, findings)
     _texts(generator, findings)
     _numbers(generator, findings)
@@ -72,7 +58,7 @@ def _positional(generator: Generator, findings: Findings) -> None:
         if argument.positional:
             message = f"a positional argument of ImageDataGenerator sets `{argument.name}`"
             value = plain(argument.value)
-            if _is_number(value) and 0 < value < 1:
+            if is_number(value) and 0 < value < 1:
                 message += f"; `{value:g}` was probably meant as `rescale`, which it is not: nothing was rescaled"
             elif isinstance(value, Unknown) and argument.name == "featurewise_center":
                 message += "; a function was probably meant as `preprocessing_function`, which it is not: it was never called"
@@ -82,59 +68,55 @@ def _positional(generator: Generator, findings: Findings) -> None:
 def _texts(thing: Generator | Flow, findings: Findings) -> None:
     names = _BOOLEANS if isinstance(thing, Generator) else ("shuffle",)
     for name in names:
-        value = _value(thing, name)
+        value = thing.get(name)
         if isinstance(value, str):
             message = f"`{name}={value!r}` is a text, and every text that is not empty counts as True"
-            findings.add("PG647", _line(thing, name), message, "write True or False")
+            findings.add("PG647", thing.line_of(name), message, "write True or False")
     for name in ("horizontal_flip", "vertical_flip"):
-        value = _value(thing, name) if isinstance(thing, Generator) else None
-        if _is_number(value) and value not in (0, 1):
+        value = thing.get(name) if isinstance(thing, Generator) else None
+        if is_number(value) and value not in (0, 1):
             message = f"`{name}={value:g}` is no probability: images are flipped half of the time"
-            findings.add("PG655", _line(thing, name), message, f"for that share, write `random_flip: {{probability: {value:g}}}`")
+            findings.add("PG655", thing.line_of(name), message, f"for that share, write `random_flip: {{probability: {value:g}}}`")
 
 
 def _numbers(generator: Generator, findings: Findings) -> None:
-    rescale, function = _value(generator, "rescale"), generator.args.get("preprocessing_function")
-    if rescale and function is not None and not _is_none(function.node):
+    rescale, function = generator.get("rescale"), generator.args.get("preprocessing_function")
+    none = function is None or (isinstance(function.node, ast.Constant) and function.node.value is None)
+    if rescale and not none:
         message = "values are normalised twice: `preprocessing_function` first, then `rescale` on its result"
-        findings.add(
-            "PG648", _line(generator, "rescale"), message, "where the function is a Keras application's, the spec keeps that alone"
-        )
-    if _is_number(rescale) and not any(math.isclose(rescale, 1 / d, rel_tol=1e-3) for d in (1, 127.5, 128, 255, 256, 65535)):
-        findings.add(
-            "PG650", _line(generator, "rescale"), f"`rescale={rescale:.6g}` is not 1/255", "a slip of the pen? the spec keeps the number"
-        )
-    zoom = _value(generator, "zoom_range")
-    if _is_number(zoom) and abs(zoom) >= 1:
+        help_ = "where the function is a Keras application's, the spec keeps that alone"
+        findings.add("PG648", generator.line_of("rescale"), message, help_)
+    if is_number(rescale) and not any(math.isclose(rescale, 1 / d, rel_tol=1e-3) for d in (1, 127.5, 128, 255, 256, 65535)):
+        message = f"`rescale={rescale:.6g}` is not 1/255"
+        findings.add("PG650", generator.line_of("rescale"), message, "a slip of the pen? the spec keeps the number")
+    zoom = generator.get("zoom_range")
+    if is_number(zoom) and abs(zoom) >= 1:
         message = f"`zoom_range={zoom:g}` is the range [{1 - zoom:g}, {1 + zoom:g}], which shrinks and mirrors images"
-        findings.add("PG651", _line(generator, "zoom_range"), message, "a pair such as [0.8, 1.2], or a number below 1, was probably meant")
+        help_ = "a pair such as [0.8, 1.2], or a number below 1, was probably meant"
+        findings.add("PG651", generator.line_of("zoom_range"), message, help_)
     for name in ("width_shift_range", "height_shift_range"):
-        value = _value(generator, name)
+        value = generator.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             message = f"`{name}={value}` is a whole number: pixels, of which {value} itself is never reached"
             if value == 1:
                 message = f"`{name}=1` is a whole number of pixels below 1: nothing is ever shifted"
-            findings.add("PG652", _line(generator, name), message, "a fraction of the side is a number below 1")
-        elif isinstance(value, (list, tuple)) and value and all(map(_is_number, value)) and max(value) < 1 and min(value) <= -1:
-            findings.add("PG652", _line(generator, name), f"`{name}={value!r}` is multiplied by the side, since no number reaches 1")
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+            findings.add("PG652", generator.line_of(name), message, "a fraction of the side is a number below 1")
+        elif isinstance(value, (list, tuple)) and value and all(map(is_number, value)) and max(value) < 1 and min(value) <= -1:
+            findings.add("PG652", generator.line_of(name), f"`{name}={value!r}` is multiplied by the side, since no number reaches 1")
 
 
 def _fitting(generator: Generator, found: Collected, findings: Findings) -> None:
-    needs = [name for name in STATISTICS if _value(generator, name)]
+    needs = [name for name in STATISTICS if generator.get(name)]
     fits = [call for owner, call in found.fits if owner is generator]
     by_hand = any(owner is generator and name in FITTED for owner, name, _ in found.members)
     for call in fits:
-        if not needs and not any(isinstance(plain(generator.args[n].value), Unknown) for n in STATISTICS if n in generator.args):
+        if not any(generator.known(name) for name in STATISTICS):
             message = "`fit` fits nothing: no featurewise statistic and no whitening is asked for"
             findings.add("PG642", call.lineno, message, "it only copies the data, and is not needed")
     used = any(flow.generator is generator for flow in found.flows)
     if needs and not fits and not by_hand and used:
         message = f"`{needs[0]}` does nothing, since `fit` is never called on this generator"
-        findings.add("PG643", _line(generator, needs[0]), message, "so the model was trained without it")
+        findings.add("PG643", generator.line_of(needs[0]), message, "so the model was trained without it")
 
 
 def _flow(flow: Flow, findings: Findings) -> None:
@@ -147,12 +129,12 @@ def _flow(flow: Flow, findings: Findings) -> None:
             findings.add("PG646", line, message, "what it was to do was never done")
         else:
             findings.add("PG631", line, f"{flow.method} has no argument `{name}`: it raises a TypeError", "it is left out of the spec")
-    split = _value(flow.generator, "validation_split") if isinstance(flow.generator, Generator) else None
-    known = _knows_split(flow.generator)
-    subset = flow.get("subset")
-    if subset is not None and not split and known:
+    generator, subset = flow.generator, flow.get("subset")
+    split = generator.get("validation_split") if isinstance(generator, Generator) else None
+    known = isinstance(generator, Generator) and "**" not in generator.args and not generator.known("validation_split")
+    if subset is not None and known:
         got = "all of the data" if subset == "training" else "nothing"
-        findings.add("PG656", _line(flow, "subset"), f"`subset={subset!r}` without `validation_split` in the constructor gives {got}")
+        findings.add("PG656", flow.line_of("subset"), f"`subset={subset!r}` without `validation_split` in the constructor gives {got}")
     if split and "subset" not in flow.args and "**" not in flow.args:
         message = f"`validation_split={split!r}` does nothing here: without `subset` the iterator takes all of the data"
         findings.add("PG656", flow.line, message, "training and validation data may overlap")
@@ -167,16 +149,8 @@ def _flow(flow: Flow, findings: Findings) -> None:
             findings.add("PG653", size.node.lineno, message, help_)
 
 
-def _knows_split(generator: object) -> bool:
-    """Returns whether it is certain what `validation_split` is."""
-    if not isinstance(generator, Generator) or "**" in generator.args:
-        return False
-    argument = generator.args.get("validation_split")
-    return argument is None or not isinstance(plain(argument.value), Unknown)
-
-
 def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
-    shuffled = "shuffle" not in flow.args or bool(_value(flow, "shuffle"))
+    shuffled = "shuffle" not in flow.args or bool(flow.get("shuffle"))
     ordered = sorted({u.name for u in found.uses_of(flow) if u.name in ("classes", "labels", "filenames", "filepaths")})
     for use in found.uses_of(flow):
         method = getattr(getattr(use.outer, "func", None), "attr", "")
@@ -191,12 +165,9 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
         message = "iterators that are drawn from side by side, with the same seed, drift apart when one draws more numbers than the other"
         findings.add("PG657", flow.line, message, _TOGETHER)
     brightness = isinstance(flow.generator, Generator) and "brightness_range" in flow.generator.args
-    if flow.method == "flow" and brightness and "x" in flow.args and _is_divided(flow.args["x"].node):
+    array = flow.args["x"].node if "x" in flow.args else None
+    if flow.method == "flow" and brightness and isinstance(array, ast.BinOp) and isinstance(array.op, ast.Div):
         findings.add("PG658", flow.line, "`brightness_range` cuts values of 0..1 to whole numbers: the images are black")
-
-
-def _is_divided(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
 
 
 def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
@@ -205,7 +176,7 @@ def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
     for split, flow in group.parts.items():
         if split == "train" or not isinstance(flow.generator, Generator):
             continue
-        random = [n for n in RANDOM if n in flow.generator.args and _value(flow.generator, n)]
+        random = [n for n in RANDOM if n in flow.generator.args and flow.generator.get(n)]
         if augments(flow.generator):
             shown = f" ({', '.join(random)})" if random else ""
             message = f"the {split} data is augmented too{shown}: ImageDataGenerator does not know training from evaluation"
@@ -233,49 +204,42 @@ def _predicted_again(flow: Flow, found: Collected) -> bool:
 
 
 def _unknown_value(train: Generator, other: Generator, name: str, split: str, findings: Findings) -> None:
-    """Returns what is done to the values of evaluation data where that is not known, and is not written as for the training data."""
-    given = other.args.get(name)
-    value = plain(given.value) if given is not None and not isinstance(given.value, (Dotted, Local)) else None
-    if given is None or not isinstance(value, Unknown):
+    """Reports what is done to the values of evaluation data where that is not known, and is not written as for the training data."""
+    value = other.known(name)
+    if not isinstance(value, Unknown) or isinstance(other.argument(name), (Dotted, Local)):
         return
-    if name in train.args and ast.dump(train.args[name].node) == ast.dump(given.node):
+    if name in train.args and ast.dump(train.args[name].node) == ast.dump(other.args[name].node):
         return
-    message = f"`{name}` of the {split} data is not known: {value.reason or 'it is computed at run time'}"
-    findings.add("PG610", given.node.lineno, message, "the spec treats every split as the training data: look whether that is right")
+    message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
+    findings.add("PG610", other.line_of(name), message, "the spec treats every split as the training data: look whether that is right")
 
 
 def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> None:
     """Arrays as validation data, beside training data that a generator changes."""
     given = call.args.get("validation_data")
     train = next((u.flow for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
-    if not isinstance(given, (ast.Tuple, ast.List)) or train is None or not isinstance(train.generator, Generator):
+    if not isinstance(given, Row) or train is None or not isinstance(train.generator, Generator):
         return
     if any(_is_batch(name, call) for name in given.elts):
         return
     for name in ("rescale", "preprocessing_function", "samplewise_center", "samplewise_std_normalization", *STATISTICS):
-        argument = train.generator.args.get(name)
-        if argument is not None and (isinstance(argument.value, (Dotted, Local)) or _value(train.generator, name)):
+        if isinstance(train.generator.argument(name), (Dotted, Local)) or train.generator.get(name):
             message = f"`{name}` is applied to the training data, and not to the arrays in `validation_data`"
-            findings.add(
-                "PG654", given.lineno, message, "give the arrays as a `validation` part of a `by_split` source, or do the same to them"
-            )
+            help_ = "give the arrays as a `validation` part of a `by_split` source, or do the same to them"
+            findings.add("PG654", given.lineno, message, help_)
 
 
 def _is_batch(node: ast.expr, call: ModelCall) -> bool:
     """Returns whether a name holds what was drawn from an iterator, which has been through a generator."""
     bindings = call.frame.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
     drawn = [b.value for b in bindings if isinstance(b.value, ast.Call)]
-    return any(getattr(c.func, "id", getattr(c.func, "attr", "")) in ("next", "__next__", "__getitem__") for c in drawn) or any(
-        isinstance(b.value, ast.Subscript) for b in bindings
-    )
+    return any(called(c) in ("next", "__next__", "__getitem__") for c in drawn) or any(isinstance(b.value, ast.Subscript) for b in bindings)
 
 
 def _differ(a: Generator, b: Generator, name: str) -> bool:
-    from pipegen.migrate.values import origins_of, same
-
     if any("**" in g.args and name not in g.args for g in (a, b)):
         return False
-    one, other = (g.args[name].value if name in g.args else None for g in (a, b))
+    one, other = a.argument(name), b.argument(name)
     if one is None or other is None:
         given = one if one is not None else other
         is_set = given is not None and not isinstance(plain(given), Unknown) and bool(plain(given))

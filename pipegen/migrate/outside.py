@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.migrate.arithmetic import KnownPath
-from pipegen.migrate.scopes import COMPREHENSIONS
-from pipegen.migrate.values import Const, Dotted, Frame, Seq, Unknown, Value, derived, origins_of, plain, setting
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
+from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, derived, origins_of, plain, setting
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -17,7 +17,7 @@ _FLAGS = {
     "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),
 }  # fmt: skip
 """The kinds of flags that are followed, and what their defaults may be."""
-_SWITCHES = {"store_true": False, "store_false": True}
+_SWITCHES = {"store": None, "store_true": False, "store_false": True}
 _CONVERTED = {"builtins.int": int, "builtins.float": float, "builtins.str": str, "pathlib.Path": KnownPath}
 _NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
 
@@ -28,6 +28,13 @@ class _Declared:
 
     call: ast.Call
     scopes: tuple[ast.AST, ...]
+
+    def frame(self, evaluator: Evaluator) -> Frame:
+        """The frame that it stands in."""
+        frame = evaluator.module
+        for node in self.scopes:
+            frame = evaluator.frame(node, frame, {})  # type: ignore[arg-type]
+        return frame
 
 
 @dataclass
@@ -91,31 +98,25 @@ class Outside:
         return defaults[0]
 
     def _default(self, declared: _Declared, name: str, fixed: bool) -> Value:
-        call = declared.call
-        frame = self._frame(declared)
+        call, frame = declared.call, declared.frame(self.evaluator)
         args = {k.arg: self.evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
         shown = self._shown(declared, name)
         positional = not shown.startswith("-")
         action = plain(args.get("action", Const("store")))
-        if isinstance(action, str) and action in _SWITCHES:
-            default: Value = args.get("default", Const(_SWITCHES[action]))
-        elif action == "store":
-            default = args.get("default", Const(None))
-        else:
+        if not isinstance(action, str) or action not in _SWITCHES:
             return Unknown(f"`{shown}` acts in a way that is not followed", call.lineno)
         required = plain(args.get("required", Const(False)))
         if required is not False or (positional and plain(args.get("nargs")) != "?"):
             return Unknown(f"`{shown}` has to be given on the command line", call.lineno)
-        value = _converted(default, args.get("type"))
+        value = _converted(args.get("default", Const(_SWITCHES[action])), args.get("type"))
         if isinstance(value, Unknown) or plain(value) is None:
             reason = f": {value.reason}" if isinstance(value, Unknown) and value.reason else ""
             return Unknown(f"`{shown}` of the command line has no known default{reason}", call.lineno)
         return value if fixed else setting(value, f"`{shown}`")
 
     def _flag_default(self, declared: _Declared, name: str) -> Value:
-        call = declared.call
-        frame = self._frame(declared)
-        kind = _called(call).removeprefix("DEFINE_")
+        call, frame = declared.call, declared.frame(self.evaluator)
+        kind = called(call).removeprefix("DEFINE_")
         node = next((k.value for k in call.keywords if k.arg in ("default", "default_value")), call.args[1] if len(call.args) > 1 else None)
         value = self.evaluator.value(node, frame) if node is not None else Unknown("")
         known = plain(value)
@@ -123,15 +124,9 @@ class Outside:
             return Unknown(f"the flag `{name}` has no known default", call.lineno)
         return setting(derived(float(known) if kind == "float" else known, value), f"`--{name}`")
 
-    def _frame(self, declared: _Declared) -> Frame:
-        frame = self.evaluator.module
-        for node in declared.scopes:
-            frame = self.evaluator.frame(node, frame, {})  # type: ignore[arg-type]
-        return frame
-
     def _shown(self, declared: _Declared, name: str) -> str:
         """An option as users write it."""
-        names = [plain(self.evaluator.value(a, self._frame(declared))) for a in declared.call.args]
+        names = [plain(self.evaluator.value(a, declared.frame(self.evaluator))) for a in declared.call.args]
         return next((n for n in names if n.startswith("--")), names[0] if names else name)
 
     # Reading the file
@@ -147,18 +142,17 @@ class Outside:
                 self._call(_Declared(child, scopes))
             elif isinstance(child, ast.Subscript) and not isinstance(child.ctx, ast.Load) and _is_environment(child.value):
                 self._stored.add(_text(child.slice))
-            inner = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS))
+            inner = isinstance(child, (*DEFINITIONS, ast.Lambda, Comprehension))
             self._visit(child, (*scopes, child) if inner else scopes)
 
     def _call(self, declared: _Declared) -> None:
-        call = declared.call
-        name = _called(call)
+        call, name = declared.call, called(declared.call)
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if name == "add_argument" and owner is not None:
             self._options.setdefault(self._destination(declared), []).append(declared)
         elif name == "set_defaults":
             self._reset.update(k.arg or "*" for k in call.keywords)
-        elif name == "set_default" or (name == "FLAGS" and _gives_words(call)):
+        elif name == "set_default" or (name == "FLAGS" and any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)):
             self._reset.add("*")
         elif name.startswith("DEFINE_"):
             first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("name", "flag_name")), None)
@@ -169,8 +163,7 @@ class Outside:
 
     def _destination(self, declared: _Declared) -> str:
         """The name of an option in the namespace; one that is not certain may be any, and makes all of them unknown."""
-        call = declared.call
-        frame = self._frame(declared)
+        call, frame = declared.call, declared.frame(self.evaluator)
         names = [Unknown("") if isinstance(a, ast.Starred) else plain(self.evaluator.value(a, frame)) for a in call.args]
         given = {k.arg: k.value for k in call.keywords}
         if None in given or not all(isinstance(n, str) and n for n in names) or not (names or "dest" in given):
@@ -199,18 +192,34 @@ def _converted(default: Value, kind: Value | None) -> Value:
         return Unknown("it is not of its type")
 
 
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-
-
 def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "*"
 
 
-def _gives_words(call: ast.Call) -> bool:
-    """Returns whether flags are parsed from a list that the code writes down."""
-    return any(isinstance(a, (ast.List, ast.Tuple)) and len(a.elts) > 1 for a in call.args)
-
-
 def _is_environment(node: ast.expr) -> bool:
     return (isinstance(node, ast.Attribute) and node.attr == "environ") or (isinstance(node, ast.Name) and node.id == "environ")
+
+
+def from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[Value]) -> Value | None:
+    """A parser of the command line, or a variable of the environment."""
+    if name == "argparse.ArgumentParser":
+        known = all(k.arg not in (None, "argument_default") for k in node.keywords)
+        return Parser() if known else Unknown("its parser has defaults that are not followed", node.lineno)
+    if name in ("os.environ.get", "os.getenv") and len(values) == 2 and not node.keywords:
+        return evaluator.outside.environment(values[0], values[1], node.lineno)
+    if name == "builtins.vars" and len(values) == 1 and isinstance(values[0], Options):
+        return Options(as_map=True, fixed=values[0].fixed)
+    return None
+
+
+def parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
+    """Returns what a parser of the command line gives: every option with its default, which the words of the command line may change."""
+    given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
+    if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
+        return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
+    words = evaluator.value(given[0], frame) if given else None
+    fixed = isinstance(words, (Seq, Const)) and plain(words) in ([], (), "")
+    if isinstance(words, Seq) and not fixed:
+        return Unknown("the words of its command line are written in the code", node.lineno)
+    options = Options(fixed=fixed)
+    return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))

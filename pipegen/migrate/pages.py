@@ -21,10 +21,7 @@ class MigrationPage:
     """The explanation of one code.
 
     Attributes:
-        code: The code.
         name: Its name, as in the title line.
-        what: What the finding says.
-        why: Why it matters.
         before: Code that yields it.
         after: Code that does not.
         notebook: Whether both are the text of a notebook.

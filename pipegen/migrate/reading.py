@@ -42,10 +42,8 @@ class Code:
         text: The code, each line ended by a line feed alone; of a notebook that of all code cells, joined.
         tree: The parsed code, or `None` where it could not be parsed.
         cells: The code cells of a notebook; empty for a script.
-        notebook: The parsed notebook, or `None`.
         raw: The text of the file, with its own line ends and its byte order mark.
         encoding: How its bytes are read and written.
-        findings: What was wrong with reading it.
     """
 
     file: str

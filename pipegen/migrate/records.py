@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import arguments, bind
 from pipegen.migrate.members import is_plain_class
-from pipegen.migrate.scopes import flattened
-from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, plain
+from pipegen.migrate.nodes import flattened
+from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, certain, plain
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -97,8 +97,12 @@ def _record(
     return Record({name: unsure if name in changed else value if value is not None else missing for name, value in items.items()})
 
 
-def of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value | None:
-    """Returns what `namedtuple` and the namespaces of the standard library make."""
+def of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value | None:
+    """Returns what `namedtuple`, the namespaces of the standard library and declarations of flags make."""
+    parts = name.split(".")
+    if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
+        flag = certain(values[0])
+        return Record({"value": evaluator.outside.flag(flag, node.lineno)}) if isinstance(flag, str) else None
     if name in _NAMESPACES and not node.args:
         names = tuple(k.arg or "" for k in node.keywords)
         given, wrong = arguments(evaluator, node, frame, names)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.class_modes import folder_below
-from pipegen.migrate.findings import Findings
+from pipegen.migrate.collected import Collected, Use
+from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
-from pipegen.migrate.pair_edits import problem_of
-from pipegen.migrate.scopes import COMPREHENSIONS, end, start
+from pipegen.migrate.labels import folder_below
+from pipegen.migrate.nodes import Comprehension, begins_in, end, start, stored_in
+from pipegen.migrate.pairs import problem_of
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Generator, Unknown, certain, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected, Use
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow, Frame
-
+from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of
 
 BY_NUMBER = "by number"
 """What is said of batches that are not taken in order."""
@@ -29,8 +23,6 @@ class Refusals:
     """Looks at one group.
 
     Attributes:
-        group: The iterators.
-        found: What the file has to do with `ImageDataGenerator`.
         whole: Nodes that make several iterators, all of this group, and are replaced as a whole.
     """
 
@@ -52,7 +44,7 @@ class Refusals:
             return "its iterators are drawn from side by side, and must move together"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
-        if any(isinstance(f.frame.scope.node, COMPREHENSIONS) and id(f.node) not in self.whole for f in flows):
+        if any(isinstance(f.frame.scope.node, Comprehension) and id(f.node) not in self.whole for f in flows):
             return "an iterator is made in a comprehension that cannot be written out"
         if any(of_function(f.frame) is not of_function(flows[0].frame) for f in flows):
             return "its iterators are made in several functions"
@@ -62,7 +54,7 @@ class Refusals:
     def _leaves_branch(self) -> bool:
         """Returns whether an iterator is made under a condition, and is not used there alone, or others of the group are made elsewhere."""
         around = branch_of(min(self.group.flows, key=lambda f: start(f.node)))
-        if around is not None and not all(_is_within(f.node, around) for f in self.group.flows):
+        if around is not None and not all(begins_in(f.node, *around) for f in self.group.flows):
             return True
         return not all(map(self._stays, self.group.flows))
 
@@ -71,10 +63,9 @@ class Refusals:
         block, home = branch_of(flow), home_of(flow)
         if block is None or home is None:
             return True
-        names = {n.id for n in ast.walk(home) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        bound = [b for name in names for b in of_function(flow.frame).scope.bindings.get(name, []) if b.kind != "changed"]
+        bound = [b for name in stored_in(home) for b in of_function(flow.frame).scope.bindings.get(name, []) if b.kind != "changed"]
         alone = all(start(block[0]) <= b.after <= end(block[-1]) for b in bound)
-        return alone and all(_is_within(u.node, block) for u in self.found.uses_of(flow))
+        return alone and all(begins_in(u.node, *block) for u in self.found.uses_of(flow))
 
     def _leaves_loop(self) -> bool:
         """Returns whether the first iterator is made in a loop that another is not in."""
@@ -84,7 +75,7 @@ class Refusals:
 
     def _of_left_out(self) -> str:
         """Says what is wrong with iterators that become `predict_on`."""
-        left_out = Sources(self.group, Findings(), {}).left_out()
+        left_out = Sources(self.group).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels and another has none"
         if any(folder_below(f) is None or (folder_below(f) and not self._joins(f)) for f in left_out):
@@ -113,9 +104,9 @@ class Refusals:
             problem = next((p for p in problems if p), "")
             if problem:
                 return problem
-        if any(not self._alike(f) and self._draws(f) for f in flows):
+        if any(_batch_of(f) != _batch_of(self.group.first) and self.found.is_drawn_from(f) for f in flows):
             return "batches of another size than those of training are drawn from one of its iterators"
-        if Sources(self.group, Findings(), {}).stray() is not None:
+        if Sources(self.group).stray() is not None:
             return "an iterator takes a share of its data, and the spec all of it"
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
         numbered = next((u for u, _ in uses if _is_by_number(u)), None)
@@ -129,17 +120,9 @@ class Refusals:
     def _serves_alike(self, use: Use) -> bool:
         """Returns whether an edit at the place of a use is right for all that come there."""
         served = self.found.served_by(use)
-        left_out = Sources(self.group, Findings(), {}).left_out()
+        left_out = Sources(self.group).left_out()
         own = all(thing in self.group.flows and thing not in left_out for thing in served)
         return len(served) == 1 or (own and use.kind in ("model", "len", "loop", "other"))
-
-    def _alike(self, flow: Flow) -> bool:
-        """Returns whether batches are as large as those of the first iterator, as far as is known."""
-        return _batch_of(flow) == _batch_of(self.group.first)
-
-    def _draws(self, flow: Flow) -> bool:
-        """Returns whether single batches are drawn from an iterator."""
-        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
 
 
 def _is_by_number(use: Use) -> bool:
@@ -147,10 +130,6 @@ def _is_by_number(use: Use) -> bool:
     if use.kind == "item" and isinstance(use.outer, ast.Subscript):
         return not isinstance(use.outer.slice, ast.Constant)
     return use.kind in ("member", "method") and use.name in ("index_array", "_get_batches_of_transformed_samples")
-
-
-def _is_within(node: ast.AST, block: list[ast.stmt]) -> bool:
-    return start(block[0]) <= start(node) <= end(block[-1])
 
 
 def owner_of(group: Group, found: Collected) -> str | None:
@@ -178,5 +157,5 @@ def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:
     """The size of batches, and what may change it; `None` where it is not known."""
     if "batch_size" not in flow.args:
         return 32, frozenset()
-    known = plain(flow.argument("batch_size"))
+    known = flow.known("batch_size")
     return None if isinstance(known, Unknown) else (known, frozenset(origins_of(flow.argument("batch_size"))))

@@ -1,31 +1,190 @@
-"""Takes out generators that nothing uses any more, with their `fit`, and the dicts and lists that hold nothing else."""
+"""What only the exchanged code used goes with it: generators with their `fit`, what holds no more than them, and imports."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass, field
 
-from pipegen.migrate.homes import is_read_elsewhere
-from pipegen.migrate.signatures import FLOWS
+from pipegen.migrate.collected import Collected
+from pipegen.migrate.edits import Edits
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.homes import of_function
+from pipegen.migrate.nodes import Function, Row, targets_of
+from pipegen.migrate.signatures import FLOWS, is_keras
+from pipegen.migrate.values import Flow, Frame, Generator
 
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.edits import Edits
-    from pipegen.migrate.mutation import Function
-    from pipegen.migrate.values import Flow, Frame, Generator
+_NAME = "ImageDataGenerator"
+_UTILS = ("array_to_img", "img_to_array", "load_img", "save_img")
+_OF_KERAS_3 = (*_UTILS, "smart_resize")
+"""What `keras.preprocessing.image` of Keras 3 has."""
+_COMPAT = (
+    "DataFrameIterator", "DirectoryIterator", "Iterator", "NumpyArrayIterator", "apply_affine_transform", "apply_brightness_shift",
+    "apply_channel_shift", "flip_axis", "list_pictures", "random_brightness", "random_channel_shift", "random_rotation", "random_shear",
+    "random_shift", "random_zoom", "transform_matrix_offset_center", "validate_filename",
+)  # fmt: skip
+"""What it once had besides, and `pipegen.compat` has."""
+
+
+def exchange_imports(edits: Edits, findings: Findings, hidden: str = "") -> None:
+    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing, and no `hidden` line, uses it; else it is said."""
+    try:
+        imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)))
+    except SyntaxError:
+        return  # the edits are taken back as a whole
+    kept = imports.exchange()
+    for statement in kept:
+        message = f"`{_NAME}` is still imported, since code uses it that is not edited; `{statement.module}` has it no more in Keras 3"
+        help_ = "take it out with what uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
+        findings.add("PG615", statement.lineno, message, help_)
+
+
+@dataclass
+class _Imports:
+    """Takes out the imports of one file that nothing needs.
+
+    Attributes:
+        hidden: Names that lines which are not Python may use.
+        read: The names that code reads after the edits.
+    """
+
+    edits: Edits
+    hidden: frozenset[str]
+    read: set[str] = field(init=False)
+    _before: set[str] = field(init=False)
+    _after: ast.Module = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = _names(self.edits.tree)
+        self._read()
+
+    def _read(self) -> None:
+        self._after = ast.parse(self.edits.apply())
+        self.read = {*self.hidden, *_names(self._after)}
+
+    def exchange(self) -> list[ast.ImportFrom]:
+        """Edit the imports; those of the class that stay and fail on Keras 3 are returned."""
+        self._without_aliases()
+        kept: list[ast.ImportFrom] = []
+        first = True
+        for statement in [s for s in ast.walk(self.edits.tree) if isinstance(s, (ast.Import, ast.ImportFrom))]:
+            gone = [a for a in statement.names if self._goes(statement, a)]
+            moved = [a for a in statement.names if a not in gone and _new_home(statement, a) and self._serves(a)]
+            if any(a.name == _NAME and a not in gone and not _exists(statement, a) for a in statement.names):
+                kept += [statement] if isinstance(statement, ast.ImportFrom) and is_keras(statement.module or "") else []
+            if not gone and not moved:
+                continue
+            lines = _left(statement, gone, moved)
+            here = first and statement in self.edits.tree.body and any(a.name == _NAME for a in gone)
+            if here:
+                lines += _modules(self.edits)
+                first = False
+            if lines:
+                alone = statement in self.edits.tree.body and self.edits.is_alone(statement)
+                self.edits.replace(statement, ("\n" if alone else "; ").join(lines))
+            else:
+                self.edits.delete(statement)
+        if first:
+            _insert(self.edits)
+        return kept
+
+    def _without_aliases(self) -> None:
+        """Take out `G = keras.preprocessing.image.ImageDataGenerator` where nothing reads `G`."""
+        for statement in ast.walk(self.edits.tree):
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Attribute) or statement.value.attr != _NAME:
+                continue
+            names = [t.id if isinstance(t, ast.Name) else "" for t in statement.targets]
+            if all(name and name in self._before and name not in self.read for name in names):
+                self.edits.delete(statement)
+                self._read()
+
+    def _serves(self, alias: ast.alias) -> bool:
+        """Returns whether the new home of a name has all that code takes from it, where it is a module."""
+        local = alias.asname or alias.name
+        taken = {
+            n.attr for n in ast.walk(self._after) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == local
+        }
+        return alias.name != "image" or taken <= set(_OF_KERAS_3)
+
+    def _goes(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+        """Returns whether a name is read by nothing, and is the class, or was there for the exchanged code and fails on Keras 3."""
+        local = alias.asname or (alias.name if isinstance(statement, ast.ImportFrom) else alias.name.split(".")[0])
+        full = _full(statement, alias)
+        if local in self.read or alias.name == "*" or not is_keras(full):
+            return False
+        if alias.name == _NAME:
+            return True
+        return not _exists(statement, alias) and (local in self._before or "preprocessing.image" in full)
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """The names that code reads, deletes, declares or lists in `__all__`."""
+    found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and "__all__" in ast.dump(node):
+            found |= {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return found
+
+
+def _full(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """Returns what an import imports, by its full name."""
+    if isinstance(statement, ast.Import):
+        return alias.name
+    return f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
+
+
+def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+    """Returns whether an import works where Keras 3 is installed, as far as images are concerned."""
+    full = _full(statement, alias)
+    if full.split(".")[0] in ("keras_preprocessing", "tensorflow_core") or full.startswith("tensorflow.python.keras"):
+        return False
+    return not full.startswith("keras.preprocessing.image.") or alias.name in (*_OF_KERAS_3, "*")
+
+
+def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """The module that has a function of images where the one that it is imported from has it no more; empty where none is needed."""
+    if isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == ("keras_preprocessing", "image"):
+        return "keras.preprocessing"
+    if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").endswith("preprocessing.image"):
+        return ""
+    if not is_keras(statement.module or "") or statement.level or _exists(statement, alias):
+        return ""
+    if alias.name in _OF_KERAS_3:
+        return "keras.utils" if alias.name in _UTILS else "keras.preprocessing.image"
+    return "pipegen.compat" if alias.name in _COMPAT else ""
+
+
+def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: list[ast.alias]) -> list[str]:
+    """The statements that an import becomes without some of its names, and with some from another module."""
+    rest = [a for a in statement.names if a not in gone and a not in moved]
+    if isinstance(statement, ast.Import):
+        return [f"import {', '.join(ast.unparse(a) for a in rest)}"] if rest else []
+    homes: dict[str, list[str]] = {f"{'.' * statement.level}{statement.module or ''}": [ast.unparse(a) for a in rest]}
+    for alias in moved:
+        homes.setdefault(_new_home(statement, alias), []).append(ast.unparse(alias))
+    return [f"from {home} import {', '.join(names)}" for home, names in homes.items() if names]
+
+
+def _insert(edits: Edits) -> None:
+    """Put the import before the first statement that is neither a docstring nor about the future."""
+    for statement in edits.tree.body:
+        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not docstring and not future and not isinstance(statement, ast.Pass):
+            for line in _modules(edits):
+                edits.before(statement, line)
+            return
+
+
+def _modules(edits: Edits) -> list[str]:
+    """The statements that import what the edits need."""
+    return [f"import {name}" for name in (*sorted(edits.imports), "pipegen")]
 
 
 @dataclass
 class Removal:
-    """Takes out what only made the iterators that were exchanged.
-
-    Attributes:
-        edits: Takes the edits.
-        found: What the file has to do with `ImageDataGenerator`.
-        done: The iterators that were exchanged.
-        gone: The functions that were taken out.
-    """
+    """Takes out what only made the iterators that are done, once some functions are gone."""
 
     edits: Edits
     found: Collected
@@ -70,8 +229,24 @@ class Removal:
         for statement in ast.walk(self.edits.tree):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
                 value = statement.value
-                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, (ast.List, ast.Tuple)) else []
+                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, Row) else []
                 held = [value.value] if isinstance(value, ast.DictComp) else held
                 if generator.node in held and all(id(h) in done for h in held):
                     return statement
         return None
+
+
+def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
+    """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
+    target = next(iter(targets_of(statement)), None)
+    whole = evaluator.module.scope.node
+    same: list[ast.Name | ast.Attribute]
+    if isinstance(target, ast.Name):
+        around = whole if target.id in frame.scope.module_names else of_function(frame).scope.node
+        same = [n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == target.id]
+    elif isinstance(target, ast.Attribute):
+        same = [n for n in ast.walk(whole) if isinstance(n, ast.Attribute) and n.attr == target.attr]
+    else:
+        return True
+    augmented = {id(n.target) for n in ast.walk(whole) if isinstance(n, ast.AugAssign)}
+    return any(id(n) not in known and (not isinstance(n.ctx, ast.Store) or id(n) in augmented) for n in same)

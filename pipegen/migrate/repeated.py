@@ -6,21 +6,16 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.collected import Collected
 from pipegen.migrate.displays import displays_of
-from pipegen.migrate.groups import group_flows
+from pipegen.migrate.groups import Group, group_flows
 from pipegen.migrate.hoisting import hoisted
-from pipegen.migrate.homes import of_function
+from pipegen.migrate.homes import of_function, up_to_function
 from pipegen.migrate.interpret import collect
 from pipegen.migrate.refusals import owner_of
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.values import Generator, same
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Argument, Flow, Frame
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, same
 
 _MOST_PASSES = 3
 _GIVEN = ("directory", "dataframe", "target_size", "batch_size", "seed", "x", "y", "sample_weight")
@@ -86,9 +81,7 @@ def _loop_of(found: Collected, flow: Flow) -> ast.AST | None:
     """The loop whose rounds make an iterator that is used, or call the function that does."""
     frames: list[Frame] = [flow.frame, *(frame for _, frame in reversed(found.sites.get(id(flow), [])))]
     for frame in frames if found.uses_of(flow) else ():
-        here: Frame | None = frame
-        while here is not None and here is not of_function(here):
-            if isinstance(here.scope.node, ast.For):
-                return here.scope.node
-            here = here.parent
+        loop = next((f.scope.node for f in up_to_function(frame) if isinstance(f.scope.node, ast.For)), None)
+        if loop is not None:
+            return loop
     return None

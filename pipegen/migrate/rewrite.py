@@ -7,46 +7,35 @@ import json
 import posixpath
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pipegen.migrate.build_call import BuildCall, hint
-from pipegen.migrate.class_modes import folder_below
+from pipegen.migrate.collected import Collected
 from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.draws import ENDLESS, Draws, goes_on, going_on, is_first, is_next, loops_around, region_of
 from pipegen.migrate.edits import Edits
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import home_of, late_home, loop_around, waiting_name
-from pipegen.migrate.imports import exchange_imports
+from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
-from pipegen.migrate.pair_edits import edit_pair
+from pipegen.migrate.nodes import Function
+from pipegen.migrate.pairs import edit_pair
+from pipegen.migrate.reading import Code
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
-from pipegen.migrate.removal import Removal
+from pipegen.migrate.removal import Removal, exchange_imports
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.uses import REPLACED, UseEdits, access
-from pipegen.migrate.values import Generator, certain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.collected import Collected
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.mutation import Function
-    from pipegen.migrate.reading import Code
-    from pipegen.migrate.values import Flow
-    from pipegen.migrate.write_spec import Written
+from pipegen.migrate.values import Flow, Generator, certain
 
 _FEATURES = "write one spec with a feature for each of them"
 
 
 @dataclass
 class Rewriter:
-    """Edits the code of one file.
-
-    Attributes:
-        code: The file.
-        found: What it has to do with `ImageDataGenerator`.
-        findings: Takes what must be done by hand.
-    """
+    """Edits the code of one file."""
 
     code: Code
     found: Collected
@@ -98,7 +87,7 @@ class Rewriter:
         group = written.group
         first = min(group.flows, key=lambda f: (f.node.lineno, f.node.col_offset))
         home = home_of(first)
-        left_out = Sources(group, self.findings, {}).left_out()
+        left_out = Sources(group).left_out()
         displays = [*displays_of(self.found, group, left_out), *(move.displays if move is not None else ())]
         problem = Refusals(group, self.found, frozenset(id(d.element) for d in displays)).reason()
         if problem or home is None:

@@ -1,23 +1,45 @@
-"""Finds the names that a scope binds, where, and to what: enough to say what a name holds at a place without running anything."""
+"""Finds the names that a scope binds, where, and to what, and the objects that code changes in place, without running anything."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
-from pipegen.migrate.mutation import Changers, changed_names, foreign, parameters, root_name
+from pipegen.migrate.nodes import (
+    DEFINITIONS,
+    Comprehension,
+    Function,
+    Loop,
+    Position,
+    Row,
+    called,
+    defaults_of,
+    end,
+    is_main,
+    own_nodes,
+    parameters,
+    places,
+    root_name,
+    start,
+    targets_of,
+)
 
-Position = tuple[int, int]
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-Loop = ast.For
-Node = ast.Module | Definition | ast.ClassDef | ast.Lambda | Comprehension | Loop
+Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.For
 
+Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
 ALWAYS: Position = (1 << 29, 0)
 """The time of what happens in a function, which may run at any time."""
 _MOST_ROUNDS = 5
+Changers = Mapping[str, frozenset[str | int]]
+"""For the name of a function: its parameters whose objects it changes, by name and by place."""
+
+CHANGING = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
+)
+"""Methods that change what they belong to."""
+_MOST_CALLS = 3
 
 
 @dataclass(frozen=True)
@@ -29,7 +51,6 @@ class Binding:
         kind: `value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the
             object itself is changed in place; `other`: something that is not followed, such as a loop's target.
         straight: Whether the statement runs whenever its scope does, once and in order.
-        column: For `changed` by `name['column'] = value`: that column, where it is a text.
         line: Where it stands, where `after` does not say so.
         conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
             if they do; `None` where something else decides it, too.
@@ -40,17 +61,21 @@ class Binding:
 
     name: str
     after: Position
-    kind: Literal["value", "import", "def", "class", "param", "changed", "other"]
+    kind: Kind
     straight: bool
     value: ast.expr | None = None
     path: tuple[int, ...] = ()
     dotted: str = ""
     node: ast.AST | None = None
-    column: str | None = None
     line: int = 0
     conditions: tuple[tuple[ast.expr, bool], ...] | None = None
     key: ast.expr | None = None
     loop: ast.For | None = None
+
+    @property
+    def column(self) -> str | None:
+        """Of a change by `name['column'] = value`: that column, where it is a text."""
+        return self.key.value if isinstance(self.key, ast.Constant) and isinstance(self.key.value, str) else None
 
 
 @dataclass(eq=False)
@@ -73,32 +98,15 @@ class Scope:
         self.bindings.setdefault(binding.name, []).append(binding)
 
 
-def start(node: ast.AST) -> Position:
-    """Returns where a node begins."""
-    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-
-
-def end(node: ast.AST) -> Position:
-    """Returns where a node ends."""
-    return (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
-
-
 def scope_of(node: Node, changers: Changers) -> Scope:
     """The scope that a node opens; `changers` are the functions of the file that change what they are given."""
     scope = Scope(node)
-    if isinstance(node, (ast.Module, ast.ClassDef)):
+    names = [a.arg for a in parameters(node.args)] if isinstance(node, (Function, ast.Lambda)) else []
+    loops = [node] if isinstance(node, ast.For) else node.generators if isinstance(node, Comprehension) else []
+    for name in (*names, *(name for loop in loops for name in _names(loop.target))):
+        scope.add(Binding(name, (0, 0), "param", straight=True))
+    if not isinstance(node, (ast.Lambda, Comprehension)):
         _Reader(scope, changers).block(node.body, straight=True)
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        _params(scope, node.args)
-        _Reader(scope, changers).block(node.body, straight=True)
-    elif isinstance(node, ast.Lambda):
-        _params(scope, node.args)
-    elif isinstance(node, ast.For):
-        _targets(scope, node.target)
-        _Reader(scope, changers).block(node.body, straight=True)
-    else:
-        for generator in node.generators:
-            _targets(scope, generator.target)
     _share_changes(scope)
     for bindings in scope.bindings.values():
         bindings.sort(key=lambda b: b.after)
@@ -130,42 +138,6 @@ def _share_changes(scope: Scope) -> None:
             return
 
 
-def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Statements that run whenever the body does: those of `with` blocks and of `if __name__ == "__main__"` are taken out of them."""
-    found: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
-            found += [statement, *flattened(statement.body)]
-        else:
-            found.append(statement)
-    return found
-
-
-def is_main(test: ast.expr) -> bool:
-    """Returns whether a condition asks if the file runs as a program."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
-        return False
-    sides = (test.left, test.comparators[0])
-    return any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides) and any(
-        isinstance(s, ast.Constant) and s.value == "__main__" for s in sides
-    )
-
-
-def _is_method_of(call: ast.Call, name: str) -> bool:
-    """Returns whether a call is one of a method of the object with a name itself."""
-    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
-
-
-def _params(scope: Scope, args: ast.arguments) -> None:
-    for arg in parameters(args):
-        scope.add(Binding(arg.arg, (0, 0), "param", straight=True))
-
-
-def _targets(scope: Scope, target: ast.expr) -> None:
-    for name in _names(target):
-        scope.add(Binding(name, (0, 0), "param", straight=True))
-
-
 def _names(target: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
 
@@ -185,19 +157,15 @@ class _Reader:
 
     def statement(self, node: ast.stmt, straight: bool) -> None:
         after = end(node)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            self._bind(node.name, after, "def", straight, node=node)
-            self._of_inner(node)
+        if isinstance(node, (Function, ast.ClassDef)):
+            self._bind(node.name, after, "class" if isinstance(node, ast.ClassDef) else "def", straight, node=node)
+            for name, line, anew in foreign(node, self.changers):  # names of this scope that it rebinds, or whose objects it changes
+                self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
             return
-        if isinstance(node, ast.ClassDef):
-            self._bind(node.name, after, "class", straight, node=node)
-            self._of_inner(node)
-            return
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._target(target, node.value, after, straight)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._target(node.target, node.value, after, straight)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in targets_of(node):
+                if node.value is not None:
+                    self._target(target, node.value, after, straight)
         elif isinstance(node, ast.AugAssign):
             self._other(node.target, after, straight=straight)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -219,7 +187,7 @@ class _Reader:
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
         """The blocks of a compound statement."""
-        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        if isinstance(node, Loop):
             self.scope.loops.append((start(node), end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):
             self._other(node.target, start(node.body[0]), loop=node)
@@ -273,18 +241,14 @@ class _Reader:
             if isinstance(inner, ast.Call):
                 for name in changed_names(inner, self.changers):
                     alone = isinstance(node, ast.Expr) and node.value is inner
-                    self._bind(name, end(node), "changed", straight, value=inner if alone and _is_method_of(inner, name) else None)
+                    of_it = isinstance(inner.func, ast.Attribute) and getattr(inner.func.value, "id", "") == name
+                    self._bind(name, end(node), "changed", straight, value=inner if alone and of_it else None)
             todo += list(ast.iter_child_nodes(inner))
-
-    def _of_inner(self, inner: Definition | ast.ClassDef) -> None:
-        """Names of this scope that a function rebinds, or whose objects it changes."""
-        for name, line, anew in foreign(inner, self.changers):
-            self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
 
     def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, ast.Name):
             self._bind(target.id, after, "value", straight, value=value, path=path)
-        elif isinstance(target, (ast.Tuple, ast.List)):
+        elif isinstance(target, Row):
             starred = any(isinstance(t, ast.Starred) for t in target.elts)
             for i, inner in enumerate(target.elts):
                 if starred:
@@ -317,20 +281,86 @@ class _Reader:
                 dotted = f"{'.' * node.level}{node.module or ''}.{alias.name}"
                 self._bind(alias.asname or alias.name, after, "import", straight, dotted=dotted)
 
-    def _bind(
-        self,
-        name: str,
-        after: Position,
-        kind: Literal["value", "import", "def", "class", "param", "changed", "other"],
-        straight: bool,
-        *,
-        value: ast.expr | None = None,
-        path: tuple[int, ...] = (),
-        dotted: str = "",
-        node: ast.AST | None = None,
-        key: ast.expr | None = None,
-    ) -> None:
-        column = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+    def _bind(self, name: str, after: Position, kind: Kind, straight: bool, **more: Any) -> None:
         conditions = () if straight else self.conditions
-        made = Binding(name, after, kind, straight, value, path, dotted, node, column, conditions=conditions, key=key, loop=self.loop)
-        self.scope.add(made)
+        self.scope.add(Binding(name, after, kind, straight, conditions=conditions, loop=self.loop, **more))
+
+
+def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:
+    """The expressions whose objects, or parts of them, a single node changes in place."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        return [node]
+    return [*_by_method(node), *_by_function(node, changers)] if isinstance(node, ast.Call) else []
+
+
+def changed_names(node: ast.AST, changers: Changers) -> list[str]:
+    """The names whose objects a single node changes in place; `self` is left to its class."""
+    return [name for name in map(root_name, changed_objects(node, changers)) if name not in ("", "self")]
+
+
+def _by_method(call: ast.Call) -> list[ast.expr]:
+    if not isinstance(call.func, ast.Attribute):
+        return []
+    in_place = any(k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in call.keywords)
+    return [call.func.value] if in_place or call.func.attr in CHANGING else []
+
+
+def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:
+    changed = changers.get(called(call), frozenset())
+    given: list[tuple[str | int | None, ast.expr]] = [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]
+    return [value for place, value in given if place in changed and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
+
+
+def changers_of(tree: ast.Module) -> Changers:
+    """The functions and methods of a file that change what they are given."""
+    kinds = (ast.Attribute, ast.Subscript, ast.Call)
+    functions = [(n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)]) for n in ast.walk(tree) if isinstance(n, Function)]
+    found: dict[str, frozenset[str | int]] = {}
+    for _ in range(_MOST_CALLS):
+        before = dict(found)
+        for function, nodes in functions:
+            changed = {name for n in nodes for name in changed_names(n, found)}
+            names = places(function.args)
+            given = {name for name in (*names, *(a.arg for a in function.args.kwonlyargs)) if name in changed}
+            if given:
+                found[function.name] = found.get(function.name, frozenset()) | given | {i for i, n in enumerate(names) if n in given}
+        if found == before:
+            break
+    return found
+
+
+def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, bool]]:
+    """Yields what a function, or the methods of a class, do to the names around it.
+
+    Args:
+        node: The function or the class.
+        changers: The functions that change what they are given.
+        hidden: Names that are others here.
+
+    Yields:
+        The name, the line, and whether it is bound anew (`global`) rather than changed in place.
+    """
+    declared: set[str] = set()
+    aliases: dict[str, str] = {}
+    own = own_nodes(node, DEFINITIONS)
+    if isinstance(node, Function):
+        declared = {name for n in own if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+        aliases = _aliases(node, own)
+        stored = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
+        hidden = (hidden | stored | {a.arg for a in parameters(node.args)}) - declared
+    for n in own:
+        if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and n.id in declared:
+            yield n.id, n.lineno, True
+        for name in changed_names(n, changers):
+            for each in (name, aliases.get(name, "")):
+                if each and each not in hidden:
+                    yield each, getattr(n, "lineno", 0), False
+        if isinstance(n, DEFINITIONS):
+            yield from foreign(n, changers, hidden)
+
+
+def _aliases(function: Function, own: list[ast.AST]) -> dict[str, str]:
+    """Names of a function that stand for another name: by an assignment, or as the default of a parameter."""
+    pairs: list[tuple[str, ast.expr]] = defaults_of(function.args)
+    pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
+    return {name: value.id for name, value in pairs if isinstance(value, ast.Name)}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pipegen.migrate.amounts import Knob
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
+from pipegen.migrate.nodes import Row
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, Value, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.knobs import Knob
-
 
 _ONCE = ("batch_size", "target_size", "seed", "color_mode", "interpolation", "keep_aspect_ratio", "class_mode")
 """Arguments of iterators that a spec has once for every split."""
@@ -89,7 +86,7 @@ def is_square(flow: Flow) -> bool:
     argument = flow.args["target_size"]
     value, known = argument.value, plain(argument.value)
     if isinstance(known, Unknown):
-        return isinstance(argument.node, (ast.Tuple, ast.List)) and len(argument.node.elts) != 2
+        return isinstance(argument.node, Row) and len(argument.node.elts) != 2
     if not isinstance(known, (list, tuple)) or len(known) < 2 or known[0] != known[1]:
         return not isinstance(known, (list, tuple)) or len(known) < 2
     return not origins_of(value) or (isinstance(value, Seq) and value.items[0] is value.items[1])
@@ -98,7 +95,7 @@ def is_square(flow: Flow) -> bool:
 def sides(flow: Flow) -> ast.expr | None:
     """The expression that is height and width alike, if there is one."""
     size = flow.args["target_size"].node if "target_size" in flow.args else None
-    if not isinstance(size, (ast.Tuple, ast.List)) or len(size.elts) != 2 or ast.dump(size.elts[0]) != ast.dump(size.elts[1]):
+    if not isinstance(size, Row) or len(size.elts) != 2 or ast.dump(size.elts[0]) != ast.dump(size.elts[1]):
         return None
     return size.elts[0]
 

@@ -48,3 +48,10 @@ RENAMED = {"generator": "x", "nb_epoch": "epochs", "samples_per_epoch": "steps_p
 
 STEPS = ("steps_per_epoch", "validation_steps", "steps")
 """Arguments that a dataset of known length makes superfluous."""
+
+_ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
+
+
+def is_keras(name: str) -> bool:
+    """Returns whether a full name belongs to Keras in any of its packages."""
+    return name.split(".")[0] in _ROOTS

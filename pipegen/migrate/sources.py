@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field
+from typing import Any, cast
 
-from pipegen.migrate.amounts import number
-from pipegen.migrate.class_modes import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, takes_share, weighted
-from pipegen.migrate.groups import data_key
-from pipegen.migrate.knobs import Knob, Knobs, is_open, varies
-from pipegen.migrate.labels import form_of
+from pipegen.migrate.amounts import Knob, Knobs, is_open, number, varies
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group, data_key
+from pipegen.migrate.labels import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, form_of, takes_share, weighted
 from pipegen.migrate.pairs import folder_of
-from pipegen.migrate.values import Generator, Table, Unknown, plain
+from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_number
 from pipegen.spec.scalars import flow_scalar
-
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow
 
 _KEY = "'([^/]+)[.][^./]+$'"
 """The name of a file without folders and its ending."""
@@ -26,18 +20,11 @@ _SUBSETS = {"train": "training", "validation": "validation"}
 
 @dataclass
 class Sources:
-    """Writes the sections `source` and `splits` of a group.
-
-    Attributes:
-        group: The iterators.
-        findings: Takes what is not known.
-        params: Takes the paths.
-        knobs: Takes the params of `validation_split`.
-    """
+    """Writes the sections `source` and `splits` of a group, and gives their paths and shares params."""
 
     group: Group
-    findings: Findings
-    params: dict[str, str]
+    findings: Findings = field(default_factory=Findings)
+    params: dict[str, str] = field(default_factory=dict)
     knobs: Knobs | None = None
 
     def labelled(self) -> bool:
@@ -45,19 +32,17 @@ class Sources:
         flow = self.group.first
         if flow.method == "flow":
             return self.given_labels() == "label"
-        return class_mode(flow) not in (*UNLABELLED, *WITHOUT_CLASSES) and not all_in_one(flow)
+        return class_mode(flow) not in WITHOUT_CLASSES and self._has_labels(flow)
 
     def given_labels(self) -> str:
         """Returns what the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing without one."""
-        flows = [flow for flow in self.group.parts.values() if "y" in flow.args and plain(flow.argument("y")) is not None]
+        flows = [flow for flow in self.group.parts.values() if flow.known("y") is not None]
         forms = {form_of(flow.argument("y")) for flow in flows}
         return "" if not flows else "label" if len(forms) == 1 and None not in forms else "target"
 
-    def lines(self) -> list[str] | None:
-        """The sections; `None`, with a finding, where nothing of the data is known."""
+    def lines(self) -> list[str]:
+        """The sections."""
         parts = self._readable()
-        if not parts:
-            return None
         if self.group.masks:
             return self._paired()
         shared = self._shared(parts)
@@ -65,12 +50,9 @@ class Sources:
             return shared
         if self.is_whole():
             flow = next(iter(parts.values()))
-            source = self._source(flow, "data")
-            return None if source is None else [f"source: {source}"]
+            return [f"source: {self._source(flow, 'data')}"]
         self._report_shares()
         sources = {split: self._source(flow, split) for split, flow in parts.items()}
-        if any(source is None for source in sources.values()):
-            return None
         return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
 
     def is_whole(self) -> bool:
@@ -100,13 +82,8 @@ class Sources:
     def _readable(self) -> dict[str, Flow]:
         """The parts that one source can hold: all with labels like the first."""
         first = self.group.first
-        return {
-            split: flow for split, flow in self.group.parts.items() if flow is first or first.method == "flow" or self._alike(first, flow)
-        }
-
-    def _alike(self, first: Flow, flow: Flow) -> bool:
-        bare = (class_mode(f) in UNLABELLED or all_in_one(f) for f in (first, flow))
-        return len(set(bare)) == 1
+        bare = not self._has_labels(first)
+        return {s: f for s, f in self.group.parts.items() if first.method == "flow" or (not self._has_labels(f)) == bare}
 
     def left_out(self) -> list[Flow]:
         """Iterators without labels beside labelled ones, which `predict_on` serves."""
@@ -124,9 +101,8 @@ class Sources:
         shared, splits = self.is_shared(), list(self.group.parts)
         if not shared:
             self._report_shares()
-        texts = {
-            split: self._pair(split, "" if shared or len(splits) == 1 else f"{split}_") for split in (splits[:1] if shared else splits)
-        }
+        alone = shared or len(splits) == 1
+        texts = {split: self._pair(split, "" if alone else f"{split}_") for split in (splits[:1] if shared else splits)}
         if not shared:
             return ["source:", "  by_split:", *(f"    {split}: {text}" for split, text in texts.items())]
         line = self.group.first.line
@@ -154,26 +130,22 @@ class Sources:
             return None
         train = self.group.first
         if self._is_dealt():
-            return self._dealt(train, cast("Table", train.argument("dataframe")))
-        source = self._source(train, "data")
-        if source is None:
-            return None
+            return self._dealt(train, cast("Share", cast("Table", train.argument("dataframe")).split))
         of_files = train.method == "flow_from_directory"
         comment = "the first files of each class are validation, as in Keras" if of_files else "the first rows are validation, as in Keras"
-        return [f"source: {source}", self._share_line(comment)]
+        return [f"source: {self._source(train, 'data')}", self._share_line(comment)]
 
     def _share_line(self, comment: str) -> str:
         """The section `splits` for `validation_split`."""
         train = self.group.first
-        share = train.generator.get("validation_split") if isinstance(train.generator, Generator) else None
-        unknown = isinstance(train.generator, Generator) and is_open(train.generator, "validation_split")
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+        name, generator = "validation_split", train.generator if isinstance(train.generator, Generator) else None
+        share = generator.get(name) if generator is not None else None
+        if not is_number(share) or not 0 < share < 1:
             self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has a fifth: put the share there")
             share = 0.2
         parts = [number(round(1 - share, 10)), number(share)]
-        if self.knobs is not None and isinstance(train.generator, Generator) and (unknown or varies(train.generator, "validation_split")):
-            shares = (("train_share", "1 - {}"), ("validation_share", "{}"))
-            knobs = [Knob(name, "validation_split", form) for name, form in shares]
+        if self.knobs is not None and generator is not None and (is_open(generator, name) or varies(generator, name)):
+            knobs = Knob("train_share", name, "1 - {}"), Knob("validation_share", name)
             parts = [self.knobs.add(knob, text) for knob, text in zip(knobs, parts, strict=True)]
         return f"splits: {{method: keras, parts: {{train: {parts[0]}, validation: {parts[1]}}}}}  # {comment}"
 
@@ -204,26 +176,19 @@ class Sources:
         dealt = (flow for flow, table in tables if isinstance(table, Table) and table.split is not None and not self.in_memory(flow))
         return next((flow for flow in flows if flow.get("subset") is not None and takes_share(flow)), next(dealt, None))
 
-    def _dealt(self, train: Flow, table: Table) -> list[str] | None:
+    def _dealt(self, train: Flow, split: Share) -> list[str]:
         """A table that `train_test_split` dealt out."""
-        source = self._source(train, "data")
-        if source is None or table.split is None:
-            return None
-        test = table.split.test
-        stratify = ", stratify: label" if table.split.stratified and self.labelled() else ""
-        self.findings.add(
-            "PG620", table.split.node.lineno, "`train_test_split` becomes `splits`, which chooses other rows, the same ones in every run"
-        )
+        source, test, line = self._source(train, "data"), split.test, split.node.lineno
+        stratify = ", stratify: label" if split.stratified and self.labelled() else ""
+        self.findings.add("PG620", line, "`train_test_split` becomes `splits`, which chooses other rows, the same ones in every run")
         if isinstance(test, int):
-            self.findings.add(
-                "PG610", table.split.node.lineno, "the split is a count of rows", "the spec takes a fifth: put the share there"
-            )
+            self.findings.add("PG610", line, "the split is a count of rows", "the spec takes a fifth: put the share there")
             test = 0.2
         return [f"source: {source}", f"splits: {{parts: {{train: {number(round(1 - test, 10))}, validation: {number(test)}}}{stratify}}}"]
 
     # Single sources
 
-    def _source(self, flow: Flow, name: str) -> str | None:
+    def _source(self, flow: Flow, name: str) -> str:
         if flow.method == "flow_from_directory":
             return self._folder(flow, name)
         if flow.method == "flow_from_dataframe":
@@ -233,20 +198,18 @@ class Sources:
     def _path(self, name: str, path: object, line: int, what: str) -> str:
         """A param for a path; what is not known gets a name that stands for it."""
         if not isinstance(path, str) or not path:
-            reason = path.reason if isinstance(path, Unknown) and path.reason else "it is no text"
-            at = path.line if isinstance(path, Unknown) and path.line else line
+            unknown = path if isinstance(path, Unknown) else Unknown("")
+            message = f"{what} is not known: {unknown.reason or 'it is no text'}"
             default = f"path/to/{name}"
-            self.findings.add(
-                "PG610", at, f"{what} is not known: {reason}", f"the spec has `{default}`: put the path there, or `--set {name}=…`"
-            )
+            help_ = f"the spec has `{default}`: put the path there, or `--set {name}=…`"
+            self.findings.add("PG610", unknown.line or line, message, help_)
             self.params[name] = f"{{type: path, default: {default}}}  # not known from the code"
         else:
             self.params[name] = f"{{type: path, default: {flow_scalar(path)}}}"
         return f"${name}"
 
     def _folder(self, flow: Flow, name: str) -> str:
-        directory = flow.args.get("directory")
-        given = plain(directory.value) if directory is not None else Unknown("no folder is given", flow.line)
+        given = flow.known("directory", Unknown("no folder is given", flow.line))
         path = self._path(name, given, flow.line, "the folder")
         classes = "" if all_in_one(flow) else self._classes(flow)
         extra = "" if classes or self._has_labels(flow) else ", labels: none"
@@ -258,33 +221,30 @@ class Sources:
         return class_mode(flow) not in UNLABELLED and not all_in_one(flow)
 
     def _classes(self, flow: Flow) -> str:
-        if "classes" not in flow.args:
-            return ""
-        classes = plain(flow.args["classes"].value)
+        classes = flow.known("classes")
         if isinstance(classes, (list, tuple)) and classes and all(isinstance(c, str) for c in classes):
             return f", classes: [{', '.join(flow_scalar(c) for c in classes)}]"
         if classes is not None:
             reason = classes.reason if isinstance(classes, Unknown) else f"{classes!r} is no list of names"
-            self.findings.add("PG610", flow.args["classes"].node.lineno, f"`classes` is not known: {reason}", "add `classes` to the source")
+            self.findings.add("PG610", flow.line_of("classes"), f"`classes` is not known: {reason}", "add `classes` to the source")
         return ""
 
     def _csv(self, flow: Flow, name: str) -> str:
         table, made = flow.argument("dataframe"), self.in_memory(flow)
         table = table if isinstance(table, Table) and not made else Table("")
-        path = "" if made else self._table(flow, name, table)
+        if not made:
+            empty = Unknown("it is empty", flow.line)
+            path = self._path("table" if name == "data" else f"{name}_table", table.path or empty, flow.line, "the table's path")
         features = ", ".join(self._features(flow, name, table))
         if made:
-            given = flow.args["dataframe"].node if "dataframe" in flow.args else flow.node
             message = f"the table is made by code, so that `build` is given it: {made}"
-            self.findings.add("PG611", given.lineno, message, "to read it from a file, save it with `to_csv`, and write a `csv` source")
+            help_ = "to read it from a file, save it with `to_csv`, and write a `csv` source"
+            self.findings.add("PG611", flow.line_of("dataframe"), message, help_)
             return f"{{dataframe: {{features: {{{features}}}}}}}"
-        form = f", separator: {_separator(table.separator)}" if table.separator is not None else ""
+        tab = '"\\t"' if table.separator == "\t" else None
+        form = "" if table.separator is None else f", separator: {tab or flow_scalar(table.separator)}"
         form += "" if table.header else ", header: false"
         return f"{{csv: {{path: {path}{form}, features: {{{features}}}}}}}"
-
-    def _table(self, flow: Flow, name: str, table: Table) -> str:
-        param = f"{name}_table" if name != "data" else "table"
-        return self._path(param, table.path or Unknown("it is empty", flow.line), flow.line, "the table's path")
 
     def _features(self, flow: Flow, name: str, table: Table) -> list[str]:
         """The features of a table."""
@@ -301,7 +261,7 @@ class Sources:
 
     def _targets(self, flow: Flow, table: Table) -> list[str]:
         """Numbers as targets: one column, several as one vector, or several outputs."""
-        value = plain(flow.args["y_col"].value) if "y_col" in flow.args else "class"
+        value = flow.known("y_col", "class")
         if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value) or not value:
             return [f"target: {{kind: tensor, column: {self._column(flow, table, 'y_col', 'class')}}}"]
         columns = [self._known(table, v) for v in value]
@@ -316,16 +276,16 @@ class Sources:
         return flow_scalar(name)
 
     def _column(self, flow: Flow, table: Table, argument: str, default: str) -> str:
-        value: Any = plain(flow.args[argument].value) if argument in flow.args else default
+        value: Any = flow.known(argument, default)
         if not isinstance(value, str):
-            line = flow.args[argument].node.lineno
+            line = flow.line_of(argument)
             reason = value.reason if isinstance(value, Unknown) else "several columns are no single label"
             self.findings.add("PG610", line, f"`{argument}` is not known: {reason}", f"the spec has `{default}`: put the column there")
             value = default
         return self._known(table, value)
 
     def _root(self, flow: Flow, name: str, table: Table) -> str:
-        given = plain(flow.args["directory"].value) if "directory" in flow.args else None
+        given = flow.known("directory")
         if given is None:
             return ", root: ." if "/" in table.path else ""
         param = "images" if name == "data" else f"{name}_images"
@@ -340,10 +300,6 @@ class Sources:
             if form_of(flow.argument("y")) is not None:
                 message = "the labels of the splits are not all of one known form: the model is given them as they are"
             help_ = "for class names and weights of classes, make the feature `label: {kind: label}`, and give it class indices"
-            self.findings.add("PG611", flow.args["y"].node.lineno, message, help_)
+            self.findings.add("PG611", flow.line_of("y"), message, help_)
         weight = ", weight: {kind: weight}" if weighted(flow) else ""
         return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"
-
-
-def _separator(text: str) -> str:
-    return '"\\t"' if text == "\t" else flow_scalar(text)

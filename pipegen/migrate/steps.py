@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pipegen.migrate.amounts import Step, number
+from pipegen.migrate.amounts import Knob, Step, is_open, number, varies
 from pipegen.migrate.functions import function_step
 from pipegen.migrate.geometry import Geometry
-from pipegen.migrate.knobs import Knob, is_open, varies
-from pipegen.migrate.values import Const, Generator, Seq, Unknown, plain
+from pipegen.migrate.values import Const, Generator, Seq, Unknown
 from pipegen.ops.families.whitening import LARGEST
 
 RANDOM = (
@@ -38,24 +37,21 @@ class Steps(Geometry):
     def values(self) -> list[Step]:
         """The steps on values, which run on every split."""
         self.found = []
-        function = self._function()
+        function, name = self._function(), "rescale"
         if function is not None and function.text.startswith("python:"):
             self.found.append(Step("cast: {dtype: float32}", "what Keras gave the function"))
-        rescale = None if is_open(self.generator, "rescale") else self._number("rescale")
-        if rescale is None and is_open(self.generator, "rescale"):
-            self.found.append(Step(f"rescale: {{scale: {self._open(Knob('rescale', 'rescale'), '1')}}}"))
-        if function is not None and rescale:
-            self.found.append(
-                Step(function.text, f"rescale={rescale:g} came on top of it, and is left out" if _is_preset(function) else "")
-            )
-            if not _is_preset(function):
-                self.found.append(self._scale(rescale))
-        elif function is not None:
-            self.found.append(function)
-        elif rescale and varies(self.generator, "rescale"):
-            self.found.append(self._scale(rescale))
-        elif rescale:
-            byte = self.files and math.isclose(rescale, 1 / 255, rel_tol=1e-6)
+        rescale = None
+        if is_open(self.generator, name):
+            self.found.append(Step(f"rescale: {{scale: {self._open(Knob(name, name), '1')}}}"))
+        else:
+            rescale = self._number(name)
+        if function is not None:
+            preset = function.text.startswith("normalize: {preset")
+            comment = f"rescale={rescale:g} came on top of it, and is left out" if rescale and preset else function.comment
+            self.found.append(Step(function.text, comment))
+            rescale = None if preset else rescale
+        if rescale:
+            byte = self.files and function is None and not varies(self.generator, name) and _is_of_bytes(rescale)
             self.found.append(Step("rescale: {to: [0, 1]}") if byte else self._scale(rescale))
         self._statistics()
         return self.found
@@ -63,7 +59,7 @@ class Steps(Geometry):
     def _scale(self, rescale: float) -> Step:
         if varies(self.generator, "rescale"):
             return Step(f"rescale: {{scale: {self.knobs.add(Knob('rescale', 'rescale'), number(rescale))}}}")
-        return Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if math.isclose(rescale, 1 / 255, rel_tol=1e-6) else "")
+        return Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if _is_of_bytes(rescale) else "")
 
     # Colours
 
@@ -72,39 +68,35 @@ class Steps(Geometry):
         if shift:
             self.found.append(Step(f"random_channel_shift: {{delta: {shift}}}"))
             message = "`channel_shift_range` was clipped to each image's least and greatest value; now it is to those any image can have"
-            self.findings.add("PG623", self._line("channel_shift_range"), message)
+            self._say("PG623", "channel_shift_range", message)
         if "brightness_range" in self.generator.args:
             self._brightness()
 
     def _brightness(self) -> None:
-        given = self.generator.args["brightness_range"].value
-        value, line = plain(given), self._line("brightness_range")
-        if is_open(self.generator, "brightness_range"):
-            knobs = (Knob("brightness_low", "brightness_range", item=0), Knob("brightness_high", "brightness_range", item=1))
+        name = "brightness_range"
+        given, value = self.generator.argument(name), self.generator.known(name)
+        knobs = [Knob(f"brightness_{end}", name, item=i) for i, end in enumerate(("low", "high"))]
+        if is_open(self.generator, name):
             self.found.append(Step(f"random_brightness: {{factor: [{', '.join(self._open(knob, '1', ', min: 0') for knob in knobs)}]}}"))
         elif isinstance(value, Unknown):
-            self._unknown("brightness_range", value)
+            self._unknown(name, value)
         elif isinstance(given, Seq) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
-            low, high = sorted(max(0.0, float(v)) for v in value)
-            ends = [number(low), number(high)]
-            if varies(self.generator, "brightness_range"):
-                both = [Knob(f"brightness_{end}", "brightness_range", item=i) for i, end in enumerate(("low", "high"))]
-                ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(both, ends, strict=True)]
+            ends = [number(v) for v in sorted(max(0.0, float(v)) for v in value)]
+            if varies(self.generator, name):
+                ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(knobs, ends, strict=True)]
             self.found.append(Step(f"random_brightness: {{factor: [{', '.join(ends)}]}}"))
             message = "`brightness_range` cut values to whole numbers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
-            self.findings.add("PG623", line, message)
+            self._say("PG623", name, message)
         elif value is not None:
-            self.findings.add("PG630", line, f"`brightness_range={value!r}` is no pair, which Keras refuses too", "it is left out")
+            self._say("PG630", name, f"`brightness_range={value!r}` is no pair, which Keras refuses too", "it is left out")
 
     # Values
 
     def _function(self) -> Step | None:
-        if "preprocessing_function" not in self.generator.args:
+        given = self.generator.argument("preprocessing_function")
+        if given is None or (isinstance(given, Const) and given.value is None):
             return None
-        argument = self.generator.args["preprocessing_function"]
-        if isinstance(argument.value, Const) and argument.value.value is None:
-            return None
-        return function_step(argument.value, self._line("preprocessing_function"), self.findings)
+        return function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
 
     def _statistics(self) -> None:
         """Means and standard deviations, each image's own first, as Keras has it."""
@@ -119,37 +111,30 @@ class Steps(Geometry):
             self.found.append(Step(text or f"standardize: {{statistics: featurewise{'' if scale else ', scale: false'}}}"))
             message = "`fit` took its statistics from the array that it was given; now they are those of the training split"
             self.findings.add("PG623", self.generator.line, message, "`preprocessing_function` and the steps before count, too")
-        given = plain(self.generator.args["data_format"].value) if "data_format" in self.generator.args else None
+        given, dtype = self.generator.known("data_format"), self.generator.known("dtype")
         if isinstance(given, Unknown):
             self._unknown("data_format", given)
-        dtype = plain(self.generator.args["dtype"].value) if "dtype" in self.generator.args else None
         if isinstance(dtype, Unknown) or dtype not in (None, "float32", "float16"):
             message = "`dtype` is not known, or not a dtype that models take"
-            self.findings.add("PG610", self._line("dtype"), message, "the spec gives float32")
+            self._say("PG610", "dtype", message, "the spec gives float32")
 
     def _whitening(self) -> str | None:
         """The step that whitens, where images are known to be small enough, or may be."""
-        line = self._line("zca_whitening")
         if self.size is not None and self.size[0] * self.size[1] * self.channels > LARGEST:
             side = math.isqrt(LARGEST // self.channels)
             message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix that no memory holds"
-            self.findings.add("PG630", line, message, f"the spec centres the images alone: `whiten` works up to {side}×{side}")
+            self._say("PG630", "zca_whitening", message, f"the spec centres the images alone: `whiten` works up to {side}×{side}")
             return None
         epsilon = self._number("zca_epsilon")
         message = "`zca_epsilon` was added to singular values; the step adds it to variances. More examples than values make them alike"
-        self.findings.add("PG623", line, message)
+        self._say("PG623", "zca_whitening", message)
         return f"whiten: {{center: channel{f', epsilon: {number(epsilon)}' if epsilon and 0 < epsilon <= 1 and epsilon != 1e-6 else ''}}}"
 
 
 def augments(generator: Generator) -> bool:
     """Returns whether a constructor asks for anything random, as far as is known."""
-    for name in RANDOM:
-        if name in generator.args:
-            value = plain(generator.args[name].value)
-            if isinstance(value, Unknown) or value:
-                return True
-    return False
+    return any(generator.known(name) for name in RANDOM)
 
 
-def _is_preset(step: Step) -> bool:
-    return step.text.startswith("normalize: {preset")
+def _is_of_bytes(scale: float) -> bool:
+    return math.isclose(scale, 1 / 255, rel_tol=1e-6)

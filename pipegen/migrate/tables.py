@@ -1,4 +1,4 @@
-"""DataFrames that come from a file: which one, how it is read, and what the code does to it."""
+"""DataFrames that come from a file: which one, how it is read, what the code does to it; and parts of them, and of dicts and lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Frame, Seq, Share, Table, Unknown, Value, origins_of, plain
+from pipegen.migrate.labels import of_rows
+from pipegen.migrate.values import Const, Frame, Map, Options, Seq, Share, Table, Unknown, Value, origins_of, picked, plain, unknown
 
 if TYPE_CHECKING:
     from pipegen.migrate.evaluate import Evaluator
@@ -26,7 +27,7 @@ def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool)
     path = plain(first)
     origins = origins_of(first, *args.values())
     if not isinstance(path, str):
-        return path if isinstance(path, Unknown) and path.line else Unknown("the path of the table is not known", node.lineno)
+        return unknown(path, "the path of the table is not known", node.lineno)
     if path.lower().endswith((".gz", ".zip", ".bz2", ".xz", ".parquet")) or "://" in path:
         return Unknown("the table is compressed, or not a file of text on this machine", node.lineno)
     separator = plain(args.pop("sep", args.pop("delimiter", Const("\t" if tab else None))))
@@ -81,3 +82,28 @@ def table_method(table: Table, name: str, node: ast.Call) -> Value:
 
 def _is_share(node: ast.expr) -> bool:
     return not (isinstance(node, ast.Constant) and node.value in (1, 1.0))
+
+
+def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
+    """Evaluates `owner[key]`."""
+    owner = evaluator.value(node.value, frame)
+    rows = of_rows(owner, node.slice)
+    if rows is not None:
+        return rows
+    if isinstance(owner, Table):
+        return owner if isinstance(node.slice, ast.List) else Unknown("its rows are chosen by code", node.lineno)
+    if not isinstance(owner, (Options, Seq, Map)):
+        return unknown(owner, "an element of it is known only at run time", node.lineno)
+    chosen_by = evaluator.value(node.slice, frame)
+    key = plain(chosen_by)
+    if isinstance(owner, Options) and owner.as_map and isinstance(key, str) and not origins_of(chosen_by):
+        return evaluator.outside.option(key, node.lineno, fixed=owner.fixed)
+    found: Value | None = None
+    if isinstance(owner, Map) and isinstance(key, str):
+        found = owner.items.get(key)
+    elif isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
+        found = owner.items[key]
+    if found is None:
+        return Unknown("an element of it is known only at run time", node.lineno)
+    by = origins_of(chosen_by)
+    return (picked(found, chosen_by) or Unknown(f"{by[0]} chooses it", node.lineno)) if by else found

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, plain, setting
+from pipegen.migrate.nodes import Comprehension, Loop, Row, called, names_in, targets_of
+from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pipegen.migrate.evaluate import Evaluator
-    from pipegen.migrate.scopes import Comprehension
 
 _MOST_ROUNDS = 12
 
@@ -56,6 +55,15 @@ def passing_loop(statement: ast.stmt) -> ast.For | None:
     return statement if isinstance(statement, ast.For) and hands_on(statement, statement) else None
 
 
+def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zipped | None:
+    """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
+    loop = passing_loop(body[-1])
+    if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
+        return None
+    value = evaluator.value(loop.iter, frame)
+    return value if isinstance(value, Zipped) else None
+
+
 def _names(node: ast.expr | None) -> list[str] | None:
     """The names of a name, or of a tuple of two different names."""
     if isinstance(node, ast.Name):
@@ -80,8 +88,7 @@ def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, 
     """Returns what the variables of a loop are in its first round, as far as that is known, each as a value that other rounds replace."""
     items = _items(evaluator, node.iter, frame)
     bound = _bound(node.target, items[0]) if items else None
-    known = {name: value for name, value in (bound or {}).items() if isinstance(plain(value), (int, float, str, list, tuple))}
-    return {name: setting(value, f"a round of the loop in line {node.lineno}") for name, value in known.items()}
+    return told(bound or {}, f"a round of the loop in line {node.lineno}")
 
 
 def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
@@ -110,7 +117,7 @@ def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | 
     value = evaluator.value(node, frame)
     if isinstance(value, Map):
         return [Const(key) for key in value.items]
-    as_many = isinstance(node, (ast.Tuple, ast.List)) or not origins_of(value)  # an option may have more values than its default
+    as_many = isinstance(node, Row) or not origins_of(value)  # an option may have more values than its default
     return list(value.items) if isinstance(value, Seq) and as_many else None
 
 
@@ -141,7 +148,7 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
     """Returns what the names of a loop's target are in one round."""
     if isinstance(target, ast.Name):
         return {target.id: item}
-    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
+    if not isinstance(target, Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
         return None
     found: dict[str, Value] = {}
     for inner, value in zip(target.elts, item.items, strict=True):
@@ -155,16 +162,17 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
     """Returns whether each round of a loop makes something of its own with one of these functions or methods, and none ends the loop."""
     inside = [n for statement in node.body for n in ast.walk(statement)]
-    if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside) or _is_range(node.iter):
+    if (
+        any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
+        or getattr(getattr(node.iter, "func", None), "id", "") == "range"
+    ):
         return False
-    told = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    made = names_in(node.target)
     for _ in range(3):
         for n in inside:
-            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and _mentions(n.value, told):
-                targets = n.targets if isinstance(n, ast.Assign) else [n.target]
-                told |= {t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)}
-    made = [n for n in inside if isinstance(n, ast.Call) and _named(n) in calls]
-    return any(_mentions(call, told) for call in made)
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and names_in(n.value) & made:
+                made |= names_in(*targets_of(n))
+    return any(isinstance(n, ast.Call) and called(n) in calls and names_in(n) & made for n in inside)
 
 
 def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
@@ -198,24 +206,11 @@ def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
     if _continues(statement):
         return True
     branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
-    return any(isinstance(n, ast.Call) and _named(n) in calls for branch in branches for n in ast.walk(branch))
+    return any(isinstance(n, ast.Call) and called(n) in calls for branch in branches for n in ast.walk(branch))
 
 
 def _continues(node: ast.AST) -> bool:
     """Returns whether a statement may go on with the next round of the loop around it."""
-    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+    if isinstance(node, Loop):
         return any(map(_continues, node.orelse))
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))
-
-
-def _named(call: ast.Call) -> str:
-    """The function or the method that is called, by its own name."""
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
-
-
-def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
-
-
-def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))

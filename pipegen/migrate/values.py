@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeGuard
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipegen.migrate.scopes import Scope
+from pipegen.migrate.scopes import Binding, Scope
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +18,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Value):
-    """Not known without running the code.
-
-    Attributes:
-        reason: Why, to stand after "because".
-        line: Where.
-    """
+    """Not known without running the code: why, to stand after "because", and where."""
 
     reason: str
     line: int = 0
@@ -107,7 +100,6 @@ class Instance(Value):
     """An object of a plain class of the file.
 
     Attributes:
-        of: The class.
         made: The frame of its constructor's call; `None` where it has no constructor.
     """
 
@@ -135,13 +127,11 @@ class Table(Value):
     """A DataFrame that was read from a file.
 
     Attributes:
-        path: The file.
         separator: What stands between cells, where it was said.
         header: Whether the first row names the columns.
         names: The names that the code gives columns of a table without a header.
         changed: Columns that the code builds, and the line.
         part: `train` or `test` of `split`, for a share of it.
-        split: How it was dealt out.
         origins: What outside the code may say another file, or another way to read it.
         named: The expression that is the path, and its frame.
     """
@@ -170,14 +160,10 @@ class Share(Value):
 class OneHot(Value):
     """Labels made by `to_categorical`."""
 
-    line: int
-
 
 @dataclass(frozen=True, eq=False)
 class ClassIndices(Value):
     """Labels as whole numbers, as Keras' own data sets have them."""
-
-    line: int
 
 
 @dataclass(eq=False)
@@ -192,6 +178,18 @@ class Frame:
     """For a method: the frame of its class."""
     known: dict[int, Value] = field(default_factory=dict)
     """What expressions were found to be, by the id of the node."""
+
+    @property
+    def outward(self) -> Iterator[Frame]:
+        """Itself and the frames around it, the innermost first."""
+        here: Frame | None = self
+        while here is not None:
+            yield here
+            here = here.parent
+
+    def bound(self, name: str) -> tuple[list[Binding], Frame]:
+        """What binds a name that is read here, and the frame that has it."""
+        return next(((f.scope.bindings[name], f) for f in self.outward if f.scope.bindings.get(name)), ([], self))
 
     @property
     def module(self) -> Frame:
@@ -223,51 +221,54 @@ class Argument:
 
 
 @dataclass(frozen=True, eq=False)
-class Generator(Value):
-    """A construction of `ImageDataGenerator`.
+class Made(Value):
+    """Something that a call of Keras makes, with its arguments by name.
 
     Attributes:
-        line: Where.
-        args: By name.
-        node: The call.
-        wrong: Keywords that the constructor does not have, with their lines.
-        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
+        wrong: Keywords that the signature does not have, with their lines.
     """
 
     line: int
     args: dict[str, Argument]
     node: ast.Call
     frame: Frame
-    wrong: tuple[tuple[str, int], ...] = ()
-    classes: tuple[ast.ClassDef, ...] = ()
+    wrong: tuple[tuple[str, int], ...]
 
-    def get(self, name: str) -> Any:
-        """A plain argument; `None` where it is not given or not known."""
-        return plain(self.args[name].value) if name in self.args else None
-
-
-@dataclass(frozen=True, eq=False)
-class Flow(Value):
-    """An iterator: a call of `flow`, `flow_from_directory` or `flow_from_dataframe`."""
-
-    line: int
-    method: str
-    generator: Generator | Unknown
-    args: dict[str, Argument]
-    node: ast.Call
-    frame: Frame
-    wrong: tuple[tuple[str, int], ...] = ()
+    def known(self, name: str, default: Any = None) -> Any:
+        """The Python value of an argument; `default` where it is not given, and an `Unknown` where it is not known."""
+        return plain(self.args[name].value) if name in self.args else default
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A plain argument; `default` where it is not given or not known."""
-        if name not in self.args:
-            return default
-        value = plain(self.args[name].value)
+        """The same with `default` where it is not known either."""
+        value = self.known(name, default)
         return default if isinstance(value, Unknown) else value
 
     def argument(self, name: str) -> Value | None:
         """An argument, whatever it is."""
         return self.args[name].value if name in self.args else None
+
+    def line_of(self, name: str) -> int:
+        """The line of an argument, or that of the call where it is not given."""
+        return getattr(self.args[name].node, "lineno", self.line) if name in self.args else self.line
+
+
+@dataclass(frozen=True, eq=False)
+class Generator(Made):
+    """A construction of `ImageDataGenerator`.
+
+    Attributes:
+        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
+    """
+
+    classes: tuple[ast.ClassDef, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(Made):
+    """An iterator: a call of `flow`, `flow_from_directory` or `flow_from_dataframe`."""
+
+    method: str
+    generator: Generator | Unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +299,11 @@ def setting(value: Value, origin: str) -> Value:
     return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
 
 
+def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
+    """The plain values among some, each as a default that something outside the code may replace."""
+    return {name: setting(v, origin) for name, v in values.items() if isinstance(plain(v), (int, float, str, list, tuple))}
+
+
 def derived(value: Any, *sources: Value) -> Const:
     """A plain value that was computed from others: a `Setting` where one of them is."""
     origins = origins_of(*sources)
@@ -315,6 +321,21 @@ def picked(value: Value, by: Value) -> Value | None:
         if len(known) == len(found):
             return Map(dict(zip(value.items, known, strict=True))) if isinstance(value, Map) else Seq(tuple(known), value.is_list)
     return None
+
+
+def unknown(value: object, reason: str, line: int) -> Unknown:
+    """A value that is not known as it is, where it says which line that is from; else another, for a reason."""
+    return value if isinstance(value, Unknown) and value.line else Unknown(reason, line)
+
+
+def reason_of(value: object) -> str:
+    """Why a value is not known, to stand after a colon."""
+    return value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Returns whether a Python value is a number, which a truth is not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def certain(value: Value | None) -> Any:

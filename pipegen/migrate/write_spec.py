@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pipegen.migrate.amounts import Step
-from pipegen.migrate.class_modes import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
-from pipegen.migrate.knobs import Knob, Knobs
+from pipegen.migrate.amounts import Knobs, Step
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.groups import Group
+from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import Steps
-from pipegen.migrate.values import Generator, Unknown, origins_of, plain
-
-if TYPE_CHECKING:
-    from pipegen.migrate.findings import Findings
-    from pipegen.migrate.groups import Group
-    from pipegen.migrate.values import Flow
+from pipegen.migrate.values import Flow, Generator, Unknown, origins_of, reason_of
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -29,31 +24,12 @@ _DEFAULTS = {
 _ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
 
 
-@dataclass(frozen=True, eq=False)
-class Written:
-    """A spec that was written.
-
-    Attributes:
-        group: The iterators that it stands for.
-        file: Its name.
-        params: The names of its params.
-        knobs: Those of them that are arguments of the constructor.
-    """
-
-    group: Group
-    file: str
-    params: tuple[str, ...]
-    knobs: tuple[Knob, ...] = ()
-
-
 @dataclass
 class Writer:
     """Writes one spec.
 
     Attributes:
-        group: The iterators.
         file: The script, as its comments name it.
-        findings: Takes what is not known and what changes.
         fitted: The generators that `fit` is called on, by their ids.
     """
 
@@ -67,11 +43,9 @@ class Writer:
     def __post_init__(self) -> None:
         self.knobs = Knobs(self.params)
 
-    def text(self) -> str | None:
-        """The spec; `None`, with a finding, where no data is known to read."""
+    def text(self) -> str:
+        """The spec."""
         source = Sources(self.group, self.findings, self.params, self.knobs).lines()
-        if source is None:
-            return None
         steps = self._steps()
         batch = self._batch()
         order = self._order()
@@ -102,29 +76,27 @@ class Writer:
             if "**" in each.args:
                 self._report_unpacked(each)
             if each.get("save_to_dir") is not None:
-                line = each.args["save_to_dir"].node.lineno
                 message = "`save_to_dir` is left out: no images are written while the model trains"
-                self.findings.add("PG630", line, message, "`pipegen export` writes augmented images, and what was drawn for each")
+                help_ = "`pipegen export` writes augmented images, and what was drawn for each"
+                self.findings.add("PG630", each.line_of("save_to_dir"), message, help_)
         self._report_unknown()
         self._report_differences()
         self._report_missing_files()
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
-            reason = generator.reason if isinstance(generator, Unknown) else "it is not known"
-            self.findings.add("PG612", flow.line, f"the generator of `{flow.method}` is not known: {reason}", "add its steps by hand")
+            message = f"the generator of `{flow.method}` is not known: {generator.reason}"
+            self.findings.add("PG612", flow.line, message, "add its steps by hand")
             return steps
         if "**" in generator.args:
             self._report_unpacked(generator)
         if generator.classes:
             methods = ", ".join(dict.fromkeys(f"`{m.name}`" for c in generator.classes for m in c.body if hasattr(m, "name")))
-            message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator" + (
-                f" with {methods} of its own" if methods else ""
-            )
+            own = f" with {methods} of its own" if methods else ""
+            message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator{own}"
             self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
-        writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted)
-        writer.knobs = self.knobs
-        writer.channels = 1 if flow.get("color_mode") == "grayscale" else 3
+        channels = 1 if flow.get("color_mode") == "grayscale" else 3
+        writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted, channels, self.knobs)
         if "train" in self.group.parts:
             steps += writer.augmentation()
         return steps + writer.values()
@@ -132,22 +104,21 @@ class Writer:
     def _report_unpacked(self, thing: Generator | Flow) -> None:
         argument = thing.args["**"]
         reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is no dict"
-        self.findings.add(
-            "PG610", argument.node.lineno, f"the arguments that are unpacked here are not known: {reason}", "add them by hand"
-        )
+        message = f"the arguments that are unpacked here are not known: {reason}"
+        self.findings.add("PG610", argument.node.lineno, message, "add them by hand")
 
     def _report_unknown(self) -> None:
         """Arguments of the iterators that are not known, and that nothing else reports."""
         for split, flow in self.group.parts.items():
             for name, default in _DEFAULTS.items():
-                value = plain(flow.args[name].value) if name in flow.args else None
+                value = flow.known(name)
                 if isinstance(value, Unknown):
-                    message = f"`{name}` of the {split} data is not known: {value.reason or 'it is computed at run time'}"
-                    self.findings.add("PG610", flow.args[name].node.lineno, message, f"the spec takes it for {default}: look whether it is")
+                    message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
+                    self.findings.add("PG610", flow.line_of(name), message, f"the spec takes it for {default}: look whether it is")
 
     def _report_differences(self) -> None:
         """Reports what the iterators of the other splits read in another way, which a spec says once for all."""
-        sources = Sources(self.group, self.findings, {})
+        sources = Sources(self.group)
         first = self.group.first
         for split, flow in self.group.parts.items():
             for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
@@ -173,15 +144,14 @@ class Writer:
         if mode in ("grayscale", "rgba"):
             steps.append(Step(f"decode: {{channels: {1 if mode == 'grayscale' else 4}}}"))
         elif mode != "rgb":
-            line = flow.args["color_mode"].node.lineno
-            self.findings.add("PG630", line, f"`color_mode={mode!r}` has no equivalent yet", "the spec gives three channels")
+            message = f"`color_mode={mode!r}` has no equivalent yet"
+            self.findings.add("PG630", flow.line_of("color_mode"), message, "the spec gives three channels")
         message = "a JPEG is turned upright as its EXIF orientation says, which Keras did not look at"
         self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step leaves it as it is")
         size = self._size(flow)
         method = _METHODS.get(str(flow.get("interpolation", "nearest")))
         if method is None:
-            line = flow.args["interpolation"].node.lineno
-            self.findings.add("PG630", line, "this `interpolation` is unknown", "the spec has bilinear")
+            self.findings.add("PG630", flow.line_of("interpolation"), "this `interpolation` is unknown", "the spec has bilinear")
             method = "bilinear"
         if flow.get("interpolation") == "hamming":
             self.findings.add("PG623", flow.line, "`interpolation='hamming'` becomes `bilinear` with antialiasing")
@@ -191,24 +161,21 @@ class Writer:
         shown = "$size" if square else "[$height, $width]"
         for name, side in (("size", size[0]),) if square else (("height", size[0]), ("width", size[1])):
             self.params[name] = f"{{type: int, default: {side}, min: 1}}"
-        comment = (
-            "Keras' default; `bilinear` with `antialias: true` looks better"
-            if method == "nearest" and "interpolation" not in flow.args
-            else ""
-        )
+        default = method == "nearest" and "interpolation" not in flow.args
+        comment = "Keras' default; `bilinear` with `antialias: true` looks better" if default else ""
         steps.append(Step(f"resize: {{size: {shown}{crop}, method: {method}{smooth}}}", comment))
         return size, steps
 
     def _size(self, flow: Flow) -> tuple[int, int]:
-        value = plain(flow.args["target_size"].value) if "target_size" in flow.args else (256, 256)
+        value = flow.known("target_size", (256, 256))
         if isinstance(value, (list, tuple)) and len(value) >= 2 and all(isinstance(v, int) and 1 <= v <= 32767 for v in value[:2]):
             others = {str(other.get("target_size", (256, 256))) for other in self.group.parts.values()}
             if len(others) > 1:
                 self.findings.add("PG623", flow.line, "the splits have different `target_size`; the spec has the training data's")
             return int(value[0]), int(value[1])
-        line = flow.args["target_size"].node.lineno
         reason = value.reason if isinstance(value, Unknown) else f"{value!r} is no pair of whole numbers"
-        self.findings.add("PG610", line, f"`target_size` is not known: {reason}", "the spec has 224 by 224: put the size there")
+        message = f"`target_size` is not known: {reason}"
+        self.findings.add("PG610", flow.line_of("target_size"), message, "the spec has 224 by 224: put the size there")
         return 224, 224
 
     def _order(self) -> list[str]:
@@ -226,14 +193,12 @@ class Writer:
 
     def _batch(self) -> str:
         flow = self.group.first
-        value = flow.get("batch_size", 32)
-        if "batch_size" in flow.args:
-            known = plain(flow.args["batch_size"].value)
-            if not isinstance(known, int) or isinstance(known, bool) or known < 1:
-                reason = known.reason if isinstance(known, Unknown) else f"{known!r} is no size"
-                line = flow.args["batch_size"].node.lineno
-                self.findings.add("PG610", line, f"`batch_size` is not known: {reason}", "the spec has 32: put the size there")
-                value = 32
+        value = flow.known("batch_size", 32)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            reason = value.reason if isinstance(value, Unknown) else f"{value!r} is no size"
+            message = f"`batch_size` is not known: {reason}"
+            self.findings.add("PG610", flow.line_of("batch_size"), message, "the spec has 32: put the size there")
+            value = 32
         for split, other in self.group.parts.items():
             size = other.get("batch_size", 32)
             if other is not flow and size != value:
@@ -247,7 +212,7 @@ class Writer:
 
     def _output(self) -> list[str]:
         mode = class_mode(self.group.first)
-        labels = Sources(self.group, self.findings, {}).labelled()
+        labels = Sources(self.group).labelled()
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
@@ -257,7 +222,7 @@ class Writer:
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
-        elif self.group.method == "flow" and Sources(self.group, self.findings, {}).given_labels() == "target":
+        elif self.group.method == "flow" and Sources(self.group).given_labels() == "target":
             lines.append("y: target")
         elif mode in WITHOUT_CLASSES:
             count = targets(self.group.first)
@@ -265,8 +230,7 @@ class Writer:
         if weighted(self.group.first):
             lines.append("sample_weight: weight")
         generator = self.group.first.generator
-        first = isinstance(generator, Generator) and generator.get("data_format") == "channels_first"
-        if first:
+        if isinstance(generator, Generator) and generator.get("data_format") == "channels_first":
             lines.append("channels: first")
         if isinstance(generator, Generator) and generator.get("dtype") == "float16":
             lines.append("dtype: float16")

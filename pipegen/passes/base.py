@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
-from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan
+from pipegen.plan.stages import Stage
 from pipegen.plan.verify import same_output, verify
+from pipegen.spec.models import Runtime
+from pipegen.types import ElementType
 
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage
-    from pipegen.spec.models import Runtime
-    from pipegen.types import ElementType
-
+S = TypeVar("S", bound=Stage)
+E = TypeVar("E", bound=Stage)
+Note = Callable[[str], None]
+"""Records what a pass did, in words."""
 RewriteClass = Literal["E0", "E1"]
 """E0 keeps every bit; E1 rounds: at most 1e-6 of the width of the edge's interval (DESIGN §4.6)."""
 
@@ -49,13 +50,13 @@ class Pass:
         name: A verb phrase, the name of its file.
         rewrite_class: How far numbers may move.
         reason: Why it pays, one line.
-        run: `(plan, context, note) -> plan`; `note` records what it did, in words.
+        run: The rewrite itself.
     """
 
     name: str
     rewrite_class: RewriteClass
     reason: str
-    run: Callable[[Plan, PassContext, Callable[[str], None]], Plan]
+    run: Callable[[Plan, PassContext, Note], Plan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +113,22 @@ class Placed:
 
 
 def unpack(plan: Plan) -> list[Node | Placed]:
-    """The plan with every stage standing alone; other nodes stay."""
+    """The plan with every stage standing alone; other nodes stay.
+
+    Raises:
+        InternalError: Once stages are grouped: only single-stage nodes know the types between their stages.
+    """
     items: list[Node | Placed] = []
     current = plan.nodes[0].out
     for node in plan.nodes:
         if isinstance(node, (Element, Kernel)):
-            items.extend(_places(node, current))
+            if len(node.stages) != 1:
+                raise InternalError("stages were grouped before a pass that looks between them")
+            items.append(Placed(node.stages[0], current, node.out))
         else:
             items.append(node)
         current = node.out
     return items
-
-
-def _places(node: Element | Kernel, entry: ElementType) -> list[Placed]:
-    """Only single-stage nodes know the types between their stages; passes that unpack run before stages are grouped."""
-    if len(node.stages) != 1:
-        raise InternalError("stages were grouped before a pass that looks between them")
-    return [Placed(node.stages[0], entry, node.out)]
 
 
 def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
@@ -143,8 +143,6 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
 
 def pack(plan: Plan, items: list[Node | Placed]) -> Plan:
     """The plan with these nodes and stages, one stage a node; stages after the batch become kernels."""
-    from pipegen.plan.nodes import Batch
-
     nodes: list[Node] = []
     batched = False
     for item in items:
@@ -154,3 +152,31 @@ def pack(plan: Plan, items: list[Node | Placed]) -> Plan:
             batched = batched or isinstance(item, Batch)
             nodes.append(item)
     return plan.with_nodes(nodes)
+
+
+def joined(plan: Plan, join: Callable[[Placed, Placed], Placed | None]) -> Plan:
+    """The plan with stages joined to the one before them where `join` gives what both are."""
+    kept: list[Node | Placed] = []
+    for item in unpack(plan):
+        previous = kept[-1] if kept else None
+        both = join(previous, item) if isinstance(previous, Placed) and isinstance(item, Placed) else None
+        if both is None:
+            kept.append(item)
+        else:
+            kept[-1] = both
+    return pack(plan, kept)
+
+
+def segments_fused(plan: Plan, part: type[S], end: type[E], fuse: Callable[[list[tuple[Placed, S]], E], Stage]) -> Plan:
+    """The plan with each segment, its parts up to the stage that ends it, as the one stage that `fuse` makes of them."""
+    kept: list[Node | Placed] = []
+    pending: list[tuple[Placed, S]] = []
+    for item in unpack(plan):
+        if isinstance(item, Placed) and isinstance(item.stage, part):
+            pending.append((item, item.stage))
+        elif isinstance(item, Placed) and isinstance(item.stage, end):
+            kept.append(Placed(fuse(pending, item.stage), pending[0][0].before, item.after))
+            pending = []
+        else:
+            kept.append(item)
+    return pack(plan, kept)

@@ -7,19 +7,12 @@ compiled. Where that is so from the start, a batch is read as one: Read, Batch â
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, retyped, unpack
-from pipegen.plan.nodes import Batch, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, retyped, unpack
+from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
-def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move the batch in front of the stages that can work on one, and of Read where records have one shape."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
@@ -52,13 +45,9 @@ def batch_early(plan: Plan, context: PassContext, note: Callable[[str], None]) -
 
 def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
     """The stages that work on single examples with all that comes before them on their feature, and those that can follow the batch."""
-    last = {item.stage.feature: i for i, item in enumerate(items) if not _works_on_batches(item)}
+    last = {p.stage.feature: i for i, p in enumerate(items) if p.stage.one_example or not p.before[p.stage.feature].is_static}
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
     return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]
-
-
-def _works_on_batches(item: Placed) -> bool:
-    return not item.stage.one_example and item.before[item.stage.feature].is_static
 
 
 BATCH_EARLY = Pass("batch_early", "E1", "whole batches of fixed shape can be compiled", batch_early)

@@ -14,24 +14,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
 
 RARE = 0.7
 """The share of examples up to which a branch is cheaper than doing it to all of them."""
 
 
-def branch_rare(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move the rare and dear stages that come first behind the batch before it, each under a branch."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
@@ -56,14 +49,9 @@ def branch_rare(plan: Plan, context: PassContext, note: Callable[[str], None]) -
 def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
     """Counts the mirrors that come first behind the batch, and the stages behind them that are worth a branch, up to the last dear one."""
     mirrors = sum(1 for _ in takewhile(lambda item: item.stage.mirrors_only(), behind))
-    run = list(
-        takewhile(
-            lambda item: _conditional(item) and (not mirrors or item.stage.commutes_with_mirrors(item.before[item.stage.feature])),
-            behind[mirrors:],
-        )
-    )
-    dear = max((i + 1 for i, item in enumerate(run) if _is_rare_and_dear(item)), default=0)
-    return mirrors, run[:dear]
+    run = list(takewhile(lambda item: _conditional(item, mirrored=mirrors > 0), behind[mirrors:]))
+    dear = [i for i, item in enumerate(run) if item.stage.leads() and sum(ref.share for ref in item.stage.uses()) <= RARE]
+    return mirrors, run[: dear[-1] + 1] if dear else []
 
 
 def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
@@ -86,20 +74,11 @@ def _branch(item: Placed, *, compiled: bool) -> Placed:
     return Placed(branch, item.before.with_batch(None), item.after.with_batch(None))
 
 
-def _conditional(item: Placed) -> bool:
-    """A stage such as a table or a filter that leaves some examples exactly as they are."""
-    same = item.before[item.stage.feature] == item.after[item.stage.feature]
-    return item.stage.branches and same and all(ref.conditional for ref in item.stage.uses())
-
-
-def _commutes(item: Placed) -> bool:
-    """Returns whether mirroring before and after gives the same bits: values alone decide, or a filter is as wide to the left."""
-    return item.stage.commutes_with_mirrors(item.before[item.stage.feature])
-
-
-def _is_rare_and_dear(item: Placed) -> bool:
-    stage = item.stage
-    return stage.leads() and sum(ref.share for ref in stage.uses()) <= RARE
+def _conditional(item: Placed, *, mirrored: bool) -> bool:
+    """Returns whether a stage such as a table or a filter leaves some examples exactly as they are, and can come before a mirror."""
+    x, stage = item.before[item.stage.feature], item.stage
+    same = stage.branches and x == item.after[stage.feature] and all(ref.conditional for ref in stage.uses())
+    return same and (not mirrored or stage.commutes_with_mirrors(x))
 
 
 BRANCH_RARE = Pass("branch_rare", "E1", "what few examples need, the others do not pay for", branch_rare)

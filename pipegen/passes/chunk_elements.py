@@ -11,16 +11,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Batch, Element, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.plan.nodes import Batch, Element, Plan, Read
 
 CHUNK = 8
 """With more, a call gains nothing: each example's own decoding outweighs what is shared."""
@@ -28,7 +21,7 @@ LONG_EPOCH = 4096
 """Examples of an epoch that makes up for the larger graph: it costs some 0.4 s at the start, and an example gains 0.2 to 0.3 ms."""
 
 
-def chunk_elements(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def chunk_elements(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Let the element stage work on several examples at a time, where nothing else stands before the batch."""
     before = list(takewhile(lambda node: not isinstance(node, Batch), plan.nodes[1:]))
     if not any(isinstance(n, Element) for n in before) or not all(isinstance(n, (Read, Element)) for n in before):

@@ -6,20 +6,13 @@ stays before anything that interpolates, whose rounding would change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.ops.base import ConstantFill
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.plan.nodes import Plan
 
 
-def defer_cast(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def defer_cast(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move arithmetic as late as it stays exact; afterwards the same arithmetic may meet more of its kind."""
     items = unpack(plan)
     moved = True
@@ -29,7 +22,8 @@ def defer_cast(plan: Plan, context: PassContext, note: Callable[[str], None]) ->
             first, second = items[i], items[i + 1]
             if isinstance(first, Placed) and isinstance(second, Placed) and _commutes(first, second):
                 items[i], items[i + 1] = _swap(first, second)
-                note(f"arithmetic on `{first.stage.feature}` moved behind {_name(second)}")
+                behind = " and ".join(f"`{r.id}`" for r in second.stage.uses())
+                note(f"arithmetic on `{first.stage.feature}` moved behind {behind}")
                 moved = True
     return pack(plan, items)
 
@@ -48,11 +42,6 @@ def _swap(first: Placed, second: Placed) -> tuple[Placed, Placed]:
     before, shape = first.before, second.after[feature].shape
     between = before.replace(**{feature: before[feature].with_(shape=shape)})
     return Placed(second.stage, before, between), Placed(first.stage, between, second.after)
-
-
-def _name(item: Placed) -> str:
-    used = item.stage.uses()
-    return " and ".join(f"`{r.id}`" for r in used)
 
 
 DEFER_CAST = Pass("defer_cast", "E0", "bytes are moved four times cheaper than floats", defer_cast)

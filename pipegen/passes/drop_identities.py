@@ -7,20 +7,14 @@ dtype, and the resampling of a segment of which nothing is left.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import FeatureType
+from pipegen.plan.nodes import Node, Plan
+from pipegen.types import FeatureType
 
 
-def drop_identities(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def drop_identities(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Remove stages that change nothing."""
     kept: list[Node | Placed] = []
     emptied: set[str] = set()

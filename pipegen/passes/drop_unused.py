@@ -8,21 +8,15 @@ image's file can tell. The vector of draws stays as it is, so that every step fi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
+from pipegen.plan.nodes import Node, Plan
 from pipegen.plan.outputs import received
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
-
-
-def drop_unused(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Remove the features that nothing comes of."""
     left = without_unused(plan)
     gone = [f"`{name}`" for name in plan.read if name not in left.read]

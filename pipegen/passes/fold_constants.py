@@ -6,43 +6,27 @@ values rounded twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.ops.base import Arithmetic
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, joined
 from pipegen.plan import stages as s
+from pipegen.plan.nodes import Plan
 from pipegen.types import FLOATING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
-
-
-def fold_constants(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def fold_constants(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merge adjacent arithmetic whose value in between is float32."""
-    kept: list[Node | Placed] = []
-    for item in unpack(plan):
-        previous = kept[-1] if kept else None
-        if isinstance(item, Placed) and isinstance(previous, Placed) and _mergeable(previous, item):
-            first, second = previous.stage, item.stage
-            assert isinstance(first, s.Pointwise) and isinstance(second, s.Pointwise)  # noqa: S101, PT018
-            merged = s.Pointwise(first.feature, merge(first.arithmetic, second.arithmetic), first.refs + second.refs)
-            note(f"two steps of arithmetic on `{first.feature}` became one")
-            kept[-1] = Placed(merged, previous.before, item.after)
-        else:
-            kept.append(item)
-    return pack(plan, kept)
 
+    def fold(first: Placed, second: Placed) -> Placed | None:
+        a, b = first.stage, second.stage
+        if not (isinstance(a, s.Pointwise) and isinstance(b, s.Pointwise) and a.feature == b.feature):
+            return None
+        # What is rounded to whole numbers later would show that the values round once and not twice.
+        if a.exact or a.arithmetic.dtype != "float32" or b.arithmetic.dtype not in FLOATING:
+            return None
+        note(f"two steps of arithmetic on `{a.feature}` became one")
+        return Placed(s.Pointwise(a.feature, merge(a.arithmetic, b.arithmetic), a.refs + b.refs), first.before, second.after)
 
-def _mergeable(a: Placed, b: Placed) -> bool:
-    if not (isinstance(a.stage, s.Pointwise) and isinstance(b.stage, s.Pointwise) and a.stage.feature == b.stage.feature):
-        return False
-    if a.stage.exact:
-        return False  # what is rounded to whole numbers later would show that the values round once and not twice
-    between, out = a.stage.arithmetic.dtype, b.stage.arithmetic.dtype
-    return between == "float32" and out in FLOATING
+    return joined(plan, fold)
 
 
 def merge(a: Arithmetic, b: Arithmetic) -> Arithmetic:

@@ -6,32 +6,18 @@ table that needs the histogram of an image between two steps gets it pushed thro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, joined
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Plan
 
 
-def fold_tables(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def fold_tables(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merge adjacent tables on the same feature."""
-    kept: list[Node | Placed] = []
-    for item in unpack(plan):
-        previous = kept[-1] if kept else None
-        folded = _folded(previous, item) if isinstance(previous, Placed) and isinstance(item, Placed) else None
-        if folded is not None:
-            kept[-1] = folded
-        else:
-            kept.append(item)
-    for item in kept:
-        if isinstance(item, Placed) and isinstance(item.stage, s.LookupTable) and len(item.stage.refs) > 1:
-            note(f"{len(item.stage.refs)} tables on `{item.stage.feature}` became one look-up")
-    return pack(plan, kept)
+    folded = joined(plan, _folded)
+    for stage in folded.stages():
+        if isinstance(stage, s.LookupTable) and len(stage.refs) > 1:
+            note(f"{len(stage.refs)} tables on `{stage.feature}` became one look-up")
+    return folded
 
 
 def _folded(first: Placed, second: Placed) -> Placed | None:

@@ -15,20 +15,12 @@ of the sum of the parts, against 1.19 in one kernel), and colour behind a mirror
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Element, Kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage
+from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.plan.nodes import Element, Kernel, Node, Plan
+from pipegen.plan.stages import Stage
 
 
-def form_kernels(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Group the kernels behind the batch, and the element stages before it."""
     compiled = context.runtime.jit != "never"
     nodes: list[Node] = []

@@ -6,36 +6,21 @@ in the same order, in float64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, segments_fused
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Plan
 
 
-def fuse_colour(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def fuse_colour(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merge each colour segment into one Colour."""
-    kept: list[Node | Placed] = []
-    pending: list[Placed] = []
-    for item in unpack(plan):
-        if isinstance(item, Placed) and isinstance(item.stage, s.ComposeColour):
-            pending.append(item)
-        elif isinstance(item, Placed) and isinstance(item.stage, s.ApplyColour):
-            composed = [p.stage for p in pending if isinstance(p.stage, s.ComposeColour)]
-            refs = tuple(c.ref for c in composed)
-            what = f"{len(refs)} colour steps" if len(refs) > 1 else f"`{refs[0].id}`"
-            note(f"{what} became one matrix on `{item.stage.feature}`")
-            colour = s.Colour(item.stage.feature, refs, composed[0].channels, item.stage.clip, item.stage.uses_mean, item.stage.exact)
-            kept.append(Placed(colour, pending[0].before, item.after))
-            pending = []
-        else:
-            kept.append(item)
-    return pack(plan, kept)
+
+    def fuse(parts: list[tuple[Placed, s.ComposeColour]], end: s.ApplyColour) -> s.Colour:
+        refs = tuple(part.ref for _, part in parts)
+        what = f"{len(refs)} colour steps" if len(refs) > 1 else f"`{refs[0].id}`"
+        note(f"{what} became one matrix on `{end.feature}`")
+        return s.Colour(end.feature, refs, parts[0][1].channels, end.clip, end.uses_mean, end.exact)
+
+    return segments_fused(plan, s.ComposeColour, s.ApplyColour, fuse)
 
 
 FUSE_COLOUR = Pass("fuse_colour", "E0", "one matrix and one clip for a run of colour steps", fuse_colour)

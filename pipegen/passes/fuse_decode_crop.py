@@ -7,19 +7,13 @@ where the window's pixels depend on nothing outside it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Node, Plan
 
 
-def fuse_decode_crop(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merge a decode and the crop that follows it."""
     kept: list[Node | Placed] = []
     for item in unpack(plan):

@@ -6,19 +6,12 @@ The order stays: results are handed on in the order of their inputs, so no value
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Element, Kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.plan.nodes import Element, Kernel, Plan
 
 
-def parallelise(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def parallelise(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Mark element and kernel nodes as parallel."""
     if context.runtime.threads == 1:
         note("one thread was asked for")

@@ -9,28 +9,19 @@ the data itself must not, so that is for the spec to say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.passes.base import Pass
+from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Element
+from pipegen.plan.nodes import Batch, Cache, Element, Plan
 from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import ElementType
 
 _WORTH = 2.0
 """`auto` caches what costs at least this many times what fetching it from the cache does."""
 
 
-def place_cache(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def place_cache(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Insert a Cache, where that is legal and wanted."""
     wanted = context.runtime.cache
     if wanted == "none":
@@ -48,7 +39,7 @@ def place_cache(plan: Plan, context: PassContext, note: Callable[[str], None]) -
         if not chosen:
             return plan
     else:
-        note(f"{format_bytes(cached_bytes(out))} an example {'on disk' if disk else 'in memory'}, as the spec asks")
+        note(f"{format_bytes(example_bytes(out))} an example {'on disk' if disk else 'in memory'}, as the spec asks")
     return plan.with_nodes([*plan.nodes[:at], Cache(out, disk), *plan.nodes[at:]])
 
 
@@ -65,7 +56,7 @@ def cache_point(plan: Plan, *, disk: bool) -> int:
 def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
     """Says what `auto` does, and whether that is a cache in memory."""
     out = plan.nodes[at - 1].out
-    size = cached_bytes(out)
+    size = example_bytes(out)
     if context.num_examples is None or context.ram_budget is None:
         return f"whether to cache is decided when the data is there: {format_bytes(size)} an example", False
     given = Circumstances(context.file_bytes or ASSUMED_FILE)
@@ -81,25 +72,17 @@ def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
 
 def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
     """Why a plan cannot be cached, in words, or `None`."""
-    early = isinstance(plan.nodes[at], Element)
-    if not any(isinstance(n, Element) for n in plan.nodes[:at]) and not early:
+    node = plan.nodes[at]
+    if not any(isinstance(n, Element) for n in plan.nodes[: at + 1]):
         return "nothing is computed before the batch"
     if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not kind_of(t).indexed):
-        return f"{_first(plan.nodes[at]) if early else 'no step makes sure that'} examples have a fixed shape"
+        if not isinstance(node, Element):
+            return "no step makes sure that examples have a fixed shape"
+        first = "a random step" if any(map(s.is_random, node.stages)) else "a Python function without a `version`"
+        return f"{first} comes before examples have a fixed shape"
     if context.replaces_damaged:
         return "`errors: skip` replaces records, which a cache would freeze"
     return None
-
-
-def _first(node: Node) -> str:
-    """Names a node that a cache cannot stand behind."""
-    drawn = isinstance(node, Element) and any(map(s.is_random, node.stages))
-    return f"{'a random step' if drawn else 'a Python function without a `version`'} comes before"
-
-
-def cached_bytes(out: ElementType) -> int:
-    """Bytes of one cached example."""
-    return example_bytes(out)
 
 
 PLACE_CACHE = Pass("place_cache", "E0", "what is decoded once is not decoded again", place_cache)

@@ -6,24 +6,16 @@ and then; of large ones, and on a device, one is enough: the more examples a bat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pipegen.passes.base import Pass
+from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan.cost import example_bytes
-from pipegen.plan.nodes import Prefetch
+from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
 
 LARGE = 64 << 20
 """Bytes of a batch that is large."""
 
 
-def prefetch_last(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Append a Prefetch."""
     wanted = context.runtime.prefetch
     if wanted == "none":

@@ -7,19 +7,12 @@ same.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Shard, Shuffle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.plan.nodes import Plan, Shard, Shuffle
 
 
-def shard_before_read(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def shard_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move the shard into the index, unless a shuffle still stands between."""
     shard = next((n for n in plan.nodes if isinstance(n, Shard)), None)
     if shard is None or any(isinstance(n, Shuffle) for n in plan.nodes):

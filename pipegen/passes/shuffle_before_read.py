@@ -7,24 +7,17 @@ Shuffling positions costs no memory, while shuffling what was read holds every e
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pipegen.passes.base import Pass
-from pipegen.plan.nodes import Shuffle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.passes.base import PassContext
-    from pipegen.plan.nodes import Plan
+from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.plan.nodes import Plan, Shuffle
 
 
-def shuffle_before_read(plan: Plan, context: PassContext, note: Callable[[str], None]) -> Plan:
+def shuffle_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Move the shuffle into the index."""
     shuffle = next((n for n in plan.nodes if isinstance(n, Shuffle)), None)
     if shuffle is None:
         return plan
-    index = replace(plan.index, order=shuffle.order, window_bytes=shuffle.window_bytes)
+    index = replace(plan.index, order=shuffle.order, window_bytes=shuffle.window_bytes, files=shuffle.files)
     note(f"the {shuffle.order} shuffle permutes positions and holds no examples")
     return plan.with_nodes([index, *(n for n in plan.nodes[1:] if n is not shuffle)])
 

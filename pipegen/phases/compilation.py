@@ -17,7 +17,7 @@ from pipegen.memory import ram_budget
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
-from pipegen.plan.nodes import Cache
+from pipegen.plan.nodes import Cache, Shuffle
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.units import format_bytes
 
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
-    from pipegen.plan.nodes import Plan
+    from pipegen.plan.nodes import Node, Plan
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+
+_WINDOW = 2**30
+"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself."""
 
 
 def inspect(
@@ -44,15 +47,10 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
 ) -> Inspection:
-    """Loads and checks a spec without touching its data; it raises nothing for a wrong spec.
+    """Loads and checks a spec as `load` does, without touching its data; it raises nothing for a wrong spec.
 
-    Args:
-        source: A path, or a map with the sections of a spec.
-        params: Values for declared params.
-        overrides: Values for params, or for anything else by its path: `{"batch.size": 64}`.
-        overrides_from: What findings call those: `overrides=` or `--set`.
-        runtime: Laid over the runtime section.
-        text: The text of the spec, when it does not come from the file that `source` names.
+    Findings call the `overrides` what `overrides_from` says: `overrides=` or `--set`. `text` is that of the spec, when it does not come
+    from the file that `source` names.
     """
     loaded = load_spec(source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text)
     diagnostics = Diagnostics()
@@ -75,8 +73,7 @@ def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
     """Less what a `# pipegen: ignore[CODE]` silences."""
     kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
     result = Diagnostics()
-    result.extend(kept)
-    result.extend(unused)
+    result.extend([*kept, *unused])
     return result
 
 
@@ -130,7 +127,7 @@ def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data
     """
     from pipegen.data.collect import collect
 
-    collected = collect(spec.model, locate=spec.loaded.locate, base=spec.loaded.base, progress=progress, data=data)
+    collected = collect(spec.model, locate=spec.loaded.locate.label, base=spec.loaded.base, progress=progress, data=data)
     if collected.manifest is None:
         if collected.assigned is not None:
             collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
@@ -156,11 +153,26 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     model = spec.model
     types = possible_types(model, len(manifest.class_names) or None, manifest.type)
     if model is spec.loaded.spec and types == possible_types(model):
-        return BoundSpec(spec, manifest, spec.plans)  # the data says no more than the spec
+        return BoundSpec(spec, manifest, _in_files(spec.plans, manifest))  # of types the data says no more than the spec
     checked = _check_with(spec, manifest)
     if checked.diagnostics.has_errors:
         raise SpecError(checked.diagnostics.sorted())
-    return BoundSpec(spec, manifest, checked.plans)
+    return BoundSpec(spec, manifest, _in_files(checked.plans, manifest))
+
+
+def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
+    """Lets shuffles whose records lie many in a file go by file, where they have windows or one record cannot be read by itself."""
+    if manifest.listing.shards is None:
+        return plans
+
+    def by_file(node: Node, split: str) -> Node:
+        at_once = manifest.listing.reader(split).at_once
+        if not isinstance(node, Shuffle) or (node.order == "global" and at_once == 1):
+            return node
+        window = node.window_bytes or max(_WINDOW, int(at_once * manifest.mean_bytes(split)))
+        return replace(node, order="window", window_bytes=window, files=True)
+
+    return {split: plan.with_nodes([by_file(node, split) for node in plan.nodes]) for split, plan in plans.items()}
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:
@@ -210,24 +222,17 @@ def optimise(
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
-    """The bytes that a plan's memory cache will take.
-
-    Args:
-        spec: The spec.
-        plan: The optimised plan of one split.
-        num_examples: Examples in the split.
-        budget: What is left of the RAM budget, in bytes.
-        locate: Finds the place of a key path.
+    """The bytes that an optimised plan's memory cache will take of what is left of the budget.
 
     Raises:
         SpecError: `PG410`.
     """
-    from pipegen.passes.place_cache import cached_bytes
+    from pipegen.plan.cost import example_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
     if node is None or node.disk:
         return 0
-    need = cached_bytes(node.out) * num_examples
+    need = example_bytes(node.out) * num_examples
     if need > budget and spec.runtime.cache == "memory":
         message = f"caching split `{plan.split}` in memory needs {format_bytes(need)}, and the RAM budget has {format_bytes(budget)} left"
         help_ = (write("auto", "value", "use {}, which caches what fits, or raise `ram_budget`", shown="cache: auto"),)

@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -36,48 +36,31 @@ class _Unusable(Exception):
     """Why a function cannot be called: the code of the finding, its message and its help."""
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """The modules whose functions may be called.
+def allowed_modules(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the modules whose functions may be called, as a caller names them; a package stands for the modules below it too.
 
-    Attributes:
-        modules: Their names; a package stands for the modules below it too.
+    Raises:
+        TypeError: For anything but a list, such as one text in its place.
+        ValueError: For what is no module's name.
     """
-
-    modules: tuple[str, ...]
-
-    @classmethod
-    def of(cls, names: Iterable[str]) -> Allowed:
-        """From what a caller gives.
-
-        Raises:
-            TypeError: For anything but a list, such as one text in its place.
-            ValueError: For what is no module's name.
-        """
-        if isinstance(names, str):
-            raise TypeError(f"`allow_code` is a list of modules, such as [{names!r}]")
-        if not isinstance(names, Iterable):
-            raise TypeError(f'`allow_code` is a list of modules, such as ["my_pkg"], got {got(names)}')
-        modules = tuple(names)
-        for name in modules:
-            if not isinstance(name, str) or _MODULE.fullmatch(name) is None:
-                raise ValueError(f"`allow_code` names modules, such as 'my_pkg' or 'my_pkg.filters', and {name!r} is no name of one")
-        return cls(modules)
-
-    def __contains__(self, module: object) -> bool:
-        return isinstance(module, str) and any(module == m or module.startswith(f"{m}.") for m in self.modules)
+    if isinstance(names, str):
+        raise TypeError(f"`allow_code` is a list of modules, such as [{names!r}]")
+    if not isinstance(names, Iterable):
+        raise TypeError(f'`allow_code` is a list of modules, such as ["my_pkg"], got {got(names)}')
+    modules = tuple(names)
+    for name in modules:
+        if not isinstance(name, str) or _MODULE.fullmatch(name) is None:
+            raise ValueError(f"`allow_code` names modules, such as 'my_pkg' or 'my_pkg.filters', and {name!r} is no name of one")
+    return modules
 
 
-NOTHING = Allowed(())
-"""Nobody has allowed anything."""
+def is_allowed(module: object, allowed: tuple[str, ...]) -> bool:
+    """Returns whether a module is one of those, or below one."""
+    return isinstance(module, str) and any(module == m or module.startswith(f"{m}.") for m in allowed)
 
 
-def with_functions(spec: Spec, allowed: Allowed) -> Spec:
-    """The spec with the functions that its steps call; the same spec where they call none.
-
-    Args:
-        spec: The spec.
-        allowed: The modules whose functions may be called. Nothing else is imported.
+def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
+    """The spec with the functions that its steps call, of modules that are allowed; the same spec where they call none.
 
     Raises:
         SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is not there or cannot be called so.
@@ -100,8 +83,8 @@ def with_functions(spec: Spec, allowed: Allowed) -> Spec:
     return replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
 
 
-def _found(step: CustomTransform, allowed: Allowed) -> Callable[..., Any]:
-    if step.module not in allowed:
+def _found(step: CustomTransform, allowed: tuple[str, ...]) -> Callable[..., Any]:
+    if not is_allowed(step.module, allowed):
         raise _Unusable("PG240", f"`{step.op}` calls `{step.function}`, and nobody has allowed `{step.module}`", _how_to_allow(step.module))
     module = _imported(step)
     if not hasattr(module, step.name):
@@ -113,7 +96,7 @@ def _found(step: CustomTransform, allowed: Allowed) -> Callable[..., Any]:
         kind = type(found).__name__
         raise _Unusable("PG241", f"`{step.function}` is no function but a `{kind}`", (f"name something to call as `{step.call}`",))
     home = getattr(found, "__module__", None) if inspect.isroutine(found) or inspect.isclass(found) else None
-    if home and home not in allowed:  # what a module has imported for its own use is not the module's
+    if home and not is_allowed(home, allowed):  # what a module has imported for its own use is not the module's
         message = f"`{step.function}` comes from the module `{home}`, which nobody has allowed"
         raise _Unusable("PG240", message, _how_to_allow(home))
     _check_call(step, found)

@@ -24,13 +24,7 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """Says where `fit` goes on.
-
-    Attributes:
-        epoch: The epoch of `fit`.
-        done: Batches of it that are done.
-        batches: Batches of the pipeline that are done, over all of its epochs.
-    """
+    """Says where `fit` goes on: its epoch, how many batches of that are done, and how many of the pipeline, over all of its epochs."""
 
     epoch: int
     done: int
@@ -86,20 +80,15 @@ class Record:
         return replace(self, epoch=epoch, batches=batches, iterations=iterations).with_epoch(epoch, iterations)
 
     def verified(self, ran: int, executions: int) -> Record:
-        """Returns the record, which knows from now on whether the optimizer counts batches.
+        """Returns the record, which knows from now on whether the optimizer counts batches: its count has gone up by `ran`.
 
-        Args:
-            ran: By how much its count has gone up.
-            executions: How often Keras has run the model, each time for `execution` batches, or for fewer at the end of the data.
+        Keras has run the model `executions` times, each for `execution` batches, or for fewer at the end of the data.
         """
         most = executions * self.execution
         return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
 
     def find(self, iterations: int) -> Place:
-        """Returns the place of weights of this run.
-
-        Args:
-            iterations: The count that they came with.
+        """Returns the place of weights of this run, which came with this count.
 
         Raises:
             StateError: When they cannot be of this run, or their place cannot be known.
@@ -149,12 +138,7 @@ class Record:
 
 
 def rescaled(done: int, state: Mapping[str, Any], size: int) -> int:
-    """Returns batches of an epoch in batches of another size.
-
-    Args:
-        done: Batches of the size that the state was saved with.
-        state: The state.
-        size: Examples in a batch now.
+    """Returns batches of an epoch, of the size that a state was saved with, in batches of another size.
 
     Raises:
         StateError: When they are no whole number.

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding.
+    """Holds what `inspect` found: the spec where it could be loaded, and every finding.
 
-    Attributes:
-        loaded: The spec, and the place that each value came from.
-        plans: The plainest plan of each split that has one.
-        compiled: The same after every pass; empty where anything is an error.
-        diagnostics: Every finding.
+    Each split that has a plan has its plainest in `plans`, and the same after every pass in `compiled`, which is empty where anything is an
+    error.
     """
 
     loaded: Loaded
@@ -105,13 +102,7 @@ def step_texts(model: PipelineSpec) -> list[str]:
 
 @dataclass(frozen=True)
 class BoundSpec:
-    """Holds a spec whose data is listed and fits it; `bind` makes it.
-
-    Attributes:
-        spec: The spec.
-        manifest: Its data.
-        plans: The plainest plan of each split, with what the data says of its types.
-    """
+    """Holds a spec whose data is listed and fits it; `bind` makes it. Its plans have what the data says of their types."""
 
     spec: Spec
     manifest: Manifest
@@ -151,21 +142,13 @@ class Learned:
 
 @dataclass(frozen=True)
 class FittedSpec(BoundSpec):
-    """Holds a bound spec whose steps have what they take from the training split; `fit` makes it.
-
-    Attributes:
-        learned: What they took, where any step takes something.
-    """
+    """Holds a bound spec whose steps have what they take from the training split, which is `learned`; `fit` makes it."""
 
     learned: tuple[Learned, ...]
 
 
 @dataclass(frozen=True)
 class CompiledSpec(FittedSpec):
-    """Holds a fitted spec with the plan that runs for each split; `compile_spec` makes it.
-
-    Attributes:
-        splits: The plan of each split after every pass, and what each pass did.
-    """
+    """Holds a fitted spec with the plan that runs for each split, and what each pass did to it; `compile_spec` makes it."""
 
     splits: dict[str, Compiled]

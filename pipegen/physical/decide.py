@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
@@ -22,28 +21,10 @@ if TYPE_CHECKING:
 HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
-
 ON_DEVICE = 2
 """Batches on their way to a device."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Holds what a physical plan depends on beside the plan and its form.
-
-    Attributes:
-        extent: How long an epoch is, and which part of it is this host's.
-        threads: Threads of the pipeline's pool.
-        jit: Whether XLA may compile.
-        replaces: Whether another record takes the place of a damaged one.
-        mapped: Whether rows are read from a mapped file.
-    """
-
-    extent: Extent
-    threads: int
-    jit: bool = True
-    replaces: bool = False
-    mapped: bool = False
+TRIED = 32
+"""Records that are tried between two reports of progress."""
 
 
 def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1)) -> Extent:
@@ -72,23 +53,28 @@ def chunk_size(batch: int, most: int) -> int:
     return next(n for n in range(max(1, min(batch, most)), 0, -1) if batch % n == 0)
 
 
-def decide(plan: Plan, form: p.Form, setting: Setting) -> p.Physical:
+def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     """Decides what runs for a plan in one form.
 
     Raises:
         InternalError: When there is no such form of the plan.
     """
     choice = _Choice(plan, form, setting)
-    enter = p.Enter(form.enters, "step" if form.single else "epoch")
-    made = p.Physical(form, plan, (enter, *(choice.together() if choice.is_together else choice.apart())))
+    run = choice.alone if form.takes == "record" else choice.together if choice.is_together else choice.apart
+    made = p.Physical(form, plan, setting, (p.Enter(form.enters, form.takes), *run()))
     verify(made)
     return made
+
+
+def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
+    """Decides what runs for a plan in its usual form, or in `every` one."""
+    return [decide(plan, form, setting) for form in p.forms_of(plan)[: None if every else 1]]
 
 
 class _Choice:
     """Holds what the order of a plan's nodes settles for all of them."""
 
-    def __init__(self, plan: Plan, form: p.Form, setting: Setting) -> None:
+    def __init__(self, plan: Plan, form: p.Form, setting: p.Setting) -> None:
         self.plan, self.form, self.setting, self.extent = plan, form, setting, setting.extent
         nodes = plan.nodes
         self.mixing = last_mixing(plan.nodes)
@@ -113,6 +99,16 @@ class _Choice:
         # What is derived from a dataset may run on another machine, where the variables of this process are not.
         self.depth = 0 if form.derived else setting.threads + prefetched + HANDED_OVER
 
+    # Records by themselves
+
+    def alone(self) -> Iterator[p.Operation]:
+        """Whatever is done to single examples; what is tried is only told of."""
+        nodes = tuple(n for n in self.plan.nodes if isinstance(n, (Read, Element)))
+        tried = self.form is p.PROBED
+        functions = (p.Draw(self.plan.index.num_draws), p.Examples(nodes, guard="tell" if tried else "none"))
+        yield p.Map(functions, "record", self.setting.threads if tried else None)
+        yield from [p.Stack(TRIED, False)] if tried else []
+
     # Batches as a whole
 
     def together(self) -> Iterator[p.Operation]:
@@ -125,13 +121,13 @@ class _Choice:
         for node in self.plan.nodes[1:]:
             match node:
                 case Read() if batched:
-                    functions.append(p.Rows(node, self.setting.mapped))
+                    functions.append(p.Rows(node))
                 case Read() | Element():
                     waiting.append(node)
                 case Cache():
                     # Batches are filled side by side; where there are fewer of them than threads, each takes more of these.
                     at_once = -(-self.setting.threads // max(1, min(self.setting.threads, self.extent.steps)))
-                    functions.append(p.Keep(node, self._examples(waiting, self.guard), at_once))
+                    functions.append(p.Keep(node, self._guarded(waiting), at_once))
                 case Batch():
                     batched = True
                     functions += [p.Settle(self.rows)] if self.full else []
@@ -194,15 +190,15 @@ class _Choice:
         """Reading and working on single examples. What is guarded is one function."""
         threads = self._threads(nodes)
         if guard != "none" and nodes and isinstance(nodes[0], Read):
-            yield p.Map((self._examples(nodes, guard),), "example", threads)
+            yield p.Map((p.Examples(tuple(nodes), guard=guard),), "example", threads)
         elif threads is None and self.chunk == 1:
-            yield from (p.Map((self._examples([node], "none"),), "example") for node in nodes)
+            yield from (p.Map((p.Examples((node,)),), "example") for node in nodes)
         elif nodes:
-            yield p.Map((self._examples(nodes, "none", self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
+            yield p.Map((p.Examples(tuple(nodes), self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
 
     def _cached(self, node: Cache, waiting: list[Read | Element]) -> p.Map:
         """Fills the cache; what it holds is fetched once a batch, unless single examples are worked on first."""
-        keep = p.Keep(node, self._examples(waiting, self.guard), None)
+        keep = p.Keep(node, self._guarded(waiting), None)
         fetch = () if self.gathers else (p.Fetch(node, keep.examples, whole=False),)
         return p.Map((keep, *fetch), "example", self._threads([n for n in self.plan.nodes if isinstance(n, Element)]))
 
@@ -219,29 +215,31 @@ class _Choice:
     def _name(self) -> p.Index:
         index = self.plan.index
         ordered: Index | Shuffle = self.shuffle or index
+        permuted = ordered.order != "stored" and self.extent.num_examples > 1
         return p.Index(
             ordered.order,
             ordered.window_bytes,
+            ordered.files,
             (0, 1) if self.filters else self.extent.shard,
             index.num_draws,
             self.wide,
             self.mixing is not None,
-            self.setting.jit and self.shuffle is None,
+            self.setting.jit and self.shuffle is None and (permuted or index.num_draws > 0),
             self.shuffle is not None,
         )
 
-    def _examples(self, nodes: list[Read | Element], guard: p.Guard, chunk: int = 1) -> p.Examples:
-        return p.Examples(tuple(nodes), chunk, guard, self.setting.mapped and any(isinstance(n, Read) for n in nodes))
+    def _guarded(self, nodes: list[Read | Element]) -> p.Examples:
+        return p.Examples(tuple(nodes), guard=self.guard)
 
     def _fetch(self, nodes: list[Read | Element]) -> list[p.Function]:
         cache = next(n for n in self.plan.nodes if isinstance(n, Cache))
-        return [p.Fetch(cache, self._examples(nodes, self.guard), whole=True)]
+        return [p.Fetch(cache, self._guarded(nodes), whole=True)]
 
     def _kernel(self, node: Kernel, entry: ElementType) -> list[p.Function]:
         """Until examples are mixed, a batch has the rows of whole groups."""
         nodes = self.plan.nodes
         before = self.mixing is not None and nodes.index(node) <= nodes.index(self.mixing)
-        kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth)
+        kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth if node.compiled else 0)
         own = node is self.mixing and self.wide is not None
         return [kernel, p.Own(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
 

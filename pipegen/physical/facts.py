@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Read
@@ -35,39 +36,59 @@ class Facts:
         return not self.variables and set(self.python) <= {RARELY}
 
 
-def facts(part: p.Operation | p.Function | Read | Element) -> Facts:
-    """Returns what a part needs: an operation, without the functions that it calls; a function, or a node that one runs."""
+def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> Facts:
+    """Returns what a part of a plan needs: an operation, without the functions that it calls; a function, or a node that one runs."""
+    # What is derived may run elsewhere, and holds its columns itself.
+    looked_up = ("columns of the data",) if plan.setting.columns and not plan.form.derived else ()
     match part:
         case p.Enter() if part.enters in ("variable", "queue"):
             return Facts(variables=("the position" if part.enters == "variable" else "a queue",))
         case p.Deliver() if part.notes:
             return Facts(variables=("the position",))
         case p.Index():
-            return Facts(compiled=part.compiled)
+            return Facts(looked_up if part.draws else (), compiled=part.compiled)
+        case p.Draw():
+            return Facts(looked_up if part.draws else ())
         case p.Examples():
-            why = [("rows of a mapped file", part.mapped), ("noting damaged records", part.guard == "replace")]
-            return Facts(python=tuple(word for word, calls in why if calls), asserts=part.guard != "none")
+            replaces = part.guard == "replace"
+            python = ("noting damaged records",) if replaces else ()
+            return Facts(looked_up if replaces else (), python, asserts=part.guard in ("name", "replace"))
+        case Read():
+            return Facts(looked_up, (plan.setting.python,) if plan.setting.python else ())
         case p.Rows():
-            return Facts(python=("rows of a mapped file",) if part.mapped else ())
+            return facts(part.node, plan)
         case p.Keep() | p.Fetch():
-            return Facts(("which records are there",), ("the files of the cache",)) if part.cache.disk else Facts(("the cache",))
+            kept = "which records are there" if part.cache.disk else "the cache"
+            files = ("the files of the cache",) if part.cache.disk else ()
+            labelled = isinstance(part, p.Fetch) and any(kind_of(t).indexed for _, t in part.cache.out.items())
+            own = facts(part.examples, plan) if inside(part) else Facts()
+            variables = dict.fromkeys((kept, *(looked_up if labelled else ()), *own.variables))
+            return Facts(tuple(variables), (*files, *own.python), own.asserts)
         case p.Kernel():
-            return Facts(("memory of earlier batches",) if part.depth else (), compiled=part.node.compiled, device=part.node.compiled)
+            reuses = (f"memory of earlier batches of {' and '.join(part.reuses)}",) if part.reuses else ()
+            return Facts(reuses, compiled=part.node.compiled, device=part.node.compiled)
         case Element():
             called = {ref.step.calls_python: ref.step.op for stage in part.stages for ref in stage.uses()}
-            python = ((f"`{called['always']}`",) if "always" in called else ()) + ((RARELY,) if "rarely" in called else ())
-            decodes = any(isinstance(stage, s.Decodes) for stage in part.stages)
-            return Facts((), python, decodes, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))
+            called_for: tuple[str, ...] = ((f"`{called['always']}`",) if "always" in called else ()) + (
+                (RARELY,) if "rarely" in called else ()
+            )
+            # A window of fixed size does not fit into every image.
+            asserts = any(isinstance(st, s.Decodes) or (isinstance(st, s.Crop) and not st.ref.step.resizes()) for st in part.stages)
+            return Facts((), called_for, asserts, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))
     return Facts()
 
 
 def inside(function: p.Function) -> tuple[Read | Element, ...]:
-    """Returns the nodes that a function runs on single examples."""
-    examples = function if isinstance(function, p.Examples) else function.examples if isinstance(function, (p.Keep, p.Fetch)) else None
-    return examples.nodes if examples is not None else ()
+    """Returns the nodes that a function runs on single examples. What memory has kept is always there, and not computed again."""
+    match function:
+        case p.Examples():
+            return function.nodes
+        case p.Keep() | p.Fetch() if isinstance(function, p.Keep) or function.cache.disk:
+            return function.examples.nodes
+    return ()
 
 
 def needs(plan: p.Physical) -> tuple[Facts, ...]:
     """Returns what each part of a plan needs."""
     parts = (*plan.operations, *plan.functions, *(node for f in plan.functions for node in inside(f)))
-    return tuple(map(facts, parts))
+    return tuple(facts(part, plan) for part in parts)

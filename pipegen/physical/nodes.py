@@ -1,7 +1,7 @@
 """The nodes of a physical plan: a closed set of frozen dataclasses. An operation is one of `tf.data`; a map calls functions in turn.
 
-A grain is what one element of a dataset is: an `epoch` (its number, and the step to begin with), a `step` (its number), an `example`, a
-`chunk` of a few examples, or a `batch`.
+A grain is what one element of a dataset is: an `epoch` (its number, and the step to begin with), a `step` (its number), a `record` (its
+number, in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from pipegen.plan import nodes as logical
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.physical.extent import Extent
     from pipegen.types import ElementType
 
-Grain = Literal["epoch", "step", "example", "chunk", "batch"]
-Guard = Literal["none", "name", "replace"]
-"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place."""
+Enters = Literal["variable", "constant", "queue", "list"]
+Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
+Guard = Literal["none", "name", "replace", "tell"]
+"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is only told
+whether a record is whole."""
+LARGE = 1 << 20
+"""Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +32,24 @@ class Form:
 
     Attributes:
         name: What it is for.
-        enters: Where its epochs come from, or, one by one, its steps.
-        single: Whether single steps enter, rather than epochs.
+        enters: Where its epochs come from, or, one by one, its steps or records.
+        takes: Which of these enter.
         derived: Whether more is built on it, which may run on another machine: it names damaged files itself, and uses no memory again.
         numbered: Whether batches are handed over with their epoch and step.
         device: Which device they are handed over on, or `None` for this host's memory.
     """
 
     name: str
-    enters: Literal["variable", "constant", "queue", "list"]
-    single: bool = False
+    enters: Enters
+    takes: Literal["epoch", "step", "record"] = "epoch"
     derived: bool = False
     numbered: bool = True
     device: str | None = None
+
+    @property
+    def single(self) -> bool:
+        """Returns whether single steps enter."""
+        return self.takes == "step"
 
     def built_on(self) -> Form:
         """The form of the datasets that are built on this one's."""
@@ -53,8 +63,11 @@ class Form:
 TRAINING = Form("training", "variable")
 FIXED = Form("one epoch", "constant")
 """Of any split: in evaluation, prediction, measuring for `pipegen fit`, and wherever an epoch is asked for by its number."""
-REQUESTED = Form("requested batches", "queue", single=True)
-EXPORTED = Form("export", "list", single=True)
+REQUESTED = Form("requested batches", "queue", "step")
+EXPORTED = Form("export", "list", "step")
+SHOWN = Form("preview", "list", "record")
+PROBED = Form("records tried one by one", "list", "record")
+"""For `validate --data`."""
 
 
 def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
@@ -62,7 +75,28 @@ def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
     device = next((n.device for n in plan.nodes if isinstance(n, logical.Prefetch)), None)
     epochs = (TRAINING, FIXED) if plan.split == "train" else (FIXED,)
     usual = (epochs[0].bare(device), *epochs[1:]) if device else epochs
-    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, EXPORTED)
+    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, EXPORTED, SHOWN, PROBED)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Holds what a physical plan depends on beside the plan and its form.
+
+    Attributes:
+        extent: How long an epoch is, and which part of it is this host's.
+        threads: Threads of the pipeline's pool.
+        jit: Whether XLA may compile.
+        replaces: Whether another record takes the place of a damaged one.
+        python: What reading records calls Python for, in words.
+        columns: Whether ids, paths and the like are looked up in columns; where records lie in shards, they may be worked out.
+    """
+
+    extent: Extent
+    threads: int
+    jit: bool = True
+    replaces: bool = False
+    python: str = ""
+    columns: bool = True
 
 
 # What a map calls
@@ -75,6 +109,7 @@ class Index:
     Attributes:
         order: `stored`, `global` or `window`.
         window_bytes: The window of `order: window`, in bytes of stored records.
+        files: Whether `order: window` permutes whole files of many examples first.
         shard: Which share of each global batch is named, and of how many.
         draws: Numbers drawn for each example.
         rows: The rows of a batch that is widened to whole mix groups, or `None`.
@@ -85,12 +120,20 @@ class Index:
 
     order: Literal["stored", "global", "window"]
     window_bytes: int | None
+    files: bool
     shard: tuple[int, int]
     draws: int
     rows: int | None
     grouped: bool
     compiled: bool
     whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Makes the draws of a record that is asked for, as its cycle has them."""
+
+    draws: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +159,11 @@ class Examples:
         nodes: What is done.
         chunk: How many examples one call works on.
         guard: What is done about damaged records.
-        mapped: Whether rows are read from a mapped file, by Python.
     """
 
     nodes: tuple[logical.Read | logical.Element, ...]
     chunk: int = 1
     guard: Guard = "none"
-    mapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +222,6 @@ class Rows:
     """Reads the rows of a whole batch."""
 
     node: logical.Read
-    mapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +239,12 @@ class Kernel:
     entry: ElementType
     batch: int
     depth: int
+
+    @property
+    def reuses(self) -> tuple[str, ...]:
+        """The features whose results take the memory of earlier batches."""
+        changed = dict.fromkeys(stage.feature for stage in self.node.stages) if self.depth else ()
+        return tuple(name for name in changed if (self.node.out[name].num_bytes or 0) * self.batch >= LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +283,7 @@ class Deliver:
     numbered: bool
 
 
-Function = Union[Index, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
+Function = Union[Index, Draw, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
 
 
 # Operations
@@ -247,7 +293,7 @@ Function = Union[Index, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Sett
 class Enter:
     """Stands for what the dataset begins with."""
 
-    enters: Literal["variable", "constant", "queue", "list"]
+    enters: Enters
     grain: Grain
 
 
@@ -326,11 +372,13 @@ class Physical:
     Attributes:
         form: The form.
         plan: The plan.
+        setting: What else it depends on.
         operations: From the first to the last.
     """
 
     form: Form
     plan: logical.Plan
+    setting: Setting
     operations: tuple[Operation, ...]
 
     def named(self) -> Iterator[tuple[str, Operation]]:

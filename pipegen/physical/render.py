@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.render import emit_text, stage_text
-from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from pipegen.physical.facts import Facts
+from pipegen.plan.render import emit_text, order_text, stage_text
 
 _ENTERS = {"variable": "from a variable", "constant": "a constant", "queue": "from a queue", "list": "from a list"}
-_GUARDS = {"name": "a failure names the file", "replace": "another record takes the place of a damaged one"}
+_ENTERING = {
+    "epoch": "an epoch, and the step to begin with",
+    "step": "a step of an epoch",
+    "record": "a record, and a cycle through the data",
+}
+_GUARDS = {
+    "name": "a failure names the file",
+    "replace": "another record takes the place of a damaged one",
+    "tell": "whether that works, and nothing else",
+}
 
 
 def render_physical(plan: p.Physical) -> str:
@@ -35,10 +40,10 @@ def physical_json(plan: p.Physical) -> dict[str, Any]:
     """The physical plan as plain values."""
     operations = []
     for name, operation in plan.named():
-        entry = {"name": name, "operation": type(operation).__name__.lower(), "text": _operation(operation), **_facts(facts(operation))}
+        entry = {"name": name, "operation": type(operation).__name__.lower(), "text": _operation(operation), **_facts(operation, plan)}
         if isinstance(operation, p.Map):
             entry |= {"grain": operation.grain, "threads": operation.threads}
-            entry["functions"] = [described for function in operation.functions for described in _functions(function)]
+            entry["functions"] = [described for function in operation.functions for described in _functions(function, plan)]
         operations.append(entry)
     return {"form": plan.form.name, "operations": operations, "portable": all(f.portable for f in needs(plan))}
 
@@ -53,15 +58,15 @@ def _line(entry: dict[str, Any]) -> str:
 _NOTES = {"compiled": "XLA", "device": "may run on a device", "asserts": "assertions"}
 
 
-def _facts(found: Facts) -> dict[str, Any]:
+def _facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> dict[str, Any]:
+    found = facts(part, plan)
     return asdict(found) | {"portable": found.portable}
 
 
 def _operation(operation: p.Operation) -> str:
     match operation:
         case p.Enter():
-            what = "an epoch, and the step to begin with" if operation.grain == "epoch" else "a step of an epoch"
-            return f"{what}, {_ENTERS[operation.enters]}"
+            return f"{_ENTERING[operation.grain]}, {_ENTERS[operation.enters]}"
         case p.Steps():
             return "flat map to the steps of the epoch, from there on"
         case p.Map():
@@ -80,17 +85,17 @@ def _operation(operation: p.Operation) -> str:
             return f"{operation.batches} {where}"
 
 
-def _functions(function: p.Function) -> list[dict[str, Any]]:
+def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
     """A function; what it runs on single examples is described below it, node by node."""
-    entry = {"function": type(function).__name__.lower(), "text": _function(function), **_facts(facts(function))}
+    entry = {"function": type(function).__name__.lower(), "text": _function(function), **_facts(function, plan)}
     if isinstance(function, p.Kernel):
         entry["stages"] = [stage_text(stage) for stage in function.node.stages]
-    own = [] if isinstance(function, p.Fetch) else [_node(node) for node in inside(function)]
+    own = [] if isinstance(function, p.Fetch) else [_node(node, plan) for node in inside(function)]
     return [entry, *own]
 
 
-def _node(node: Read | Element) -> dict[str, Any]:
-    entry = {"function": type(node).__name__.lower(), **_facts(facts(node))}
+def _node(node: Read | Element, plan: p.Physical) -> dict[str, Any]:
+    entry = {"function": type(node).__name__.lower(), **_facts(node, plan)}
     if isinstance(node, Element):
         return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
     return entry | {"text": "stored bytes" if any(t.encoded for _, t in node.out.items()) else "rows"}
@@ -100,6 +105,8 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
     match function:
         case p.Index():
             return _name(function)
+        case p.Draw():
+            return _drawn(function.draws)
         case p.Fill():
             return f"up to {function.size} rows"
         case p.Cut():
@@ -134,9 +141,12 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 
 
 def _name(name: p.Index) -> str:
-    window = f"shuffle in windows of {format_bytes(name.window_bytes or 0)}"
-    parts = [{"stored": "stored order", "global": "global shuffle", "window": window}[name.order]]
+    parts = [order_text(name.order, name.window_bytes, files=name.files)]
     parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
     parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []
-    parts += [f"{name.draws} draw{'s' if name.draws > 1 else ''} each"] if name.draws else []
+    parts += [_drawn(name.draws)] if name.draws else []
     return ", ".join(parts)
+
+
+def _drawn(draws: int) -> str:
+    return f"{draws} draw{'' if draws == 1 else 's'} each"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
-from pipegen.plan.nodes import Cache, Element, Kernel, Read
+from pipegen.plan.nodes import Cache, Element, Emit, Kernel, Read
 
 Rule = Callable[[p.Physical], "str | None"]
 
@@ -36,7 +36,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 grain = "step"
             case p.Map() if operation.grain == grain:
                 cut = any(isinstance(f, p.Cut) for f in operation.functions)
-                grain = "batch" if isinstance(operation.functions[-1], p.Emit) else grain
+                grain = "batch" if isinstance(operation.functions[-1], p.Emit) else "example" if grain == "record" else grain
             case p.Unbatch() if grain in ("epoch", "step"):
                 grain = "chunk" if cut else "example"
             case p.Filter() if grain == "example":
@@ -47,7 +47,8 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 grain = "" if operation.device else grain
             case _:
                 return f"{name} has {grain or 'nothing'} before it."
-    return None if grain == ("" if plan.form.device else "batch") else f"the last gives {grain}."
+    wanted = "example" if plan.form is p.SHOWN else "" if plan.form.device else "batch"
+    return None if grain == wanted else f"the last gives {grain}."
 
 
 def _chunks_are_joined(plan: p.Physical) -> str | None:
@@ -97,7 +98,7 @@ def _single_steps_stay_apart(plan: p.Physical) -> str | None:
 def _widened_batches_are_cut(plan: p.Physical) -> str | None:
     """Requires that what is named for whole mix groups is left out behind the last kernel that mixes, and not before."""
     kinds = [type(f) for f in plan.functions]
-    wide = next(f.rows for f in plan.functions if isinstance(f, p.Index))
+    wide = next((f.rows for f in plan.functions if isinstance(f, p.Index)), None)
     if (wide is not None) != (p.Own in kinds) or kinds.count(p.Own) > 1:
         return f"{wide} rows are named, and {kinds.count(p.Own)} functions leave the others out."
     own = kinds.index(p.Own) if p.Own in kinds else -1
@@ -124,7 +125,8 @@ def _everything_runs_once(plan: p.Physical) -> str | None:
                 run += [*f.examples.nodes, f.cache]
             case p.Rows() | p.Kernel() | p.Emit():
                 run.append(f.node)
-    wanted = [n for n in plan.plan.nodes if isinstance(n, (Read, Element, Cache, Kernel)) or n is plan.plan.emit]
+    kinds = (Read, Element) if plan.form.takes == "record" else (Read, Element, Cache, Kernel, Emit)
+    wanted = [n for n in plan.plan.nodes if isinstance(n, kinds)]
     return None if run == wanted else f"{[type(n).__name__ for n in run]} run."
 
 

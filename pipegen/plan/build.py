@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.errors import InternalError, OpError
-from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, Family, GeometricTransform, PointwiseTransform
+from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.errors import InternalError, OpError, SpecError
+from pipegen.ops.base import (
+    ColourTransform,
+    CropTransform,
+    ElementTransform,
+    Family,
+    Fill,
+    GeometricTransform,
+    PointwiseTransform,
+    Transform,
+)
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.policies import require_same_shape
@@ -25,21 +34,15 @@ from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
 from pipegen.plan.items import Images, Items, shortened, wrong_buckets
 from pipegen.plan.mixing import late, plan_mixing
-from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.plan.recipe import recipe
 from pipegen.plan.segments import Colour, Geometric, varying
-from pipegen.spec.models import WindowShuffle
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.spec.stand_in import UnknownStep
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Fill, Transform
-    from pipegen.plan.nodes import Node
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType, FeatureType
+from pipegen.types import ElementType, FeatureType
 
 
 class Builder:
@@ -74,12 +77,8 @@ class Builder:
         """The first step that mixes examples: from there on whole batches flow."""
 
     def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
-        """The plan, or `None` when there are errors.
-
-        Args:
-            whole: Whether all steps are there: else what leaves the last one is not judged.
-            guessed: Whether another source may be meant, so that values are in doubt from the start.
-        """
+        """The plan, or `None` when there are errors. Unless `whole`, steps are missing, and what leaves the last one is not judged; where
+        it is `guessed`, another source may be meant, so that values are in doubt from the start."""
         self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
         chosen = recipe(self.spec, self.split)
         independent = followers.anchors(self.type)
@@ -99,6 +98,17 @@ class Builder:
             self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
         self._finish()
         return None if self.poisoned else Plan(self.split, marked(self.nodes))
+
+    def sound(self) -> Plan:
+        """The plan.
+
+        Raises:
+            SpecError: When there are errors.
+        """
+        plan = self.build()
+        if plan is None:
+            raise SpecError(self.findings)
+        return plan
 
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
@@ -303,39 +313,39 @@ class Builder:
             alone = step.exact
         else:
             mode, alone = None, False
-        seg = self.segment
-        joins = isinstance(seg, Geometric) and seg.feature == feature and not alone and seg.accepts(mode)
-        if not joins:
+        before = self.segment if isinstance(self.segment, Geometric) and self.segment.feature == feature and not alone else None
+        segment = before if before is not None and before.accepts(mode) else None
+        opens = segment is None
+        if segment is None:
+            self._close()
             if isinstance(step, CropTransform) and self.mixed is None:
-                self._close()
                 self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
-            self._close()
-        segment = seg if joins and isinstance(seg, Geometric) else Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+            segment = Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
+            if before is not None and not before.closed and mode is not None:
+                segment.behind = before.behind if before.copies else before.mode
         if isinstance(ref.step, GeometricTransform):
             segment.reads = ref.step.fill, ref.step.interpolation
-        if not joins and isinstance(seg, Geometric) and seg.feature == feature and not alone and not seg.closed and mode is not None:
-            segment.behind = seg.behind if seg.copies else seg.mode
         if not step.traits(x).moves_pixels_only:
             if segment.copies and segment.behind not in (None, segment.mode):
                 self._report(ref, another_fill(ref, segment.behind))
             segment.copies = False
         of_segment = ref.of(CropTransform) if isinstance(ref.step, CropTransform) else ref.of(GeometricTransform)
-        self._pend(s.Compose(feature, of_segment, (x.height, x.width), not joins), segment.entry, y)
+        self._pend(s.Compose(feature, of_segment, (x.height, x.width), opens), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
         segment.closed = alone or isinstance(step, CropTransform)
         self.segment = segment
 
     def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:
-        seg = self.segment
-        joins = isinstance(seg, Colour) and seg.feature == feature
-        if not joins:
+        segment = self.segment if isinstance(self.segment, Colour) and self.segment.feature == feature else None
+        opens = segment is None
+        if segment is None:
             self._close()
+            segment = Colour(feature, x)
         assert x.channels is not None  # noqa: S101 - every colour op's infer has checked it
-        segment = seg if joins and isinstance(seg, Colour) else Colour(feature, x)
         own = ref.of(ColourTransform)
-        self._pend(s.ComposeColour(feature, own, x.channels, not joins), segment.entry, y)
+        self._pend(s.ComposeColour(feature, own, x.channels, opens), segment.entry, y)
         segment.out = y
         segment.uses_mean = segment.uses_mean or own.step.uses_mean()
         self.segment = segment

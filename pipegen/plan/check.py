@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
+from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
-from pipegen.spec.models import ShardIndex
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.draft import Draft
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
-
+from pipegen.spec.draft import Draft
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, ShardIndex
+from pipegen.types import ElementType
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
 """What is wrong with splits whatever the source is."""
@@ -43,11 +37,7 @@ class Checked:
 def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, record: ElementType | None = None) -> Checked:
     """Build every split's plan and collect the findings, each once.
 
-    Args:
-        spec: The spec.
-        locate: Finds the place of a key path.
-        classes: The number of classes, once the data has been listed.
-        record: The type of a record, where the data says more of it than the spec.
+    `classes` is their number once the data has been listed, `record` the type of a record where the data says more of it than the spec.
     """
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
@@ -194,21 +184,16 @@ def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
 
 def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     """DESIGN rule 3: every split gives the model the same element type."""
-    reference: tuple[str, dict[str, tuple[str, tuple[int | None, ...]]]] | None = None
-    for split, plan in plans.items():
-        given = {*names(plan.emit.output.x), *names(plan.emit.output.y)}
-        types = {name: (t.dtype, t.shape) for name, t in plan.out.items() if kind_of(t).pictured and name in given}
-        if reference is None:
-            reference = (split, types)
-        elif types != reference[1]:
-            first, second = plans[reference[0]].out, plan.out
-            name = next(n for n in types if types[n] != reference[1].get(n))
-            return [
-                make(
-                    "PG210",
-                    f"`{name}` is {first[name]} in split `{reference[0]}` and {second[name]} in split `{split}`; a model takes one of them",
-                    locate(("transforms",), key=True),
-                    help=("let the steps of every split end at the same size, channels and dtype",),
-                )
-            ]
+    given = {split: {*names(plan.emit.output.x), *names(plan.emit.output.y)} for split, plan in plans.items()}
+    types = {
+        split: {name: (t.dtype, t.shape) for name, t in plan.out.items() if kind_of(t).pictured and name in given[split]}
+        for split, plan in plans.items()
+    }
+    first = next(iter(plans), "")
+    for split in plans:
+        name = next((n for n, type_ in types[split].items() if type_ != types[first].get(n)), None)
+        if name is not None:
+            message = f"`{name}` is {plans[first].out[name]} in split `{first}` and {plans[split].out[name]} in split `{split}`"
+            help_ = "let the steps of every split end at the same size, channels and dtype"
+            return [make("PG210", f"{message}; a model takes one of them", locate(("transforms",), key=True), help=help_)]
     return []

@@ -8,16 +8,13 @@ whole, so shares and ratios say more than the figures. A step that is unlike its
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Prefetch, Read, Shuffle
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
+from pipegen.plan.stages import Stage
+from pipegen.types import ElementType, FeatureType
 
 ASSUMED_FILE = 80_000
 """Bytes of a stored image, and ..."""
@@ -86,12 +83,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """Holds the cost of a plan, node by node.
-
-    Attributes:
-        nodes: In the order of the plan's nodes.
-        given: What was assumed.
-    """
+    """Holds the cost of a plan, node by node in the order of its nodes, and what was assumed."""
 
     nodes: tuple[NodeCost, ...]
     given: Circumstances
@@ -128,14 +120,7 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
 
 
 def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumstances) -> float:
-    """Microseconds of one core that a stage takes for an image.
-
-    Args:
-        stage: The stage.
-        entry: The type of what enters its node.
-        out: The type of what leaves its node.
-        given: What is known of the data.
-    """
+    """Microseconds of one core that a stage takes for an image, from the types of what enters and leaves its node."""
     own = _STEP_US if stage.one_example else sum(r.num_draws > 0 for r in stage.uses()) * _MATRIX_US
     x = entry[stage.feature] if stage.feature in entry else out[stage.feature]
     return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out[stage.feature], x) / 1e3
@@ -166,10 +151,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
     """Values that a stage writes, as far as that is known."""
     for t in (out, entry):
         if t.shape and all(d is not None for d in t.shape):
-            count = 1
-            for d in t.shape:
-                count *= d or 0
-            return count
+            return math.prod(d or 0 for d in t.shape)
     return ASSUMED_CLASSES if kind_of(out).labels else ASSUMED_VALUES
 
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.plan import followers
 from pipegen.plan.recipe import step_path
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import ElementType
 
 
 def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
-    """Every finding about such steps that the plan of a split does not show.
-
-    Args:
-        spec: The spec.
-        locate: Finds the place of a key path.
-        record: The type of a record.
-    """
+    """Every finding about such steps that the plan of a split does not show."""
     found = []
     for index, step in enumerate(spec.transforms):
         if not isinstance(step, CustomTransform):

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pipegen.ops.base import CropTransform
-from pipegen.spec.stand_in import keeps_shape
-
-if TYPE_CHECKING:
-    from pipegen.errors import OpError
-    from pipegen.ops.base import Transform
-    from pipegen.spec.stand_in import UnknownStep
-    from pipegen.types import FeatureType
+from pipegen.errors import OpError
+from pipegen.ops.base import CropTransform, Transform
+from pipegen.spec.stand_in import UnknownStep, keeps_shape
+from pipegen.types import FeatureType
 
 _OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
 """What an image's kind and shape alone show, whatever its values are."""

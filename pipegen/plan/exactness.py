@@ -6,39 +6,28 @@ difference of the whole image. So what enters such a stage has to have the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Kernel
-from pipegen.types import FLOATING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pipegen.plan.nodes import Node
-    from pipegen.types import ElementType
+from pipegen.plan.nodes import Element, Kernel, Node
+from pipegen.types import FLOATING, ElementType
 
 
 def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Returns the nodes, of one stage each, in which every stage says whether its floats are rounded later."""
-    exact: dict[int, Node] = {place: _with(nodes[place], replace(stage, exact=True)) for place, stage in _meant(nodes)}
+    exact: dict[int, Node] = {place: replace(node, stages=(replace(stage, exact=True),)) for place, node, stage in _meant(nodes)}
     return tuple(exact.get(place, node) for place, node in enumerate(nodes))
 
 
 def unmarked(nodes: Sequence[Node]) -> list[s.Stage]:
     """Returns the stages, in nodes of one stage each, that do not say that their floats are rounded later."""
-    return [stage for _, stage in _meant(nodes) if not stage.exact]
+    return [stage for _, _, stage in _meant(nodes) if not stage.exact]
 
 
-def _with(node: Node, stage: s.Stage) -> Node:
-    assert isinstance(node, (Element, Kernel))  # noqa: S101 - it has the stage that this one replaces
-    return replace(node, stages=(stage,))
-
-
-def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, s.Computes]]:
-    """Yields the stages that compute floats which are rounded later, or that round them, with the places of their nodes; the last
-    one first."""
+def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, s.Computes]]:
+    """Yields the stages that compute floats which are rounded later, or that round them, with their nodes and the places of those; the
+    last one first."""
     rounded: set[str] = set()
     for place in range(len(nodes) - 1, 0, -1):
         node = nodes[place]
@@ -51,7 +40,7 @@ def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, s.Computes]]:
             rounded.add(feature)
         computing = stage.stage if isinstance(stage, s.Branch) else stage
         if feature in rounded and isinstance(computing, s.Computes):
-            yield place, computing
+            yield place, node, computing
         if before not in FLOATING:
             rounded.discard(feature)
 

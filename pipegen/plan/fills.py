@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.base import ConstantFill
+from pipegen.ops.base import ConstantFill, Fill
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
-from pipegen.types import INTEGER_RANGES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.ops.base import Fill
-    from pipegen.plan.stages import Path, StepRef
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.stages import Path, StepRef
+from pipegen.types import INTEGER_RANGES, ElementType, FeatureType
 
 
 def another_fill(ref: StepRef, before: tuple[Fill, str] | None) -> OpError:

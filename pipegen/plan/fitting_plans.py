@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pipegen.diagnostics.catalog import make
-from pipegen.errors import InternalError, SpecError
+from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.errors import InternalError
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
 from pipegen.plan.build import Builder
+from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import received
 from pipegen.plan.recipe import step_path
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 _BATCH = 64
 """Images whose numbers are handed over together."""
@@ -29,19 +27,11 @@ def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
     return [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
 
 
-def check_fitting(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+def check_fitting(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Checks that there is a training split for the steps that take numbers from it."""
-    if "train" in spec.split_names():
-        return []
-    return [
-        make(
-            "PG230",
-            f"`{step.op}` takes its numbers from the training split, and there is no split `train`",
-            locate(step_path(index, step), key=True),
-            help=(step.untrained,),
-        )
-        for index, step in learning_steps(spec)
-    ]
+    for index, step in learning_steps(spec) if "train" not in spec.split_names() else ():
+        message = f"`{step.op}` takes its numbers from the training split, and there is no split `train`"
+        yield make("PG230", message, locate(step_path(index, step), key=True), help=step.untrained)
 
 
 def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
@@ -65,17 +55,10 @@ def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementTy
 
 
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:
-    """A plan that gives what a step is fitted with, of each image as it reaches the step: float64 `(n, ...)`.
+    """A plan that gives what step number `index` is fitted with, of each image of `feature` as it reaches the step: float64 `(n, ...)`.
 
     The steps before it are those of an evaluation split: `validation` where there is one, else the first that is not
     trained on, else what such a split would have. Steps that learn have to have their numbers already.
-
-    Args:
-        spec: The spec.
-        index: Which step.
-        feature: The feature that is measured.
-        locate: Finds the place of a key path.
-        record: The type of a record.
 
     Returns:
         The plan, and the spec that it belongs to.
@@ -101,8 +84,5 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
     measuring = spec.model_copy(update=changes)
     others = [s for s in spec.split_names() if s != "train"]
     split = "validation" if "validation" in others else next(iter(others), "evaluation")
-    builder = Builder(measuring, split, locate, ElementType(tuple((name, t) for name, t in record.items() if name == feature)), record)
-    plan = builder.build()
-    if plan is None:
-        raise SpecError(builder.findings)
-    return measuring, plan
+    source = ElementType(tuple((name, t) for name, t in record.items() if name == feature))
+    return measuring, Builder(measuring, split, locate, source, record).sound()

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.base import GeometricTransform
+from pipegen.ops.base import GeometricTransform, Transform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan.outputs import meant_feature
+from pipegen.plan.stages import StepRef
 from pipegen.spec.stand_in import UnknownStep
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.base import Transform
-    from pipegen.plan.stages import StepRef
-    from pipegen.types import ElementType
+from pipegen.types import ElementType
 
 
 def anchor(type_: ElementType, feature: str) -> str:
@@ -67,13 +62,8 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:
-    """Returns the features that a use of a step acts on, and what is wrong with that.
-
-    Args:
-        ref: The use.
-        type_: What enters it.
-        written: The steps that the spec writes.
-    """
+    """Returns the features that a use of a step acts on, of those that enter it, and what is wrong with that; `written` are the spec's
+    steps."""
     step = ref.step
     if step.feature is not None:
         if step.feature not in type_:
@@ -94,14 +84,8 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
 
 
 def own_draws(ref: StepRef, number: int, width: int, name: str) -> StepRef:
-    """The use of a step on an image that draws for itself.
-
-    Args:
-        ref: The use on the first such image.
-        number: Which one it is, from 0.
-        width: How many numbers the steps draw for each.
-        name: Its name, which then keys the draws beside the step's.
-    """
+    """The use of a step on image `number`, from 0, of those that draw for themselves, `width` numbers each; its name keys the draws
+    beside the step's."""
     if not number:
         return ref
     choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, number, width, name))

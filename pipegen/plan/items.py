@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
-from pipegen.ops.base import CropTransform, Family, GeometricTransform
+from pipegen.ops.base import CropTransform, Family, Fill, GeometricTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Fill
-    from pipegen.ops.families.decoder import DecodeTransform
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.locate import Locate
+from pipegen.types import ElementType, FeatureType
 
 
 @dataclass
@@ -59,13 +54,8 @@ class Images:
         self._types: dict[str, FeatureType] = {}
 
     def stored(self, feature: str, image: FeatureType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
-        """Notes what image the items of a feature are aligned with, before the first step, and yields what measures it.
-
-        Args:
-            feature: The items.
-            image: The type of the image, which is still as it is stored.
-            like: Of a file, its name and what decodes it.
-        """
+        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step, and yields what measures it:
+        of a file, `like` has the name and what decodes it."""
         image = self._types.get(feature, image)
         if like is not None and image.encoded:
             yield s.Measure(feature, like)
@@ -73,13 +63,7 @@ class Images:
         self._types[feature] = image.with_(dtype="float32", interval=None)
 
     def moved(self, open_: object, ref: StepRef, feature: str, items: FeatureType) -> Items:
-        """Adds a use of a step to the run that is open, or opens another one.
-
-        Args:
-            open_: The segment that is open, whatever it is.
-            ref: The use.
-            feature: The items.
-            items: Their type.
+        """Adds a use of a step to the run that is open, whatever it is, or opens another one.
 
         Raises:
             OpError: `PG203` for a step that items of that kind cannot follow; and what the step says of the image.
@@ -92,8 +76,9 @@ class Images:
         after = self._types[feature] = step.infer(image)
         mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) else None
         alone = traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
-        joins = isinstance(open_, Items) and open_.feature == feature and not (open_.closed or alone) and mode in (None, open_.mode)
-        run = open_ if joins and isinstance(open_, Items) else Items(feature, items.kind, mode, (image.height, image.width), (None, None))
+        run = open_
+        if not isinstance(run, Items) or run.feature != feature or run.closed or alone or mode not in (None, run.mode):
+            run = Items(feature, items.kind, mode, (image.height, image.width), (None, None))
         run.refs.append(ref)
         run.size = after.height, after.width
         run.closed = alone or isinstance(step, CropTransform)

@@ -2,128 +2,168 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.lint_cache import lint_cache
-from pipegen.plan.lint_mixing import lint_mixing
-from pipegen.plan.lint_unused import lint_unused
-from pipegen.plan.recipe import recipe, runs_on
-from pipegen.spec.models import WindowShuffle
+from pipegen.plan import followers
+from pipegen.plan.outputs import received, settled
+from pipegen.plan.recipe import recipe, runs_on, step_path
+from pipegen.plan.stages import StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
+from pipegen.types import ElementType, FeatureType
 
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.stages import StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
+_CACHE = ("runtime", "cache")
+_HELP_ORDER = ("`resize` first, and crop or turn what comes out of it", "or leave `cache` out: the other splits are cached where they fit")
+_HELP_VERSION = ("`resize` first", "or give the step a `version`, and another one whenever its code gives something else")
+_HELP_SKIP = ("list damaged files in `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one",)
 
 
-def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> list[Diagnostic]:
+def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Every lint about the order and the use of steps; `record` is the type that enters the first of them."""
-    record = record or spec.source.infer()
-    whole = [*_augmented_evaluation(spec, locate), *_weak_shuffle(spec, locate), *_padded(spec, locate), *lint_mixing(spec, locate)]
-    return [*whole, *lint_unused(spec, locate, record), *_walk(spec, locate, record)]
+    yield from _augmented_evaluation(spec, locate)
+    yield from _weak_shuffle(spec, locate)
+    yield from _padded(spec, locate)
+    yield from _cut_groups(spec, locate)
+    yield from _unused(spec, locate, record)
+    yield from _walk(spec, locate, record)
 
 
-def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    found = []
+def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     for index, step in enumerate(spec.transforms):
         others = [s for s in spec.split_names() if s != "train" and runs_on(step, s)]
         if step.random and step.when is not None and others:
-            found.append(
-                make(
-                    "PG507",
-                    f"`{step.op}` is random and also runs on `{'`, `'.join(others)}`, so what is measured there is not the data itself",
-                    locate(("transforms", index, step.op, "when")),
-                    help=("leave `when` out: random steps run on `train` alone",),
-                )
-            )
-    return found
+            message = f"`{step.op}` is random and also runs on `{'`, `'.join(others)}`, so what is measured there is not the data itself"
+            help_ = "leave `when` out: random steps run on `train` alone"
+            yield make("PG507", message, locate((*step_path(index, step), "when")), help=help_)
 
 
-def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    if "train" not in spec.split_names() or not spec.source.has_labels() or not spec.source.has_folders():
-        return []  # only folders are known to be stored class by class
+def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    if "train" not in spec.split_names() or not spec.source.by_class():
+        return
     if spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle):
         kind = "is not shuffled" if spec.shuffle == "none" else "is shuffled in windows only"
-        return [
-            make(
-                "PG505",
-                f"the training split is stored class by class and {kind}, so that a batch holds few classes",
-                locate(("shuffle",)),
-                help=(write("global", "value", "{} costs no memory here", shown="shuffle: global"),),
-            )
-        ]
-    return []
+        message = f"the training split is stored class by class and {kind}, so that a batch holds few classes"
+        help_ = write("global", "value", "{} costs no memory here", shown="shuffle: global")
+        yield make("PG505", message, locate(("shuffle",)), help=help_)
 
 
-def _padded(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+def _padded(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     padded = [s for s in spec.split_names() if s != "train" and spec.batch.remainder_for(s) == "pad"]
-    if not padded:
+    if padded:
+        said = "is padded with examples of weight 0, which plain `metrics=` count and `weighted_metrics=` do not"
+        help_ = "compile the model with `weighted_metrics=`, and use `pipe.trim` on predictions"
+        yield make("PG512", f"split `{'`, `'.join(padded)}` {said}", locate(("batch", "remainder")), help=help_)
+
+
+def _cut_groups(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+    """Warns where each step computes examples of the batches beside it, for the sake of the groups that it shares with them."""
+    mixing = [step_path(i, t) for i, t in enumerate(spec.transforms) if isinstance(t, MixingTransform) and runs_on(t, "train")]
+    index, count = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
+    own = spec.batch.size // count
+    starts = {(step * spec.batch.size + index * own) % GROUP for step in range(GROUP)}
+    rows = max(-(-(start + own) // GROUP) * GROUP for start in starts)
+    if not mixing or "train" not in spec.split_names() or not own or rows == own:
         return []
-    return [
-        make(
-            "PG512",
-            f"split `{'`, `'.join(padded)}` is padded with examples of weight 0, "
-            "which plain `metrics=` count and `weighted_metrics=` do not",
-            locate(("batch", "remainder")),
-            help=("compile the model with `weighted_metrics=`, and use `pipe.trim` on predictions",),
-        )
-    ]
+    share = "" if count == 1 else " on this host"
+    message = f"batches of {own}{share} begin inside the groups of {GROUP} that are mixed, so that up to {rows} examples are made for each"
+    labels = (locate(("batch", "size")), locate(mixing[0], "mixed here", key=True))
+    return [make("PG513", message, *labels, help=f"a multiple of {GROUP if count == 1 else f'{GROUP} for each host'} saves that")]
 
 
-def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
+def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
+    """Warns of a feature that neither reaches the model nor says where something belongs or which class an example is of."""
+    record, wanted = record.padded(), received(settled(spec))
+    if any(name not in record for name in wanted):
+        return  # which feature was meant there is not known
+    used = {*wanted, *(followers.anchor(record, name) for name in wanted), spec.source.class_feature()}
+    for name, path in spec.source.described().items():
+        if name not in used:
+            form = kind_of(record[name]).output.format(name)
+            message = f"the feature `{name}` is never used: the model does not receive it"
+            if kind_of(record[name]).weighs and settled(spec).y is None:
+                # Weights are those of a loss, which needs a target.
+                target = next((other for other in record if kind_of(record[other]).holds_classes), None)
+                form = f"output: {{y: {target}, sample_weight: {name}}}" if target is not None else ""
+            help_: tuple[str, ...] = ("remove it",)
+            if form:
+                help_ = (write(form, "spec", "name it in the output, as in {}"), "or remove it")
+            yield make("PG514", message, locate(("source", spec.source.op, *path), key=True), help=help_)
+
+
+def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Follow the training recipe's types and look at neighbours."""
-    found: list[Diagnostic] = []
-    names = spec.split_names()
-    split = "train" if "train" in names else names[0]
-    type_ = next((t for t in dict(record.items()).values() if kind_of(t).levels), None)
+    splits = spec.split_names()
+    split = "train" if "train" in splits else splits[0]
+    name, type_ = next(((name, t) for name, t in record.items() if kind_of(t).levels), ("", None))
     if type_ is None:
-        return found
+        return
     arithmetic: StepRef | None = None
     resized: StepRef | None = None
     steps = _with_decoder(spec, split) if type_.encoded else recipe(spec, split).steps
-    found.extend(lint_cache(spec, locate, type_, steps))
-    name = next(name for name, t in record.items() if t is type_)
+    yield from _vain_cache(spec, locate, type_, steps)
     for ref in (ref for ref in steps if ref.step.feature in (None, name)):
-        traits = ref.step.traits(type_)
+        traits, here = ref.step.traits(type_), locate(ref.path, key=True)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and gives nothing"
-            found.append(
-                make(
-                    "PG504",
-                    message,
-                    locate(ref.path, key=True),
-                    locate(arithmetic.path, "floats from here", key=True),
-                    help=("put it before",),
-                )
-            )
+            yield make("PG504", message, here, locate(arithmetic.path, "floats from here", key=True), help="put it before")
             arithmetic = None
         if traits.family is Family.POINTWISE:
             arithmetic = ref
         if traits.resizes:
             if resized is not None and resized.path != ref.path:
                 message = f"`{ref.step.op}` resizes what `{resized.step.op}` has already resized, which blurs and costs twice"
-                found.append(make("PG506", message, locate(ref.path, key=True), locate(resized.path, "resized here", key=True)))
+                yield make("PG506", message, here, locate(resized.path, "resized here", key=True))
             resized = ref
         try:
             type_ = ref.step.infer(type_)
         except OpError:
             break
-    return found
 
 
-def _with_decoder(spec: PipelineSpec, split: str) -> list[StepRef]:
+def _with_decoder(spec: PipelineSpec, split: str) -> tuple[StepRef, ...]:
     from pipegen.ops.registry import default_decoder
-    from pipegen.plan.stages import StepRef
 
-    steps = list(recipe(spec, split).steps)
+    steps = recipe(spec, split).steps
     if steps and isinstance(steps[0].step, DecodeTransform):
         return steps
-    return [StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps]
+    return StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
+
+
+def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: Sequence[StepRef]) -> list[Diagnostic]:
+    """Warns of a cache that the spec asks for by name and that has nothing to hold of the training split, whose images enter as `entry`."""
+    if spec.runtime.cache in ("auto", "none") or "train" not in spec.split_names():
+        return []
+    if spec.errors.skip is not None:
+        message = "the training split is not cached: `errors: skip` replaces damaged records, and a cache would keep a replacement for good"
+        return [make("PG518", message, locate(_CACHE), locate(("errors", "decode"), "skipped here"), help=_HELP_SKIP)]
+    early = _early(entry, steps, disk=spec.runtime.cache != "memory")
+    if early is None:
+        return []
+    why, label, help_ = ("is random", "drawn anew in every epoch", _HELP_ORDER)
+    if not early.is_random:
+        why, label, help_ = ("is Python code without a `version`", "may give something else in another process", _HELP_VERSION)
+    message = f"the training split is not cached: `{early.step.op}` {why} and comes before images have a fixed size"
+    return [make("PG518", message, locate(_CACHE), locate(early.path, label, key=True), help=help_)]
+
+
+def _early(entry: FeatureType, steps: Sequence[StepRef], *, disk: bool) -> StepRef | None:
+    """The first step that no cache can stand behind, where it comes before the size of images is fixed."""
+    type_ = entry
+    for ref in steps:
+        if not type_.encoded and type_.is_static:
+            return None
+        if ref.is_random or (disk and not ref.step.lasting()):
+            return ref
+        try:
+            type_ = ref.step.infer(type_)
+        except OpError:
+            return None
+    return None

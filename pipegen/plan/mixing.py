@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.base import Family
+from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.families.mixing import MixingTransform
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import ElementType, FeatureType
 
 _SOFT = ("one_hot", "binary", "multi_hot")
 """The encodings whose mean says how much of each class there is."""
@@ -52,22 +49,15 @@ def plan_mixing(
     later: tuple[StepRef, ...],
     locate: Locate,
 ) -> MixPlan:
-    """Work out one use of a mixing step.
+    """Work out one use of a mixing step on what enters it, with the steps `later`.
 
-    Args:
-        spec: The spec.
-        split: The split.
-        ref: The use.
-        type_: What enters it.
-        taken: What leaves of each feature that it acts on itself; labels follow.
-        later: The steps after it.
-        locate: Finds the place of a key path.
+    `taken` is what leaves of each feature that it acts on itself; labels follow.
     """
     plan = MixPlan()
     for feature, y in taken.items():
         if type_[feature].is_static:
             plan.stages.append((feature, s.Mix(feature, ref, _canvas(y), label=False), y))
-        elif any(_fixes_shape(r, y) for r in later):  # that step is the finding
+        elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
             plan.poisoned.add("mixing")
         else:
             plan.findings.append(unbatchable(spec, split, type_[feature], locate))
@@ -115,8 +105,3 @@ def _follower(
 
 def _canvas(x: FeatureType) -> tuple[int | None, int | None]:
     return (x.height, x.width)
-
-
-def _fixes_shape(ref: StepRef, x: FeatureType) -> bool:
-    """Returns whether a later step works on single images, which it cannot any more."""
-    return ref.step.traits(x).family is Family.ELEMENT

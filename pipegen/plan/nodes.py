@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Union
+from typing import Literal, Union
 
-if TYPE_CHECKING:
-    from pipegen.plan.stages import Stage, StepRef
-    from pipegen.spec.models import Output, Remainder
-    from pipegen.types import ElementType
+from pipegen.plan.stages import Stage, StepRef
+from pipegen.spec.models import Output, Remainder
+from pipegen.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +19,7 @@ class Index:
         window_bytes: The window of `order: window`, in bytes of stored records.
         shard: Whether only this host's block of each global batch is named.
         draws: The steps that draw, in the order of the vector of draws.
+        files: Whether `order: window` permutes whole files of many examples, and then windows of what stands there one after another.
     """
 
     out: ElementType
@@ -28,6 +28,7 @@ class Index:
     window_bytes: int | None
     shard: bool
     draws: tuple[StepRef, ...]
+    files: bool = False
 
     @property
     def num_draws(self) -> int:
@@ -54,6 +55,7 @@ class Shuffle:
     out: ElementType
     order: Literal["global", "window"]
     window_bytes: int | None
+    files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,8 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Works on single examples, of whatever shape.
-
-    Attributes:
-        parallel: Whether several calls run at once.
-        chunk: How many examples of a batch one call works on, at most.
-    """
+    """Works on single examples, of whatever shape: on up to `chunk` of a batch in one call, and where it is parallel in several calls at
+    once."""
 
     out: ElementType
     stages: tuple[Stage, ...]
@@ -80,11 +78,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Keeps what reaches it, by example.
-
-    Attributes:
-        disk: Whether in the folder that the spec names, rather than in memory.
-    """
+    """Keeps what reaches it, by example, in memory or on a disk: in the folder that the spec names."""
 
     out: ElementType
     disk: bool = False
@@ -92,12 +86,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Stacks examples.
-
-    Attributes:
-        size: Examples in a global batch.
-        remainder: What happens to a last batch that is not full.
-    """
+    """Stacks `size` examples into a global batch; `remainder` is what happens to a last batch that is not full."""
 
     out: ElementType
     size: int
@@ -106,12 +95,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Works on a whole batch of fixed shape.
-
-    Attributes:
-        compiled: Whether XLA compiles it into one kernel.
-        parallel: Whether several batches are worked on at once.
-    """
+    """Works on a whole batch of fixed shape, compiled by XLA into one kernel or not; where it is parallel, on several batches at once."""
 
     out: ElementType
     stages: tuple[Stage, ...]
@@ -129,12 +113,8 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Keeps finished batches ready; with `device`, on that device.
-
-    Attributes:
-        device: Which one, or `None` for this host's memory.
-        batches: How many are kept, besides those that a parallel kernel has ready.
-    """
+    """Keeps finished batches ready, on a device or, where that is `None`, in this host's memory: so many besides those that a parallel
+    kernel has ready."""
 
     out: ElementType
     device: str | None
@@ -146,12 +126,7 @@ Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, P
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A linear program for one split.
-
-    Attributes:
-        split: The split it serves.
-        nodes: From the first to the last.
-    """
+    """A linear program for one split: its nodes from the first to the last."""
 
     split: str
     nodes: tuple[Node, ...]

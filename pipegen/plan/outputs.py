@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Arithmetic
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import runs_on, step_path
-from pipegen.spec.models import UNENCODED
-from pipegen.types import BYTE_RANGE, Interval, times
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.stages import Stage
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import Encoding, Output, PipelineSpec
-    from pipegen.types import ElementType, FeatureType
+from pipegen.plan.stages import Stage
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec
+from pipegen.spec.source_map import KeyPath
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
 
 @dataclass
@@ -31,9 +26,15 @@ class OutputPlan:
     """The stages that produce the output, and what is wrong with it."""
 
     output: Output
+    locate: Locate
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     failed: bool = False
+
+    def fail(self, code: str, message: str, at: KeyPath, help: str | tuple[str, ...], *, key: bool = False) -> None:
+        """Reports what is wrong at a place of the section."""
+        self.findings.append(make(code, message, self.locate(("output", *at), key=key), help=help))
+        self.failed = True
 
 
 def names(features: str | list[str] | dict[str, str] | None) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ def settled(spec: PipelineSpec) -> Output:
 def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Locate, poisoned: set[str]) -> OutputPlan:
     """Check the output section for one split; `poisoned` features had errors already and are not looked at."""
     out = settled(spec)
-    plan = OutputPlan(out)
+    plan = OutputPlan(out, locate)
     wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
     if out.sample_weight is not None:
         wanted[out.sample_weight] = "sample_weight"
@@ -72,66 +73,50 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             help_ = meant_feature(name, type_)
             if name == "label" and not spec.source.has_labels():
                 help_ = "the source has no labels (`labels: none`), so leave `y` out"
-            plan.findings.append(make("PG217", f"there is no feature `{name}` to output", locate(("output", key)), help=(help_,)))
-            plan.failed = True
+            plan.fail("PG217", f"there is no feature `{name}` to output", (key,), help_)
         else:
-            _feature(plan, name, type_[name], split, spec, locate)
-    _weight(plan, out.sample_weight, type_, poisoned, locate)
+            _feature(plan, name, type_[name], split, spec)
+    if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:
+        _weight(plan, out.sample_weight, type_[out.sample_weight])
     for name in out.encode:
         if name not in wanted or (name in type_ and not kind_of(type_[name]).holds_classes):
             near = closest(name, [f for f in wanted if f in type_ and kind_of(type_[f]).holds_classes])
-            message = f"`{name}` is no label of the output, so it cannot be encoded"
             help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
-            plan.findings.append(make("PG218", message, locate(("output", "encode", name), key=True), help=help_))
-            plan.failed = True
+            plan.fail("PG218", f"`{name}` is no label of the output, so it cannot be encoded", ("encode", name), help_, key=True)
     return plan
 
 
-def _weight(plan: OutputPlan, name: str | None, type_: ElementType, poisoned: set[str], locate: Locate) -> None:
-    if name is None or name in poisoned or name not in type_:
-        return
+def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
     if plan.output.y is None:
         message = f"`sample_weight: {name}` weighs the loss on targets, and the output has no `y`"
-        plan.findings.append(
-            make("PG203", message, locate(("output", "sample_weight")), help=(write("y: image", "entry", "for an autoencoder write {}"),))
-        )
-        plan.failed = True
+        plan.fail("PG203", message, ("sample_weight",), write("y: image", "entry", "for an autoencoder write {}"))
         return
-    kind, shape = kind_of(type_[name]), type_[name].shape
-    if kind.numbers and not shape:
+    kind = kind_of(x)
+    if kind.numbers and not x.shape:
         return
-    what = "class indices" if kind.labels else f"{'×'.join(map(str, shape))} of them" if kind.numbers else "no weights"
+    what = "class indices" if kind.labels else f"{'×'.join(map(str, x.shape))} of them" if kind.numbers else "no weights"
     message = f"`sample_weight` needs a number that weighs each example in the loss, and `{name}` holds {what}"
-    help_ = "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`"
-    plan.findings.append(make("PG203", message, locate(("output", "sample_weight")), help=(help_,)))
-    plan.failed = True
+    plan.fail("PG203", message, ("sample_weight",), "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`")
 
 
-def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: PipelineSpec, locate: Locate) -> None:
+def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: PipelineSpec) -> None:
     if kind_of(x).labels:
-        _label(plan, name, x, locate)
+        _label(plan, name, x)
         return
     if not kind_of(x).pictured:
         return
     if not x.is_static:
-        plan.findings.append(unbatchable(spec, split, x, locate))
+        plan.findings.append(unbatchable(spec, split, x, plan.locate))
         plan.failed = True
         return
     if kind_of(x).categorical:
-        _mask(plan, name, x, locate)
+        _mask(plan, name, x)
         return
     dtype = plan.output.dtype
     if dtype == "uint8" and not _fits_bytes(x):
         shown = x.interval if x.interval is not None else "an unknown range"
-        plan.findings.append(
-            make(
-                "PG219",
-                f"`dtype: uint8` needs pixel values in 0..255, and `{name}` has {shown}",
-                locate(("output", "dtype")),
-                help=("leave `rescale` and `normalize` out", write("float32", "value", "or use {}", shown="dtype: float32")),
-            )
-        )
-        plan.failed = True
+        help_ = ("leave `rescale` and `normalize` out", write("float32", "value", "or use {}", shown="dtype: float32"))
+        plan.fail("PG219", f"`dtype: uint8` needs pixel values in 0..255, and `{name}` has {shown}", ("dtype",), help_)
         return
     if x.dtype != dtype:
         arithmetic = Arithmetic((1.0,), (0.0,), dtype)
@@ -146,7 +131,7 @@ def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:
         plan.stages.append((name, s.ChannelsFirst(name), x.with_(shape=(c, h, w))))
 
 
-def _mask(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
+def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
     """A mask stays the class index of each pixel, unless `encode` says otherwise."""
     encoding = encoding_of(plan.output, name, x)
     problem: tuple[str, str] | None = None
@@ -161,8 +146,7 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
     elif encoding == "one_hot" and x.classes is None:
         problem = f"`one_hot` needs to know how many classes `{name}` has", f"give the feature `{name}` its `classes`, such as `classes: 2`"
     if problem is not None:
-        plan.findings.append(make("PG218", problem[0], locate(("output", "encode", name)), help=(problem[1],)))
-        plan.failed = True
+        plan.fail("PG218", problem[0], ("encode", name), problem[1])
         return
     if encoding != UNENCODED:
         stage, encoded = encode(name, encoding, x)
@@ -205,27 +189,17 @@ def _fits_bytes(x: FeatureType) -> bool:
     return x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
 
 
-def _label(plan: OutputPlan, name: str, x: FeatureType, locate: Locate) -> None:
-    encoding = encoding_of(plan.output, name, x)
-    where = locate(("output", "encode", name))
+def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:
+    encoding, at = encoding_of(plan.output, name, x), ("encode", name)
     if several_labels(x) and encoding != "multi_hot":
         message = f"an example can have several labels in `{name}`, which `{encoding}` cannot say"
-        plan.findings.append(make("PG218", message, where, help=(write("multi_hot", "value", "use {}, or leave it out"),)))
-        plan.failed = True
-        return
-    if encoding == "multi_hot" and not several_labels(x) and not is_encoded(x):
+        plan.fail("PG218", message, at, write("multi_hot", "value", "use {}, or leave it out"))
+    elif encoding == "multi_hot" and not several_labels(x) and not is_encoded(x):
         help_ = write("one_hot", "value", "use {}; where a column holds several labels, give the feature the `separator` between them")
-        message = f"`multi_hot` is for several labels, and `{name}` has one for each example"
-        plan.findings.append(make("PG218", message, where, help=(help_,)))
-        plan.failed = True
-        return
-    if encoding == "binary" and x.classes is not None and x.classes != 2:
-        plan.findings.append(
-            make("PG218", f"`binary` needs two classes, and `{name}` has {x.classes}", where, help=("use `int` or `one_hot`",))
-        )
-        plan.failed = True
-        return
-    if encoding != UNENCODED and not is_encoded(x):
+        plan.fail("PG218", f"`multi_hot` is for several labels, and `{name}` has one for each example", at, help_)
+    elif encoding == "binary" and x.classes is not None and x.classes != 2:
+        plan.fail("PG218", f"`binary` needs two classes, and `{name}` has {x.classes}", at, "use `int` or `one_hot`")
+    elif encoding != UNENCODED and not is_encoded(x):
         plan.stages.append((name, *encode(name, encoding, x)))
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pipegen.plan.stages import Choice, StepRef
-from pipegen.spec.steps import inner_ids, step_ids
-
-if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
-    from pipegen.plan.stages import Path
-    from pipegen.spec.models import PipelineSpec
+from pipegen.ops.base import Transform
+from pipegen.plan.stages import Choice, Path, StepRef
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.steps import ids_of, inner_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +44,10 @@ def recipe(spec: PipelineSpec, split: str) -> Recipe:
     A random step that fixes the shape and has no `when` of its own is replaced, off the training split, by its
     evaluation form.
     """
-    layout = _Layout()
+    steps: list[StepRef] = []
+    draws: list[StepRef] = []
     stand_ins: set[Path] = set()
-    ids = step_ids(spec)
+    ids = ids_of(spec.transforms)
     for index, step in enumerate(spec.transforms):
         path = step_path(index, step)
         if runs_on(step, split):
@@ -61,32 +58,24 @@ def recipe(spec: PipelineSpec, split: str) -> Recipe:
         else:
             continue
         for use in chosen:
-            layout.add(use, ids[index], path, None)
-    return Recipe(tuple(layout.steps), tuple(layout.draws), frozenset(stand_ins))
+            _add(use, ids[index], path, None, steps, draws)
+    return Recipe(tuple(steps), tuple(draws), frozenset(stand_ins))
 
 
-class _Layout:
-    """The uses of steps as they are found, and how far the vector of draws has grown."""
-
-    def __init__(self) -> None:
-        self.steps: list[StepRef] = []
-        self.draws: list[StepRef] = []
-        self.end = 0
-
-    def add(self, step: Transform, step_id: str, path: Path, choice: Choice | None) -> None:
-        """One use of a step, or of each part of a policy."""
-        gated = not step.handles_probability and getattr(step, "probability", 1.0) < 1.0
-        ref = StepRef(step, step_id, path, self.end, gated, choice)
-        if ref.num_draws:
-            self.draws.append(ref)
-            self.end += ref.num_draws
-        parts = step.parts()
-        if not parts:
-            self.steps.append(ref)
-        ids = inner_ids(step, step_id)
-        for part in parts:
-            decided = Choice(ref, part.choice) if ref.conditional or part.choice is not None else None
-            if part.inner is None:
-                self.steps.append(replace(ref, step=part.step, gated=False, choice=decided))
-            else:
-                self.add(part.step, ids[part.inner], (*path, "steps", part.inner, part.step.op), decided)
+def _add(step: Transform, step_id: str, path: Path, choice: Choice | None, steps: list[StepRef], draws: list[StepRef]) -> None:
+    """Adds one use of a step, or of each part of a policy, and what it draws."""
+    gated = not step.handles_probability and getattr(step, "probability", 1.0) < 1.0
+    start = draws[-1].start + draws[-1].num_draws if draws else 0
+    ref = StepRef(step, step_id, path, start, gated, choice)
+    if ref.num_draws:
+        draws.append(ref)
+    parts = step.parts()
+    if not parts:
+        steps.append(ref)
+    ids = inner_ids(step, step_id)
+    for part in parts:
+        decided = Choice(ref, part.choice) if ref.conditional or part.choice is not None else None
+        if part.inner is None:
+            steps.append(replace(ref, step=part.step, gated=False, choice=decided))
+        else:
+            _add(part.step, ids[part.inner], (*path, "steps", part.inner, part.step.op), decided, steps, draws)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.ops.wording import step_kwargs
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage, StepRef
 
 
 def render_plan(plan: Plan) -> str:
@@ -72,14 +69,17 @@ def _ref_json(ref: StepRef) -> dict[str, Any]:
     }
 
 
+def order_text(order: str, window_bytes: int | None, *, files: bool) -> str:
+    """Says in which order examples are named."""
+    window = f"in windows of {format_bytes(window_bytes or 0)}"
+    shuffled = f"shuffle of whole files, then {window}" if files else f"shuffle {window}"
+    return {"stored": "stored order", "global": "global shuffle", "window": shuffled}[order]
+
+
 def _node(node: Node) -> str:
     match node:
         case Index():
-            order = {
-                "stored": "stored order",
-                "global": "global shuffle",
-                "window": f"shuffle in windows of {format_bytes(node.window_bytes or 0)}",
-            }[node.order]
+            order = order_text(node.order, node.window_bytes, files=node.files)
             shard = ", this host's block" if node.shard else ""
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             return f"index    split {node.split}, {order}{shard}{draws}"
@@ -90,7 +90,7 @@ def _node(node: Node) -> str:
             return (
                 f"shuffle  {node.order}, holding every example"
                 if node.window_bytes is None
-                else f"shuffle  windows of {format_bytes(node.window_bytes)}"
+                else f"shuffle  {'whole files, then ' if node.files else ''}windows of {format_bytes(node.window_bytes)}"
             )
         case Shard():
             return "shard    this host's block of each global batch"

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from pipegen.plan.cost import example_bytes, reads_rows
-from pipegen.plan.nodes import Cache, Read
+from pipegen.plan.cost import PlanCost, example_bytes, reads_rows
+from pipegen.plan.nodes import Cache, Plan, Read
 from pipegen.plan.render import plan_json
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.plan.cost import PlanCost
-    from pipegen.plan.nodes import Plan
 
 
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:
     """Returns the cost of each stage in their order, and the memory that each node holds, ending in a newline.
 
-    Args:
-        plan: The plan.
-        cost: Its cost.
-        dearest: How many stages to show, the dearest first, and of the memory the sum alone; `None` shows all.
+    With `dearest`, it is that of so many stages, the dearest first, and of the memory the sum alone.
     """
     given = cost.given
     read = next(n for n in plan.nodes if isinstance(n, Read))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pipegen.ops.base import Fill
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.base import Fill
-    from pipegen.plan.stages import Stage
-    from pipegen.types import FeatureType
+from pipegen.plan.stages import Stage
+from pipegen.types import FeatureType
 
 
 class Geometric:

@@ -8,9 +8,19 @@ windows, the segments of geometry and colour, and what the output asks for. Fami
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Generic
 
+from pipegen.ops.base import (
+    Arithmetic,
+    ColourTransform,
+    CropTransform,
+    ElementTransform,
+    Fill,
+    GeometricTransform,
+    PointwiseTransform,
+)
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.decoder import Decode as Decode
 from pipegen.ops.families.decoder import Decodes as Decodes
@@ -22,26 +32,12 @@ from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
-from pipegen.ops.stage import RESIZING_NS, Computes, Path, Stage, only_identities, weight_ns
+from pipegen.ops.stage import RESIZING_NS, Computes, F, Path, Stage, only_identities, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
 from pipegen.ops.wording import WAITING, fitted_use, use, uses, value
-from pipegen.types import times
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.base import (
-        Arithmetic,
-        ColourTransform,
-        CropTransform,
-        ElementTransform,
-        Fill,
-        GeometricTransform,
-        PointwiseTransform,
-    )
-    from pipegen.spec.models import Encoding
-    from pipegen.types import FeatureType, Interval
+from pipegen.spec.models import Encoding
+from pipegen.types import FeatureType, Interval, times
 
 __all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
 
@@ -54,43 +50,36 @@ _OF_INTERPOLATION = {"nearest": 0.45, "bilinear": 1.0, "bicubic": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Apply(Stage):
+class _OfOneExample(Stage, Generic[F]):
+    """One step on one example."""
+
+    one_example: ClassVar[bool] = True
+
+    feature: str
+    ref: StepRef[F]
+
+    def says(self) -> str:
+        return fitted_use(self.ref)
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.ref, self.ns_per_value, x)
+
+
+class Apply(_OfOneExample[ElementTransform]):
     """A function of one example."""
 
-    one_example: ClassVar[bool] = True
+    __slots__ = ()
     ns_per_value: ClassVar[float] = RESIZING_NS
 
-    feature: str
-    ref: StepRef[ElementTransform]
 
-    def says(self) -> str:
-        return fitted_use(self.ref)
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
-
-    def ns(self, x: FeatureType) -> float:
-        return weight_ns(self.ref, self.ns_per_value, x)
-
-
-@dataclass(frozen=True, slots=True)
-class Crop(Stage):
+class Crop(_OfOneExample[CropTransform]):
     """A window of one example, and the crop's finish."""
 
-    one_example: ClassVar[bool] = True
+    __slots__ = ()
     ns_per_value: ClassVar[float] = CROP_NS
-
-    feature: str
-    ref: StepRef[CropTransform]
-
-    def says(self) -> str:
-        return fitted_use(self.ref)
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
-
-    def ns(self, x: FeatureType) -> float:
-        return weight_ns(self.ref, self.ns_per_value, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +235,8 @@ def _clip(stage: ApplyColour | Colour) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Branch(Stage):
-    """A conditional stage, run on one example at a time and on those alone that it acts on.
-
-    Attributes:
-        entry: The type of the image that enters.
-        compiled: Whether XLA compiles it, for a batch of one.
-    """
+    """A conditional stage on images of type `entry`, run on one example at a time and on those alone that it acts on; where it is
+    compiled, by XLA for a batch of one."""
 
     one_example: ClassVar[bool] = True
 

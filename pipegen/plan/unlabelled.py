@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
+from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 
 def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> Plan:
     """The steps of the first split that is not trained on, else those of a split named `predict`, in source order.
 
-    Args:
-        spec: The spec.
-        locate: Finds the place of a key path.
-        record: The type of a record, where the data says more of it than the spec.
+    `record` is the type of a record, where the data says more of it than the spec.
 
     Raises:
         SpecError: When those steps do not end in a fixed size, or the model takes more than images.
@@ -43,8 +36,4 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     steps = tuple(step for step in spec.transforms if step.feature in (None, *(name for name, _ in images.items())))
     changes = {"output": output, "batch": batch, "shuffle": "none", "runtime": runtime, "transforms": steps}
     unlabelled = spec.model_copy(update=changes)
-    builder = Builder(unlabelled, split, locate, images, record)
-    plan = builder.build()
-    if plan is None:
-        raise SpecError(builder.findings)
-    return plan
+    return Builder(unlabelled, split, locate, images, record).sound()

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.base import SplitName
+from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import goes_bare, sources, transforms
-from pipegen.spec.accept import valid
-from pipegen.spec.flow import flow
+from pipegen.ops.sources.base import Source
+from pipegen.spec.expect import valid
+from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
-from pipegen.spec.scalars import resolve
+from pipegen.spec.scalars import flow, resolve
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pydantic.fields import FieldInfo
-
-    from pipegen.diagnostics.advice import Into
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Transform
-    from pipegen.ops.sources.base import Source
-    from pipegen.spec.locate import Place
-
-_Op = TypeVar("_Op")
+_What = Literal["step", "source"]
+_EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}"}
 
 
 def build_steps(value: Any, place: Place) -> list[Transform | None]:
@@ -53,18 +46,10 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
 
 def build_step(value: Any, place: Place) -> Transform | None:
     """One step."""
-    choice = _choice(value, "step", "resize: {size: 224}", transforms(), place)
-    if choice is None:
+    chosen = _chosen(value, "step", place)
+    if chosen is None:
         return None
-    name, given = choice
-    cls = transforms().get(name)
-    here = place.at(name)
-    if cls is None:
-        if name in STEPS:
-            place.add(_not_yet(f"the step `{name}`", here))
-        else:
-            place.add(_unknown("step", name, given, transforms(), place))
-        return None
+    cls, given, here = chosen
     if issubclass(cls, Selection) and not _inner_steps(cls, given.get("steps"), here.at("steps")):
         return None
     result: Transform | None = check(cls, given, here)
@@ -86,23 +71,15 @@ def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
 
 def build_source(value: Any, place: Place) -> Source | None:
     """A source; one that holds others, such as `by_split`, with those."""
-    choice = _choice(value, "source", "image_folder: {path: photos/}", [*sources(), *SOURCES], place)
-    if choice is None:
+    chosen = _chosen(value, "source", place)
+    if chosen is None:
         return None
-    name, given = choice
-    cls = sources().get(name)
-    here = place.at(name)
-    if cls is None:
-        if name in SOURCES:
-            place.add(_not_yet(f"the source `{name}`", here, SOURCES[name]))
-        else:
-            place.add(_unknown("source", name, given, sources(), place))
-        return None
+    cls, given, here = chosen
     if hasattr(cls, "from_yaml"):
         return _nested(cls, given, here)
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
-        here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), "with tables"))
+        here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
     if _features_not_yet(given.get("features"), _feature_fields(cls), here.at("features")):
         return None
     result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
@@ -125,11 +102,11 @@ def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Plac
             continue
         here, kind = place.at(name), feature.get("kind")
         if isinstance(kind, str) and kind in later:
-            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), "later", key=False))
+            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), key=False))
         else:
             for key in sorted(FEATURE_KEYS - set(known) if known else ()):
                 if key in feature:
-                    here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), "with tables"))
+                    here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), ", with tables"))
     return len(place.out) > before
 
 
@@ -153,16 +130,30 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
         return None
 
 
-def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Place) -> tuple[str, Any] | None:
+def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any], Place] | None:
+    """The class that a choice names, with its arguments and their place; `None` where something is wrong with it."""
+    choice = _choice(value, what, place)
+    if choice is None:
+        return None
+    name, given = choice
+    here = place.at(name)
+    if name in _classes(what):
+        return _classes(what)[name], given, here
+    later = name in (STEPS if what == "step" else SOURCES)
+    place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
+    return None
+
+
+def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
     """The word and its arguments: a map, or of an unknown word what else was given."""
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
-        help_ = (write(example, "step" if what == "step" else "source", "such as {}"),)
+        help_ = write(_EXAMPLES[what], what, "such as {}")
         place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
         return None
     if len(value) > 1:
-        place.add(_several(value, what, example, known, place))
+        place.add(_several(value, what, place))
         return None
     ((name, given),) = value.items()
     if isinstance(given, dict):
@@ -177,14 +168,13 @@ def _choice(value: Any, what: str, example: str, known: Iterable[str], place: Pl
     return None
 
 
-def _as_map(name: str, given: Any, what: str) -> str:
+def _as_map(name: str, given: Any, what: _What) -> str:
     """Says how bare arguments were probably meant."""
     cls = _classes(what)[name]
     glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
         value = glued[2] if glued[2][0] in "[" else flow(resolve(glued[2]))
-        where: Into = "step" if what == "step" else "source"
-        return write(f"{name}: {{{glued[1]}: {value}}}", where, "put a space after the colon: {}")
+        return write(f"{name}: {{{glued[1]}: {value}}}", what, "put a space after the colon: {}")
     meant = bare_arguments(name, given)
     if meant is not None:
         return meant
@@ -193,22 +183,20 @@ def _as_map(name: str, given: Any, what: str) -> str:
     return f"its arguments are {one_of(arguments(cls), 'and')}"
 
 
-def _several(value: dict[str, Any], what: str, example: str, known: Iterable[str], place: Place) -> Diagnostic:
+def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     names = list(value)
     message = f"a {what} is a single-key map, and this one has {one_of(names, 'and')}"
-    op = next((n for n in names if n in set(known)), None)
-    help_: tuple[str, ...]
+    op = next((n for n in names if n in _classes(what) or (what == "source" and n in SOURCES)), None)
+    help_ = ["each step begins with a dash of its own: `- name: {arguments}`"]
     if op is not None and value[op] is None:
-        help_ = (f"the arguments of `{op}` must stand deeper than it, or in braces: `{op}: {{{names[1]}: …}}`",)
-    elif what == "step":
-        help_ = ("each step begins with a dash of its own: `- name: {arguments}`",)
-    else:
-        help_ = (write(example, "source", "such as {}"), "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`")
-    second = place.at(names[1])
-    return make("PG112", message, second.label(key=True), help=help_)
+        help_ = [f"the arguments of `{op}` must stand deeper than it, or in braces: `{op}: {{{names[1]}: …}}`"]
+    elif what == "source":
+        several = "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`"
+        help_ = [write(_EXAMPLES[what], what, "such as {}"), several]
+    return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
-def _hanging(name: str, what: str, place: Place) -> Diagnostic:
+def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
     """`- random_flip:` with nothing after the colon."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
@@ -224,9 +212,9 @@ def _hanging(name: str, what: str, place: Place) -> Diagnostic:
     return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
 
-def _unknown(what: str, name: str, given: Any, known: Iterable[str], place: Place) -> Diagnostic:
-    near = closest(name, known)
-    listed = "`pipegen ops` lists every step" if what == "step" else f"sources are {one_of(known, 'and')}"
+def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
+    near = closest(name, _classes(what))
+    listed = "`pipegen ops` lists every step" if what == "step" else f"sources are {one_of(sources(), 'and')}"
     fix = None
     advice = (instead_of_step if what == "step" else instead_of_source)(name, given)
     if advice and near not in meanings(name) and plain(near or "") != plain(name):
@@ -248,11 +236,10 @@ def _unknown(what: str, name: str, given: Any, known: Iterable[str], place: Plac
     return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 
-def _not_yet(what: str, place: Place, when: str = "later", *, key: bool = True) -> Diagnostic:
-    version = "a later version of pipegen" if when == "later" else f"a later version of pipegen, {when}"
-    help_ = ("the syntax is settled; this version does not run it",)
-    return make("PG190", f"{what} comes with {version}", place.label(key=key), help=help_)
+def _not_yet(what: str, place: Place, when: str = "", *, key: bool = True) -> Diagnostic:
+    help_ = "the syntax is settled; this version does not run it"
+    return make("PG190", f"{what} comes with a later version of pipegen{when}", place.label(key=key), help=help_)
 
 
-def _classes(what: str) -> Mapping[str, Any]:
+def _classes(what: _What) -> Mapping[str, Any]:
     return transforms() if what == "step" else sources()

@@ -7,7 +7,7 @@ time, so that a hostile file is given up early.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -52,10 +52,6 @@ _MERGE = "<<"
 class _StopError(Exception):
     """Ends the reading with a last finding."""
 
-    def __init__(self, finding: Diagnostic) -> None:
-        super().__init__(finding.message)
-        self.finding = finding
-
 
 @dataclass(slots=True, eq=False)
 class _Node:
@@ -97,7 +93,7 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
         root = _Composer(text, file, out).document()
         return _Expander(out).tree(root)
     except _StopError as stop:
-        out.add(stop.finding)
+        out.add(stop.args[0])
     except yaml.MarkedYAMLError as error:
         out.add(explain_syntax(error, text, file))
     except yaml.reader.ReaderError as error:
@@ -172,7 +168,7 @@ class _Composer:
         node = self.anchors[event.anchor]
         if node is None:
             raise _StopError(make("PG003", f"`*{event.anchor}` stands inside its own `&{event.anchor}`, without end", Label(span)))
-        return _Node(node.kind, span, node.scalar, node.text, node.pairs, node.items)
+        return replace(node, span=span)
 
     def scalar(self, event: ev.ScalarEvent) -> _Node:
         """A leaf; plain text is resolved, quoted text is text."""

@@ -6,18 +6,15 @@ import re
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.base import Source
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.stand_in import AnyStep, UnknownStep, keeps_shape, stand_ins
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.ops.base import Transform
-    from pipegen.ops.sources.base import Source
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
 _MOST_DRAFTS = 24
@@ -43,16 +40,9 @@ class Draft:
 
 
 def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:
-    """A draft of what could be read.
+    """A draft of what could be read, or `None` where a mistake leaves everything in doubt.
 
-    Args:
-        raw: The whole spec as plain values.
-        values: The sections by name; `None` for a wrong one.
-        steps: The steps in order; `None` for a wrong one.
-        found: Every finding so far.
-
-    Returns:
-        The draft, or `None` where a mistake leaves everything in doubt.
+    In `values`, the sections by name, and `steps`, `None` stands for a wrong one; `found` are the findings so far.
     """
     broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
     wrong = {i for i, step in enumerate(steps) if step is None}

@@ -1,12 +1,15 @@
-"""Says what a setting accepts, read off its type: "a whole number of 1 or more", "`global`, `none` or `{window: SIZE}`"."""
+"""Says what a setting accepts, read off its type: "a whole number of 1 or more", "`global`, `none` or `{window: SIZE}`"; and whether it
+accepts a value, which Pydantic decides."""
 
 from __future__ import annotations
 
+import json
 import types
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import Transform
@@ -23,14 +26,12 @@ class Shape:
         annotation: The whole type, for checking a value against it.
         items: The words of a literal, the members of a union, the item types of a list, pair or map.
         bounds: `gt`, `ge`, `lt` and `le` where given.
-        optional: Whether nothing at all is accepted too.
     """
 
     kind: str
     annotation: Any
     items: tuple[Any, ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()
-    optional: bool = False
 
 
 def shape(annotation: Any) -> Shape:
@@ -41,11 +42,7 @@ def shape(annotation: Any) -> Shape:
     origin, args = get_origin(bare), get_args(bare)
     if origin in (Union, types.UnionType):
         members = tuple(_flat(a for a in args if a is not type(None)))
-        optional = type(None) in args
-        if len(members) == 1:
-            inner = shape(members[0])
-            return Shape(inner.kind, inner.annotation, inner.items, inner.bounds, optional)
-        return Shape("union", annotation, members, (), optional)
+        return shape(members[0]) if len(members) == 1 else Shape("union", annotation, members)
     if origin is Literal:
         return Shape("literal", annotation, args)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
@@ -196,3 +193,28 @@ def _plural(annotation: Any) -> str:
     )
     words = {"int": "whole numbers", "float": "numbers", "str": "names" if named else "texts", "bool": "`true` or `false`"}
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"
+
+
+@lru_cache(maxsize=256)
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)
+
+
+def valid(annotation: Any, value: Any) -> bool:
+    """Returns whether a plain value is of a type."""
+    try:
+        validated(annotation, value)
+    except ValidationError:
+        return False
+    return True
+
+
+def validated(annotation: Any, value: Any) -> Any:
+    """The value as its type.
+
+    Raises:
+        ValidationError: If it is none.
+    """
+    # JSON, because strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple only there.
+    adapter = _adapter(annotation)
+    return adapter.validate_json(json.dumps(value), strict=True)

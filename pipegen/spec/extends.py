@@ -8,20 +8,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label
 from pipegen.diagnostics.lines import may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
 from pipegen.regular import read_regular
 from pipegen.spec.compose import MAX_BYTES, compose, decode
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import needs_quotes, quoted
-from pipegen.spec.source_map import Tree
-
-if TYPE_CHECKING:
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, Tree
 
 CHOICES: frozenset[KeyPath] = frozenset(
     {
@@ -45,12 +42,8 @@ _LONGEST_CHAIN = 128
 
 @dataclass(slots=True)
 class Files:
-    """The files that a spec is read from.
-
-    Attributes:
-        texts: The text of each file, by the name that findings show.
-        folders: The absolute folder that relative paths in a file are relative to.
-    """
+    """The texts of the files that a spec is read from, by the names that findings show, and the absolute folders that relative paths in
+    them are relative to."""
 
     texts: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
@@ -116,7 +109,7 @@ def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics
 
 def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagnostics) -> Tree:
     """`tree` laid over its base specs, however many."""
-    chain = [] if file is None else [_real(folder / Path(file).name)]
+    chain = [] if file is None else [os.path.realpath(folder / Path(file).name)]
     shown = [] if file is None else [file]
     layers = [tree]
     while "extends" in layers[-1].value:
@@ -125,7 +118,7 @@ def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagno
         if base is None:
             return _merged(layers, partial=True)
         path, name = base
-        if _real(path) in chain:
+        if os.path.realpath(path) in chain:
             help_ = ("one of these files must stand alone",)
             out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join([*shown, name])}", at, help=help_))
             return _merged(layers, partial=True)
@@ -133,7 +126,7 @@ def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagno
             help_ = ("pipegen reads no longer chain, so that a hostile one ends quickly",)
             out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
             return _merged(layers, partial=True)
-        chain.append(_real(path))
+        chain.append(os.path.realpath(path))
         shown.append(name)
         read = read_file(path, name, files, out, at)
         if read is None:
@@ -190,18 +183,15 @@ def _overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
     return result
 
 
-def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | None) -> Any:
+def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | None) -> Diagnostic:
     code = "PG005" if at is None else "PG110"
     where = at if at is not None else Label(None, path=file)
     if not isinstance(error, FileNotFoundError):
         said = error.strerror if isinstance(error, OSError) else "no file can have that name"
         reason = "it is a folder" if isinstance(error, IsADirectoryError) else (said or "unreadable")
         reason = reason[0].lower() + reason[1:]
-        help_ = (
-            (f"for a folder of images, `pipegen init {file}` writes a first spec",)
-            if at is None and isinstance(error, IsADirectoryError)
-            else ()
-        )
+        init = f"for a folder of images, `pipegen init {file}` writes a first spec"
+        help_ = (init,) if at is None and isinstance(error, IsADirectoryError) else ()
         return make(code, f"the spec {file} cannot be read: {reason}", where, help=help_)
     near = closest(path.name, _neighbours(path))
     help_ = (f"did you mean `{near}`?",) if near else (f"{path} does not exist",)
@@ -209,16 +199,10 @@ def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | 
         help_ = ("a path is due here; for the text of a spec, pass the map: `yaml.safe_load(text)`",)
     fix = None
     if near and at is not None and at.span is not None:
-        there = os.path.join(os.path.dirname(file), near)
-        fix = _rename(at.span, file, there)
+        there = os.path.relpath(os.path.join(os.path.dirname(file), near), os.path.dirname(at.span.file) or ".")
+        # Another file is another spec, however near its name.
+        fix = Fix(f"extend `{there}`", (Edit(at.span, quoted(there) if needs_quotes(there) else there),), Applicability.SUGGESTION)
     return make(code, f"there is no spec {file}", where, help=help_, fix=fix)
-
-
-def _rename(span: Span, file: str, near: str) -> Fix | None:
-    own = os.path.dirname(span.file)
-    text = os.path.relpath(near, own or ".")
-    # Another file is another spec, however near its name.
-    return Fix(f"extend `{text}`", (Edit(span, quoted(text) if needs_quotes(text) else text),), Applicability.SUGGESTION) if file else None
 
 
 def _neighbours(path: Path) -> list[str]:
@@ -226,7 +210,3 @@ def _neighbours(path: Path) -> list[str]:
         return sorted(p.name for p in path.parent.iterdir() if p.suffix in (".yaml", ".yml"))[:1000]
     except OSError:
         return []
-
-
-def _real(path: Path) -> str:
-    return os.path.realpath(path)

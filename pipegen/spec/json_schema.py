@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
@@ -13,9 +14,6 @@ from pipegen.ops.families.selections import STEP_SCHEMA
 from pipegen.ops.registry import goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
 from pipegen.spec.models import Param, PipelineSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SCALARS = frozenset({"integer", "number", "boolean", "string"})
 _REFERENCE = {"$ref": "#/$defs/ParamReference"}
@@ -33,11 +31,13 @@ def json_schema() -> dict[str, Any]:
     used = {refs[m, "validation"]["$ref"].rpartition("/")[2]: m for m in models}
     result = {name: _model(defs[name], model) for name, model in used.items()}
     spec = result.pop(PipelineSpec.__name__)
-    spec["properties"] = {"pipegen": spec["properties"].pop("pipegen"), "extends": _extends(), **spec["properties"]}
+    extends = {"description": EXTENDS, "type": "string", "minLength": 1}
+    spec["properties"] = {"pipegen": spec["properties"].pop("pipegen"), "extends": extends, **spec["properties"]}
     names = {m.op: name for name, m in used.items() if issubclass(m, (Source, Transform)) and m.op in (*sources(), *transforms())}
     result |= {"ParamReference": _param_reference(), "Source": _source(names), "Step": _step(names)}
-    _set(spec["properties"], "source", {"$ref": "#/$defs/Source"})
-    _set(spec["properties"], "transforms", {"type": "array", "items": {"$ref": "#/$defs/Step"}})
+    choices: dict[str, Any] = {"source": {"$ref": "#/$defs/Source"}, "transforms": {"type": "array", "items": {"$ref": "#/$defs/Step"}}}
+    for name, schema in choices.items():
+        spec["properties"][name] = _documented(schema, spec["properties"][name].get("description"))
     spec.pop("required", None)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -111,27 +111,16 @@ def _is_scalar(schema: dict[str, Any]) -> bool:
     return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
 
 
-def _set(properties: dict[str, Any], name: str, schema: dict[str, Any]) -> None:
-    description = properties[name].get("description")
-    properties[name] = {"description": description, **schema} if description else schema
-
-
 def _param_reference() -> dict[str, Any]:
     name = "[A-Za-z_][A-Za-z0-9_]*"
     text = "The value of a declared param: `$name` or `${name}`."
     return {"description": text, "type": "string", "pattern": rf"^\$({name}|\{{{name}\}})$"}
 
 
-def _extends() -> dict[str, Any]:
-    return {"description": EXTENDS, "type": "string", "minLength": 1}
-
-
 def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
     """A word, or a map with one key."""
-    options: list[dict[str, Any]] = [
-        {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1},
-    ]
-    return {"anyOf": [*([{"enum": words}] if words else []), *options, _REFERENCE]}
+    option = {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1}
+    return {"anyOf": [*([{"enum": words}] if words else []), option, _REFERENCE]}
 
 
 def _summary(cls: type[Model]) -> str:

@@ -6,24 +6,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.spec.compose import decode
+from pipegen.spec.draft import Draft
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.mapping import plain
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.overrides import Outside, lay_over, split
 from pipegen.spec.params import Given, Params
 from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.substitute import Substitution
-
-if TYPE_CHECKING:
-    from pipegen.spec.draft import Draft
-    from pipegen.spec.models import PipelineSpec
 
 _NOTHING: Mapping[str, Any] = {}
 _MOST = 1000
@@ -59,7 +57,6 @@ def load(
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
     params: Mapping[str, Any] = _NOTHING,
-    params_from: str = "params=",
     overrides: Mapping[str, Any] = _NOTHING,
     overrides_from: str = "overrides=",
     runtime: Mapping[str, Any] | None = None,
@@ -70,8 +67,7 @@ def load(
 
     Args:
         source: A path, or a mapping of the same shape; with `text`, the name that findings show.
-        params: Values for the spec's params; texts are converted to the declared types.
-        params_from: What findings call those: `params=` or `--set`.
+        params: Values for the spec's params, which findings call `params=`; texts are converted to the declared types.
         overrides: Values for params, or for anything else by its path, such as `batch.size`.
         overrides_from: What findings call those: `overrides=` or `--set`.
         runtime: Settings laid over the `runtime` section.
@@ -94,7 +90,7 @@ def load(
             return nothing
         tree = follow(tree, base, file if named else None, files, out)
         locate = Locator(tree.spans, files, cwd)
-        given, values = _outside(tree, Outside(params, params_from), Outside(overrides, overrides_from))
+        given, values = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
         lay_over(tree, values, locate, out)
         section = Params(locate, cwd, given, os.environ if env is None else env, out)
         substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
@@ -119,7 +115,7 @@ def _outside(tree: Tree, params: Outside, overrides: Outside) -> tuple[dict[str,
     """Sorts the values from outside: those for params, and those that go to a path."""
     declared = tree.value.get("params")
     names, paths = split(overrides.values, declared if isinstance(declared, dict) else ())
-    given = {name: Given(value, source.origin(name)) for source in (overrides, params) for name, value in source.values.items()}
+    given = {name: (value, source.origin(name)) for source in (overrides, params) for name, value in source.values.items()}
     return {name: value for name, value in given.items() if name in names or name in params.values}, Outside(paths, overrides.by)
 
 
@@ -143,12 +139,6 @@ def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Dia
     """The tree with Python's `runtime=` laid over the section."""
     over = Tree({})
     over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
-    for path, value in _leaves(over.value["runtime"], ("runtime",)):
-        locate.lay_over(path, f"runtime={{{path[1]!r}: {value!r}}}" if len(path) > 1 else "runtime=")
+    for key, value in over.value["runtime"].items():
+        locate.lay_over(("runtime", key), f"runtime={{{key!r}: {value!r}}}")
     return merge(tree, over)
-
-
-def _leaves(value: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], Any]]:
-    if isinstance(value, dict) and len(path) == 1:
-        return [((*path, key), inner) for key, inner in value.items()]
-    return [(path, value)]

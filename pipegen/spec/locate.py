@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.diagnostic import Label
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span
 from pipegen.diagnostics.lines import split_lines
-from pipegen.spec.source_map import SourceMap, format_path, lookup
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
-    from pipegen.spec.extends import Files
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.extends import Files
+from pipegen.spec.source_map import ABSENT, KeyPath, SourceMap, format_path, lookup
 
 Locate = Callable[..., Label]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
@@ -45,13 +41,9 @@ class Locator:
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def label(self, path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:
-        """The place of a value, or of the nearest thing around it that has one.
+        """The place of a value, or of its key, or of the nearest thing around it that has one; `text` is written beside the caret.
 
-        Args:
-            path: Keys and list positions, such as `("transforms", 2, "random_flip", "probability")`; parts that have
-                no place of their own are passed over.
-            text: A few words to write beside the caret.
-            key: Point at the key in place of the value.
+        Parts of the path that have no place of their own are passed over.
         """
         outside = self._origin_outside(path)
         if outside is not None:
@@ -73,10 +65,7 @@ class Locator:
 
     def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
         """Returns whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
-        try:
-            return len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
-        except KeyError:
-            return False
+        return len(path) == len(known) + 1 and bool(lookup(self.raw, known) == path[-1])
 
     def origin(self, path: tuple[str | int, ...]) -> str:
         """Says where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
@@ -89,11 +78,7 @@ class Locator:
         span = self.spans.values.get(path)
         if span is not None:
             return str(span)
-        try:
-            lookup(self.raw, path)
-        except KeyError:
-            return "default"
-        return "default" if self.spans.values else "given"
+        return "default" if self.spans.values or lookup(self.raw, path, ABSENT) is ABSENT else "given"
 
     def source(self, path: KeyPath) -> str | None:
         """The text of a value as it stands in its file, when that is one line."""
@@ -102,6 +87,12 @@ class Locator:
             return None
         line = self._line(span)
         return None if line is None else line[span.column - 1 : span.end_column - 1]
+
+    def editable(self, path: KeyPath) -> Span | None:
+        """The span of a value that stands in one line of a file and holds no param."""
+        if self.source(path) is None or any(known[: len(path)] == path for known in self.params):
+            return None
+        return self.span(path)
 
     def char_after(self, span: Span) -> str:
         """The character that follows a span, if there is one on its line."""

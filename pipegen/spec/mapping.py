@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Label
+from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.spec.compose import MAX_DEPTH
-from pipegen.spec.source_map import format_path
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.spec.source_map import KeyPath, Tree
+from pipegen.spec.source_map import KeyPath, Tree, format_path
 
 
 def plain(value: Any, tree: Tree, out: Diagnostics, path: KeyPath = ()) -> Any:

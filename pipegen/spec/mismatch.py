@@ -5,34 +5,36 @@ from __future__ import annotations
 import json
 import re
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.advice import write
+from pydantic import BaseModel
+
+from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label
 from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.base import Source
-from pipegen.spec.accept import valid
-from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, with_arguments, words_of
+from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, valid, with_arguments, words_of
+from pipegen.spec.locate import Place
 from pipegen.spec.scalars import quoted
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.translate import anywhere, entries_in, entry_fix, instead_of_key, wrong_value
 from pipegen.spec.traps import bool_trap, has_one_reading, number_trap, quoted_number
 from pipegen.spec.words import one_of, show
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from pipegen.diagnostics.advice import Advice
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Place
-    from pipegen.spec.source_map import KeyPath
-
 _MOST_SPLITS = 100
+_KINDS_OF: dict[type, tuple[str, ...]] = {
+    bool: ("bool",),
+    str: ("str", "literal", "size"),
+    int: ("int", "float", "size"),
+    float: ("float",),
+    list: ("list", "pair"),
+    dict: ("map", "model"),
+}
 
 
 def name_of(path: KeyPath) -> str:
@@ -118,14 +120,9 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
 
 
 def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], given: set[str]) -> tuple[Diagnostic, str | None]:
-    """Makes the finding for a key that a model has not, and names the key that was probably meant.
+    """Makes the finding for a key that a model has not, and names the key that was probably meant, which is none of `given`.
 
-    Args:
-        model: The model.
-        key: The key.
-        place: The map that it stands in.
-        values: The whole map.
-        given: Keys that it was certainly not meant to be.
+    `place` is the map that it stands in, and `values` the whole map.
     """
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
@@ -218,10 +215,8 @@ def certain(known: bool) -> Applicability:
 
 def replacement(place: Place, text: str, applicability: Applicability) -> Fix | None:
     """Writes `text` in place of the value, where it stands in a file and is no param's."""
-    span = place.locate.span(place.path)
-    if place.locate.source(place.path) is None or span is None or place.path in place.locate.params:
-        return None
-    return Fix(f"write `{text}`", (Edit(span, text),), applicability)
+    span = place.locate.editable(place.path)
+    return Fix(f"write `{text}`", (Edit(span, text),), applicability) if span is not None else None
 
 
 def is_slip(word: str, near: str) -> bool:
@@ -271,14 +266,4 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
 
 def _same_kind(annotation: Any, value: Any) -> bool:
     """Returns whether a value has a type that is accepted, so that only the value itself is wrong."""
-    if isinstance(value, bool):
-        return accepts(annotation, "bool")
-    if isinstance(value, str):
-        return accepts(annotation, "str", "literal", "size")
-    if isinstance(value, int):
-        return accepts(annotation, "int", "float", "size")
-    if isinstance(value, float):
-        return accepts(annotation, "float")
-    if isinstance(value, list):
-        return accepts(annotation, "list", "pair")
-    return isinstance(value, dict) and accepts(annotation, "map", "model")
+    return accepts(annotation, *next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ()))

@@ -6,25 +6,21 @@ A path names keys with dots between them, list entries by their number as in `[2
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import compose
 from pipegen.spec.extends import CHOICES
+from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import resolve
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.words import one_of, show
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.source_map import KeyPath, Tree
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
 _FIXED = ("pipegen", "extends")
@@ -35,12 +31,7 @@ _STEPS = ("transforms", "steps")
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Values from outside by name or path.
-
-    Attributes:
-        values: They, as given.
-        by: What findings call them: `--set`, `overrides=` or `params=`.
-    """
+    """Values from outside by name or path, as given, and what findings call them: `--set`, `overrides=` or `params=`."""
 
     values: Mapping[str, Any]
     by: str
@@ -52,12 +43,7 @@ class Outside:
 
 
 class _WrongPathError(Exception):
-    """A path leads nowhere; says where it ends, and what is there."""
-
-    def __init__(self, message: str, *help_: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.help = help_
+    """A path leads nowhere; the arguments say where it ends, and what is there or what to do."""
 
 
 def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -76,7 +62,8 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
             path = _put(tree.value, _parts(name), value)
         except _WrongPathError as wrong:
             if not tree.partial:
-                out.add(make("PG102", f"{origin}: {wrong.message}", Label(None, path=name), help=wrong.help))
+                message, *help_ = wrong.args
+                out.add(make("PG102", f"{origin}: {message}", Label(None, path=name), help=tuple(help_)))
             continue
         for known in [p for p in tree.odd_keys if p[: len(path)] == path]:
             del tree.odd_keys[known]

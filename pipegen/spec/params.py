@@ -5,29 +5,30 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
-from pipegen.spec.flow import flow
-from pipegen.spec.locate import Place
+from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import Param
-from pipegen.spec.scalars import resolve
+from pipegen.spec.scalars import flow, resolve
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.source_map import KeyPath
-
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORDS = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "str": "text", "path": "a path"}
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "`true` or `false`"),
+    "str": ((str,), "text"),
+    "path": ((str,), "a path"),
+}
 
 _LONGEST_VALUE = 80
 """What is longer is not repeated in advice."""
@@ -50,17 +51,9 @@ class Value:
     ok: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A value from outside.
-
-    Attributes:
-        value: The value.
-        origin: It as it was given: `--set size=192`.
-    """
-
-    value: Any
-    origin: str
+_WRONG = Value(None, "default", outside=False, ok=False)
+Given = tuple[Any, str]
+"""A value from outside, and it as it was given: `--set size=192`."""
 
 
 class _WrongError(Exception):
@@ -69,15 +62,9 @@ class _WrongError(Exception):
 
 @dataclass(slots=True)
 class Params:
-    """Evaluates the `params` section.
+    """Evaluates the `params` section with the values given by `--set`, `params=` and `overrides=`, then by the environment.
 
-    Attributes:
-        locate: Where the declarations stand.
-        folder: What a path given from outside is relative to.
-        given: The values of `--set`, `params=` and `overrides=`.
-        env: The environment.
-        out: Where findings go.
-        declared: The sound declarations, once evaluated.
+    A path given from outside is relative to `folder`. `declared` holds the sound declarations, once evaluated.
     """
 
     locate: Locator
@@ -98,37 +85,37 @@ class Params:
         values: dict[str, Value] = {}
         for name, raw in section.items():
             if not NAME.fullmatch(name):
-                help_ = ("a name has letters, digits and `_`, and begins with no digit",)
-                self.out.add(make("PG108", f"`{name}` cannot be a param's name", self.locate.label(("params", name), key=True), help=help_))
+                help_ = "a name has letters, digits and `_`, and begins with no digit"
+                self._wrong(f"`{name}` cannot be a param's name", help_, self.locate.label(("params", name), key=True))
             values[name] = self._one(name, raw)
         for name in self.given:
             if name not in section:
                 self._unknown(name, list(section))
         return values
 
+    def _wrong(self, message: str, help_: str | tuple[str, ...], at: Label) -> Value:
+        self.out.add(make("PG108", message, at, help=help_))
+        return _WRONG
+
     def _unknown(self, name: str, known: list[str]) -> None:
         near = closest(name, known)
         listed = f"the spec declares {one_of(known, 'and')}" if known else "the spec declares no params"
         paths = "any other value is set by its path, such as `batch.size` (`--set`, `overrides=`)"
         help_ = (f"did you mean `{near}`?", listed, paths) if near else (listed, paths)
-        message = f"{self.given[name].origin}: no param is named `{name}`"
-        self.out.add(make("PG108", message, self.locate.label(("params",), key=True), help=help_))
+        self._wrong(f"{self.given[name][1]}: no param is named `{name}`", help_, self.locate.label(("params",), key=True))
 
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
         if not isinstance(raw, dict):
-            help_ = (write(_declaration(raw), "value"),)
-            self.out.add(
-                make("PG108", f"`params.{name}` is a declaration with a `type`, got {show(raw)}", self.locate.label(path), help=help_)
-            )
-            return Value(None, "default", outside=False, ok=False)
+            message = f"`params.{name}` is a declaration with a `type`, got {show(raw)}"
+            return self._wrong(message, write(_declaration(raw), "value"), self.locate.label(path))
         before = len(self.out)
         param = check(Param, raw, Place(self.locate, path, self.out))
         if not isinstance(param, Param) or len(self.out) > before or not self._sound(param, name):
-            return Value(None, "default", outside=False, ok=False)
+            return _WRONG
         self.declared[name] = param
         if name in self.given:
-            return self._outside(param, name, self.given[name].value, self.given[name].origin)
+            return self._outside(param, name, *self.given[name])
         if param.env is not None and param.env in self.env:
             return self._outside(param, name, self.env[param.env], f"${param.env}")
         return self._default(param, name)
@@ -146,15 +133,15 @@ class Params:
             field, wrong = "min", f"`min` {param.min:g} is above `max` {param.max:g}"
         if wrong is None or field is None:
             return True
-        self.out.add(make("PG108", wrong, self.locate.label(("params", name, field))))
+        self._wrong(wrong, (), self.locate.label(("params", name, field)))
         return False
 
     def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
         try:
             return Value(self._fit(param, _convert(param, value), self.folder), origin, outside=True)
         except _WrongError as wrong:
-            message = f"`{name}` is {wrong}, but {origin} gives {show(value)}"
-            self.out.add(make("PG108", message, self.locate.label(("params", name), "declared here", key=True)))
+            at = self.locate.label(("params", name), "declared here", key=True)
+            self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
             return Value(None, origin, outside=True, ok=False)
 
     def _default(self, param: Param, name: str) -> Value:
@@ -163,16 +150,12 @@ class Params:
         if value is None:
             return Value(None, "default", outside=False)
         if isinstance(value, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", value):
-            self.out.add(
-                make("PG108", "a param cannot refer to another param", self.locate.label(path), help=("a lone dollar is written `$$`",))
-            )
-            return Value(None, "default", outside=False, ok=False)
+            return self._wrong("a param cannot refer to another param", "a lone dollar is written `$$`", self.locate.label(path))
         try:
             plain = value.replace("$$", "$") if isinstance(value, str) else value
             return Value(self._fit(param, plain, self.locate.folder(path)), "default", outside=False)
         except _WrongError as wrong:
-            self.out.add(make("PG108", f"`{name}` is {wrong}, but its default is {show(value)}", self.locate.label(path)))
-            return Value(None, "default", outside=False, ok=False)
+            return self._wrong(f"`{name}` is {wrong}, but its default is {show(value)}", (), self.locate.label(path))
 
     def _fit(self, param: Param, value: Any, folder: Path) -> Any:
         """The value in its declared type, within its bounds; a path is made absolute."""
@@ -213,15 +196,8 @@ def _convert(param: Param, value: Any) -> Any:
 
 
 def _typed(kind: str, value: Any) -> Any:
-    ok: bool
-    if kind == "int":
-        ok = isinstance(value, int) and not isinstance(value, bool)
-    elif kind == "float":
-        ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    elif kind == "bool":
-        ok = isinstance(value, bool)
-    else:
-        ok = isinstance(value, str)
-    if not ok:
-        raise _WrongError(_WORDS[kind])
+    types, words = _TYPES[kind]
+    fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
+    if not fits or (kind == "float" and not math.isfinite(value)):
+        raise _WrongError(words)
     return float(value) if kind == "float" else value

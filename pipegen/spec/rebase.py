@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipegen.spec.locate import Locator
 from pipegen.spec.params import absolute
-
-if TYPE_CHECKING:
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath
 
 PATHS: tuple[KeyPath, ...] = (("errors", "exclude"), ("errors", "decode", "skip", "report"), ("runtime", "cache", "disk"))
 """Settings outside the source that are paths."""

@@ -5,12 +5,7 @@ To bring something in, add it to the models or the ops and remove it here; what 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pipegen.spec.source_map import KeyPath
-
-_LATER = "later"
+from pipegen.spec.source_map import KeyPath
 
 KEYS: dict[KeyPath, str] = {
     ("tests",): "assertions on shapes, ranges and counts",
@@ -19,25 +14,12 @@ KEYS: dict[KeyPath, str] = {
 }
 """Keys, with what they will hold."""
 
-SOURCES: dict[str, str] = {
-    "tfrecord": _LATER,
-    "tfds": _LATER,
-    "hdf5": _LATER,
-    "webdataset": _LATER,
-    "array_record": _LATER,
-    "audio_folder": _LATER,
-    "text": _LATER,
-    "mix": _LATER,
-}
+SOURCES = frozenset({"tfrecord", "tfds", "hdf5", "webdataset", "array_record", "audio_folder", "text", "mix"})
 
 SOURCE_KEYS = frozenset({"features", "of", "bits"})
 """Arguments that describe features one by one."""
 
-STEPS = frozenset(
-    {
-        "mosaic",
-    }
-)
+STEPS = frozenset({"mosaic"})
 
 FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""

@@ -1,8 +1,11 @@
-"""Plain scalars of YAML 1.2's core schema, which is what people expect: `no` is text, `012` is twelve, `1e-4` is a number."""
+"""Plain scalars of YAML 1.2's core schema, which is what people expect: `no` is text, `012` is twelve, `1e-4` is a number; and plain
+values as text of YAML."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 from pipegen.terminal import ODD
 
@@ -76,3 +79,16 @@ def flow_scalar(text: str) -> str:
     """`text` as it can stand inside `{…}` and `[…]`, a dollar and all."""
     text = text.replace("$", "$$")
     return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
+
+
+def flow(value: Any) -> str:
+    """Returns a value as it can stand anywhere in a spec: `{size: [224, 224]}`."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(inner)}" if inner != {} else f"{key}: {{}}" for key, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    if isinstance(value, str):
+        return flow_scalar(value)
+    if isinstance(value, float) and "e" in repr(value):
+        return f"{value:.12f}".rstrip("0") if abs(value) < 1 else repr(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.base import Transform
 from pipegen.spec.choices import build_source, build_steps
-from pipegen.spec.draft import draft
+from pipegen.spec.draft import Draft, draft
 from pipegen.spec.expect import field_type
+from pipegen.spec.locate import Place
 from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import certain, name_of, replacement, too_many, unknown_key
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import Param, PipelineSpec, Splits
 from pipegen.spec.reserved import KEYS, SOURCE_KEYS
-from pipegen.spec.source_map import format_path, lookup
+from pipegen.spec.source_map import ABSENT, KeyPath, Tree, format_path, lookup
 from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import collisions, every_id
 from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
@@ -25,27 +27,12 @@ from pipegen.spec.traps import has_one_reading, number_trap
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Label
-    from pipegen.ops.base import Transform
-    from pipegen.spec.draft import Draft
-    from pipegen.spec.locate import Place
-    from pipegen.spec.models import Param, Splits
-    from pipegen.spec.source_map import KeyPath, Tree
-
 VERSION = 1
 _BY_HAND = ("pipegen", "params", "source", "transforms")
 
 
 def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> Draft | None:
-    """The spec that a tree says, or with findings what is left of it.
-
-    Args:
-        tree: The whole spec, bases merged and params put in.
-        place: The top of the spec.
-        file: The spec's file, which gives its default name.
-        params: The declared params.
-    """
+    """The spec that a tree says, bases merged and params put in, or with findings what is left of it; its file gives its default name."""
     out = place.out
     raw = tree.value
     reserved = _reserved(raw, place)
@@ -135,9 +122,7 @@ def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
     """Report reserved keys; the result is where they stand."""
     found: set[KeyPath] = set()
     for path, what in KEYS.items():
-        try:
-            lookup(raw, path)
-        except KeyError:
+        if lookup(raw, path, ABSENT) is ABSENT:
             continue
         found.add(path)
         here = place.at(*path)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.diagnostics.diagnostic import Span
+from pipegen.diagnostics.diagnostic import Span
 
 KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top, such as `("transforms", 2, "random_flip", "probability")`."""
@@ -22,28 +20,24 @@ def format_path(path: KeyPath) -> str:
     return text
 
 
-def lookup(value: Any, path: KeyPath) -> Any:
-    """The value at `path`.
+ABSENT = object()
+"""Stands for a value that is not there."""
 
-    Raises:
-        KeyError: If there is none.
-    """
+
+def lookup(value: Any, path: KeyPath, default: Any = None) -> Any:
+    """The value at `path`, or the default where there is none."""
     try:
         for part in path:
             value = value[part]
     except (KeyError, IndexError, TypeError):
-        raise KeyError(path) from None
+        return default
     return value
 
 
 @dataclass(slots=True)
 class SourceMap:
-    """The spans of a tree of plain values.
-
-    Attributes:
-        values: The span of each value; the empty path is the document.
-        keys: The span of each key, by the path of its value.
-    """
+    """The spans of a tree of plain values, by their paths (the empty path is the document), and those of keys, by the paths of their
+    values."""
 
     values: dict[KeyPath, Span] = field(default_factory=dict)
     keys: dict[KeyPath, Span] = field(default_factory=dict)

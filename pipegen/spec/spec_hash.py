@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.spec.models import UNENCODED, Batch
+from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
 from pipegen.spec.rebase import SOURCE_PATHS
-from pipegen.spec.source_map import format_path
-from pipegen.spec.steps import step_ids
-
-if TYPE_CHECKING:
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, format_path
+from pipegen.spec.steps import ids_of
 
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
 _ABSENT = "nothing"
@@ -38,7 +34,8 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     images = [name for name, t in spec.source.infer().items() if kind_of(t).levels and t.of is None]
     if len(images) > 1:  # the first one's draws are the steps', and the others have their own
         result["images"] = images
-    result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, step_ids(spec), strict=True)]
+    ids = ids_of(spec.transforms)
+    result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, ids, strict=True)]
     skip = spec.errors.skip
     result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
     return result

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Edit, Fix
-from pipegen.spec.flow import flow
+from pipegen.diagnostics.diagnostic import Diagnostic, Edit, Fix
+from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain
 from pipegen.spec.models import Splits
+from pipegen.spec.scalars import flow
 from pipegen.spec.translate import split_named
 from pipegen.spec.traps import number_trap
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Place
 
 _NAMES = frozenset({"train", "validation", "test", "predict"})
 
 
 def bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
-    """Returns the finding about splits that stand beside `parts`, and their keys; `None` where there are none.
-
-    Args:
-        value: The section.
-        place: Its place.
-    """
+    """Returns the finding about splits that stand beside `parts`, and their keys; `None` where there are none."""
     found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
     if not found or "parts" in value:
         return None
@@ -59,8 +51,5 @@ def _sizes(given: dict[str, Any]) -> dict[str, Any]:
 
 def _fix(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
     """Returns the edit of the whole section where it stands in one line; safe where it only puts `parts` around what is there."""
-    span = place.locate.spans.values.get(place.path)
-    written = any(known[:1] == place.path for known in place.locate.params)
-    if span is None or written or place.locate.source(place.path) is None:
-        return None
-    return Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))
+    span = place.locate.editable(place.path)
+    return None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -17,11 +17,8 @@ from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.traits import IMAGE_224, Family, Traits
-from pipegen.spec.accept import valid, validated
-from pipegen.spec.expect import field_type, words_of
-
-if TYPE_CHECKING:
-    from pipegen.types import FeatureType
+from pipegen.spec.expect import field_type, valid, validated, words_of
+from pipegen.types import FeatureType
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)
 _MOST_WORDS = 24

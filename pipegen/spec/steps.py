@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.ops.base import Transform
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
-
-
-def step_ids(spec: PipelineSpec) -> tuple[str, ...]:
-    """The ids of the steps of a spec, in order; see `ids_of`."""
-    return ids_of(spec.transforms)
+from pipegen.ops.base import Transform
+from pipegen.spec.source_map import KeyPath
 
 
 def ids_of(steps: Iterable[Transform]) -> tuple[str, ...]:
@@ -40,18 +31,13 @@ def inner_ids(step: Transform, step_id: str) -> tuple[str, ...]:
     return tuple(s.id or f"{step_id}/{own}" for s, own in zip(inner, ids_of(inner), strict=True))
 
 
-def every_id(steps: Iterable[Transform]) -> list[tuple[KeyPath, str]]:
+def every_id(steps: tuple[Transform, ...], ids: tuple[str, ...] = (), above: KeyPath = ()) -> list[tuple[KeyPath, str]]:
     """The id of each step and of those inside it, with the place of the step below `transforms`."""
-    steps = tuple(steps)
-    return _every_id(steps, ids_of(steps), ())
-
-
-def _every_id(steps: tuple[Transform, ...], ids: tuple[str, ...], above: KeyPath) -> list[tuple[KeyPath, str]]:
     found: list[tuple[KeyPath, str]] = []
-    for index, (step, step_id) in enumerate(zip(steps, ids, strict=True)):
+    for index, (step, step_id) in enumerate(zip(steps, ids or ids_of(steps), strict=True)):
         here = (*above, index, step.op)
         found.append((here, step_id))
-        found += _every_id(step.inner_steps(), inner_ids(step, step_id), (*here, "steps"))
+        found += every_id(step.inner_steps(), inner_ids(step, step_id), (*here, "steps"))
     return found
 
 

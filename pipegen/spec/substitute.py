@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
+from pipegen.spec.locate import Locator
+from pipegen.spec.params import Value
+from pipegen.spec.source_map import KeyPath, Tree
 from pipegen.spec.words import one_of, shorten
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.spec.locate import Locator
-    from pipegen.spec.params import Value
-    from pipegen.spec.source_map import KeyPath, Tree
 
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
 _SKIPPED = ("params", "extends", "pipegen")
@@ -25,12 +22,7 @@ _GUESSES = 50
 
 
 class _TooLargeError(Exception):
-    """Ends the substitution."""
-
-    def __init__(self, message: str, path: KeyPath) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path = path
+    """Ends the substitution; its arguments are what to say, and of which place."""
 
 
 @dataclass(slots=True)
@@ -65,8 +57,9 @@ class Substitution:
         try:
             tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
         except _TooLargeError as large:
+            message, path = large.args
             help_ = ("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)
-            self.out.add(make("PG003", large.message, self.locate.label(large.path), help=help_))
+            self.out.add(make("PG003", message, self.locate.label(path), help=help_))
             tree.value, tree.partial = {}, True
             return False
         if tree.partial:

@@ -40,17 +40,17 @@ class _Place:
         """The text of a line, counted from 0; empty past the end."""
         return self.lines[number] if 0 <= number < len(self.lines) else ""
 
-    def span(self, mark: Mark | None, width: int = 1) -> Span:
-        """`width` characters at `mark`; past the end of the text, its last line."""
+    def span(self, mark: Mark | None) -> Span:
+        """The character at `mark`; past the end of the text, its last line."""
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         if line >= len(self.lines) or (line == len(self.lines) - 1 and line > 0 and not self.lines[line]):
             line = max(i for i, text in enumerate(self.lines) if text.strip() or i == 0)
             column = len(self.lines[line])
-        return Span(self.file, line + 1, column + 1, line + 1, column + 1 + width)
+        return Span(self.file, line + 1, column + 1, line + 1, column + 2)
 
-    def here(self, text: str = "", width: int = 1) -> Label:
+    def here(self, text: str = "") -> Label:
         """The place of the problem."""
-        return Label(self.span(self.error.problem_mark, width), text)
+        return Label(self.span(self.error.problem_mark), text)
 
     def opened(self, text: str = "") -> Label:
         """The place where the unfinished thing began."""
@@ -105,12 +105,8 @@ def _long_key(p: _Place) -> Diagnostic | None:
         return None
     start += len(before[start:]) - len(before[start:].lstrip())
     at = Label(Span(p.file, line + 1, start + 1, line + 1, start + 2), "it begins here")
-    return make(
-        "PG003",
-        f"a key is longer than {LONGEST_KEY:,} characters",
-        at,
-        help=("YAML takes no longer key, and no key of a spec is that long",),
-    )
+    help_ = "YAML takes no longer key, and no key of a spec is that long"
+    return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help=help_)
 
 
 def _quote(p: _Place) -> Diagnostic | None:
@@ -146,9 +142,8 @@ def _glued(p: _Place) -> Diagnostic | None:
             at = Span(p.file, number + 1, glued.end(), number + 1, glued.end() + 1)
             after = Span(p.file, number + 1, glued.end() + 1, number + 1, glued.end() + 1)
             fix = Fix("put a space after the colon", (Edit(after, " "),), Applicability.SAFE)  # without it this is no YAML at all
-            return make(
-                "PG002", "a space is missing after the colon", Label(at), help=("a key and its value are written `key: value`",), fix=fix
-            )
+            help_ = "a key and its value are written `key: value`"
+            return make("PG002", "a space is missing after the colon", Label(at), help=help_, fix=fix)
     return None
 
 

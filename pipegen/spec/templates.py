@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from pipegen.diagnostics.foreign import Row, plain, rows
+from pydantic import BaseModel
+
+from pipegen.diagnostics.foreign import Kind, Row, plain, rows
 from pipegen.ops.registry import sources, transforms
-from pipegen.spec.accept import valid
-from pipegen.spec.expect import field_type, words_of
-from pipegen.spec.flow import flow
+from pipegen.spec.expect import field_type, valid, words_of
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.scalars import flow
 from pipegen.spec.traps import number_trap
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import BaseModel
-
-    from pipegen.diagnostics.foreign import Kind
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 """Values of the user that are longer are not repeated."""

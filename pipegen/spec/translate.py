@@ -6,38 +6,29 @@ The table (`diagnostics/foreign.py`) says what a word is; the models say which v
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.advice import write
+from pydantic import BaseModel
+
+from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
 from pipegen.diagnostics.foreign import NOTHING, Row, every_row, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type
-from pipegen.spec.flow import flow
+from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.scalars import flow
 from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, parsed, readings, steps_of, takes, written
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import BaseModel
-
-    from pipegen.diagnostics.advice import Advice
-    from pipegen.spec.locate import Place
 
 _MOST = 2
 """Answers that are given at most."""
 
 
 def instead_of_step(name: str, given: Any) -> list[Advice]:
-    """Returns what to write in place of a step of another library.
-
-    Args:
-        name: The step's name there.
-        given: Its arguments: a map, a single value, or nothing.
-    """
+    """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing."""
     fitting = fitting_rows(name, given, "step") or _our_own(name)
     if not fitting and (steps := _steps_with(name, given)):
         return steps
@@ -85,18 +76,12 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
     for name in [*own, *(n for n in cls.model_fields if n not in own)]:
         for value in readings(given, field_type(cls, name)):
             if accepts(op, {name: value}):
-                return _replaced(op, {name: value})
+                return write(written({op: {name: value}}), "step" if op in transforms() else "source")
     return None
 
 
 def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -> Advice | None:
-    """Returns the entries to write in place of one that a map has not, where the map has what it means.
-
-    Args:
-        model: The map's model.
-        key: The key.
-        given: The whole map.
-    """
+    """Returns the entries to write in place of one of a map that its model has not, where the map has what it means."""
     others = {name: value for name, value in given.items() if name != key}
     alone = all(name in model.model_fields for name in others)
     known = [row for row in fitting_rows(key, given[key], "key") if row.names]
@@ -146,13 +131,7 @@ def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | No
 
 
 def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
-    """Returns lines of the whole spec for a word that has no place where it stands.
-
-    Args:
-        word: The word.
-        given: Its value.
-        top: Whether it stands among the sections.
-    """
+    """Returns lines of the whole spec for a word that has no place where it stands, `top` among the sections or below."""
     for row in fitting_rows(word, given, "spec"):
         return _whole(row, word, given, top=top)
     for row in fitting_rows(word, given, "step"):
@@ -166,13 +145,7 @@ def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
 
 
 def in_its_section(key: str, value: Any, raw: Mapping[str, Any]) -> Advice | str | None:
-    """Returns where a key of ours belongs that stands among the sections, such as `folds`.
-
-    Args:
-        key: The key.
-        value: Its value.
-        raw: The sections.
-    """
+    """Returns where a key of ours belongs that stands among the sections, such as `folds`."""
     for section in PipelineSpec.model_fields:
         model = field_type(PipelineSpec, section)
         if not isinstance(model, type) or key not in getattr(model, "model_fields", ()) or section in ("source", "transforms"):
@@ -198,12 +171,10 @@ def wrong_value(path: tuple[str | int, ...], value: Any) -> Advice | None:
 def entry_fix(advice: Advice, place: Place, key: str) -> Fix | None:
     """Returns the edit that follows advice about an entry of a map, where it stands in one line and nothing else has to change."""
     here, locate = place.at(key).path, place.locate
-    start, end = locate.spans.keys.get(here), locate.spans.values.get(here)
+    start, end = locate.spans.keys.get(here), locate.editable(here)
     section = re.match(r"\w+", advice.lines)
     at_home = advice.into == "entry" or (advice.into == "spec" and not place.path and section is not None and section[0] not in locate.raw)
-    if not at_home or start is None or end is None or locate.source(here) is None or start.line != end.line or start.file != end.file:
-        return None
-    if any(known[: len(here)] == here for known in locate.params):
+    if not at_home or start is None or end is None or start.line != end.line or start.file != end.file:
         return None
     span = Span(start.file, start.line, start.column, end.line, end.end_column)
     return Fix(f"write `{advice.lines}`", (Edit(span, advice.lines),), Applicability.SUGGESTION)
@@ -211,11 +182,8 @@ def entry_fix(advice: Advice, place: Place, key: str) -> Fix | None:
 
 def step_fix(advice: Advice, place: Place, name: str) -> Fix | None:
     """Returns the edit that puts one step in the place of another, where that stands in one line; `place` is the step's."""
-    span = place.locate.span(place.path)
-    written = place.locate.source(place.path)
+    span, written = place.locate.editable(place.path), place.locate.source(place.path)
     if advice.into != "step" or "\n" in advice.lines or span is None or written is None or not written.startswith(name):
-        return None
-    if any(known[: len(place.path)] == place.path for known in place.locate.params):
         return None
     return Fix(f"write `{advice.lines}`", (Edit(span, advice.lines),), Applicability.SUGGESTION)
 
@@ -234,11 +202,6 @@ def _step(row: Row, given: Any) -> Advice:
         return write("", "nothing", f"leave it out: {row.remark}")
     steps = [written(step) for step in steps_of(row, given)]
     return write(steps[0] if len(steps) == 1 else "\n".join(f"- {step}" for step in steps), "step", said=_said(row))
-
-
-def _replaced(op: str, arguments: dict[str, Any]) -> Advice:
-    lines = written({op: arguments})
-    return write(lines, "step") if op in transforms() else write(lines, "source")
 
 
 def _whole(row: Row, word: str, given: Any, *, top: bool = False) -> Advice:

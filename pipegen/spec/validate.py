@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from pipegen.errors import PartError
-from pipegen.spec.accept import validated
-from pipegen.spec.expect import field_type, shape
+from pipegen.spec.expect import Shape, field_type, shape, validated
+from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown
-from pipegen.spec.source_map import lookup
-
-if TYPE_CHECKING:
-    from pipegen.spec.expect import Shape
-    from pipegen.spec.locate import Place
-    from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, lookup
 
 
 def check(annotation: Any, value: Any, place: Place) -> Any:
@@ -57,7 +52,7 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
         if at.rest and kind == "union":
             if at.path not in unions:
                 unions.add(at.path)
-                _union(shape(at.annotation), _get(value, at.path), here)
+                _union(shape(at.annotation), lookup(value, at.path), here)
         elif at.rest[-1:] == ("[key]",):
             key = here.at(at.rest[0])
             key.add(bad_key(key, shape(at.annotation).items[0] if kind == "map" else str))
@@ -67,7 +62,7 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
         elif error["type"] == "value_error":
             _rejected(at, error["ctx"]["error"], value, here)
         elif error["type"] != "extra_forbidden" and at.path not in wholes:
-            here.add(mismatch(at.annotation, _get(value, at.path), here))
+            here.add(mismatch(at.annotation, lookup(value, at.path), here))
 
 
 def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:
@@ -78,7 +73,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
             here = place.at(*at.path)
             model = shape(at.annotation).annotation
             key = str(at.rest[0])
-            values = _get(value, at.path)
+            values = lookup(value, at.path)
             # What comes from outside may be meant to replace a key that is there. Two keys never become the same one.
             given = set() if place.locate.is_outside((*here.path, key)) else set(values)
             given |= {str(path[-1]) for path in meant if path[:-1] == at.path}
@@ -94,7 +89,7 @@ def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
     if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)
     elif s.kind == "model":
-        given = _get(value, at.path)
+        given = lookup(value, at.path)
         named = next((w for w in re.findall(r"`(\w+)", message) if isinstance(given, dict) and w in given), None)
         if named is not None:
             here = here.at(named)
@@ -147,10 +142,3 @@ def _follow(annotation: Any, error: Any) -> _At:
             return _At(path, annotation, loc[i:])
         path = (*path, part)
     return _At(path, annotation, ())
-
-
-def _get(value: Any, path: KeyPath) -> Any:
-    try:
-        return lookup(value, path)
-    except KeyError:
-        return None

@@ -77,9 +77,7 @@ def ragged(type_: ElementType) -> tuple[str, ...]:
 
 def with_index(plan: Plan) -> Plan:
     """A compiled plan that hands over as well what the index says of each example."""
-    nodes = list(plan.nodes)
-    at = next(i for i, node in enumerate(nodes) if isinstance(node, Emit))
-    emit = nodes[at]
-    names = {name: name for name in (*pictures(emit.out), *ragged(emit.out), *INDEX)}
-    nodes[at] = Emit(emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
-    return plan.with_nodes(nodes)
+    out = plan.emit.out
+    names = {name: name for name in (*pictures(out), *ragged(out), *INDEX)}
+    emit = Emit(out, Output.model_construct(x=names, y=None, sample_weight=None))
+    return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])

@@ -113,13 +113,12 @@ class DrawnParameters:
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
         if self._x.wide is not None:  # the batch begins inside a group, whose other members are not at hand
-            epoch = tf.constant(int(batch["@epoch"][0]), tf.int64)
+            epoch = int(batch["@epoch"][0])
             step = tf.constant(int(slots[0]) // order.batch, tf.int64)
             slots = mixing.widened(order, step, self._x.wide)[0].numpy()
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
-            cycle, position, _ = order.at(epoch, tf.constant(slots))
-            all_records = order.records(cycle, position)
+            all_records, cycle = order.found(epoch, tf.constant(slots))
             draws = self._x.draws(self._x.tensors, all_records, cycle, calendar=tf.zeros_like(cycle) + epoch)
             ranks = ref.step.rank(own_draws(ref, draws)).numpy()
             ranks[own], known = rank.numpy(), all_records.numpy()

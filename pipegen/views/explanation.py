@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.notebook import Explanation
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.physical.decide import Setting, assumed_examples, decide, extent_of
-from pipegen.physical.nodes import forms_of
+from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
+from pipegen.physical.nodes import Setting
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting_plans import learning_steps
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipegen.physical.nodes import Physical
     from pipegen.spec.models import PipelineSpec
 
-DEAREST = 5
+_DEAREST = 5
 """How many stages a short explanation shows with their cost."""
 
 
@@ -34,10 +34,9 @@ def explain_text(
     *,
     before: bool = False,
     passes: bool = True,
-    dearest: int | None = None,
     counts: dict[str, str] | None = None,
     given: dict[str, Circumstances] | None = None,
-    more: str = "",
+    more: tuple[str, str, str] | None = None,
     physical: dict[str, list[Physical]] | None = None,
 ) -> Explanation:
     """Returns the explanation as text.
@@ -47,10 +46,10 @@ def explain_text(
         compiled: The compiled plan of each split to explain.
         before: Also show the plan as built, before any pass.
         passes: Also show what each pass did, and why.
-        dearest: How many stages to show with their cost; `None` shows every stage, and the memory of every node.
         counts: A few words on the size of each split, where the data is known.
         given: What is known of each split's data and of the machine; without it no cost is predicted.
-        more: A last line, which says what else there is.
+        more: How to ask for another split, for the passes, and for everything: a last line says so, and only the dearest stages are shown
+            with their cost. `None` shows every stage, and the memory of every node.
         physical: What runs for each split, in as many forms as are to be shown; it stands in place of the plan and its cost.
     """
     parts = []
@@ -66,20 +65,15 @@ def explain_text(
         if passes:
             parts.append("passes\n" + _passes(done) + "\n")
         if given is not None and physical is None:
+            dearest = None if more is None else _DEAREST
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
-    return Explanation(visible("\n".join(p for p in [*parts, more] if p).rstrip() + "\n"))
+    if more is not None:
+        parts.append(_more_to_show(spec, compiled, passes or physical is not None, more))
+    return Explanation(visible("\n".join(p for p in parts if p).rstrip() + "\n"))
 
 
-def more_to_show(splits: Iterable[str], chosen: Iterable[str], passes: bool, how: tuple[str, str, str]) -> str:
-    """Returns a line that says what a short explanation leaves out, and how to get it.
-
-    Args:
-        splits: Every split.
-        chosen: Those that were explained.
-        passes: Whether the passes were shown.
-        how: How to ask for another split, for the passes, and for everything.
-    """
-    other = [split for split in splits if split not in set(chosen)]
+def _more_to_show(spec: PipelineSpec, chosen: Iterable[str], passes: bool, how: tuple[str, str, str]) -> str:
+    other = [split for split in spec.split_names() if split not in set(chosen)]
     parts = [f"split{'s' if other[1:] else ''} {', '.join(other)} ({how[0]})"] if other else []
     parts += [] if passes else [f"what each pass did ({how[1]})"]
     return f"also: {', '.join([*parts, f'everything ({how[2]})'])}\n"
@@ -149,7 +143,7 @@ def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: i
         extent = extent_of(spec, done.plan, assumed_examples(done.plan), shard)
         replaces = spec.errors.skip is not None and split == "train"
         setting = Setting(extent, threads, spec.runtime.jit != "never", replaces)
-        found[split] = [decide(done.plan, form, setting) for form in forms_of(done.plan)[: None if every else 1]]
+        found[split] = decide_forms(done.plan, setting, every=every)
     return found
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.budget import threads
+from pipegen.memory import threads
 from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
@@ -44,18 +44,7 @@ _SUFFIXES = {"png": "png", "jpeg": "jpg"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """Says what to export, and how.
-
-    Attributes:
-        folder: Where to; it is made.
-        examples: How many, or `None` for all of each epoch.
-        draws: Versions of each example, from as many epochs.
-        epoch: The first of them.
-        form: `png` or `jpeg`.
-        quality: Of a JPEG, 1 to 100.
-        prefix: What file names begin with.
-        overwrite: Whether the folder may hold files; those of the same names are replaced.
-    """
+    """Says what to export, and how: the arguments of `Pipeline.export`."""
 
     folder: Path
     examples: int | None = 32
@@ -95,13 +84,7 @@ class Exported:
 
 
 def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
-    """Write augmented examples of a split.
-
-    Args:
-        engine: Runs the spec.
-        plain: The plainest plan of the split.
-        wanted: What and how.
-        progress: Called with how many examples are written.
+    """Writes augmented examples of the split of a plan, the plainest one; `progress` is called with how many are written.
 
     Raises:
         FileExistsError: For a folder that is not empty, without `overwrite`.
@@ -144,8 +127,9 @@ class _Source:
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
-        self.executor = engine.executor_of(a.with_index(compiled), real.quarantine)
+        self.executor = engine.executor_of(a.with_index(compiled), self.split, quarantine=real.quarantine)
         self.keys = engine.manifest.keys(self.split)
+        self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]
         self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
@@ -159,9 +143,7 @@ class _Source:
 
     @property
     def _slots_of_an_epoch(self) -> int:
-        order = self.order
-        cut = order.remainder == "drop" or order.epoch_steps is not None
-        return order.steps * order.batch if cut else order.num_examples
+        return min(self.order.slots, self.order.grouped)
 
     def left_out(self) -> tuple[int, str]:
         """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
@@ -187,8 +169,8 @@ class _Source:
 
     def _records(self, epoch: int) -> list[int]:
         """The record at each position of an epoch."""
-        cycle, position, _ = self.order.at(tf.constant(epoch, tf.int64), tf.range(self._slots_of_an_epoch, dtype=tf.int64))
-        found: list[int] = self.order.records(cycle, position).numpy().tolist()
+        records, _ = self.order.found(epoch, tf.range(self._slots_of_an_epoch, dtype=tf.int64))
+        found: list[int] = records.numpy().tolist()
         return found
 
     def batches(self) -> Iterator[tuple[Batch, list[int]]]:
@@ -215,9 +197,7 @@ class _Source:
         quarantine = self.executor.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
-        epoch = tf.constant(int(batch["@epoch"][0]), tf.int64)
-        cycle, position, _ = self.order.at(epoch, tf.constant(batch["@slot"]))
-        meant = self.order.records(cycle, position).numpy()
+        meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"]))[0].numpy()
         kept = [i for i in rows if batch["@record"][i] == meant[i]]
         self.missing += len(rows) - len(kept)
         return kept
@@ -243,7 +223,7 @@ class _Source:
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """The names of an example's files: `file_name`, and `FEATURE_file_name` of what else can be looked at."""
-        stem = self.keys[record] if self.engine.manifest.listing.rows is None else f"row-{self.keys[record]}"
+        stem = self.keys[record] if not self.engine.manifest.listing.numbered else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.steps * self.order.batch) - 1))
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
@@ -256,19 +236,15 @@ class _Source:
     def _beside(self, record: int) -> dict[str, Any]:
         """Returns what the data says of a record beside its pictures: classes by name, numbers."""
         manifest, found = self.engine.manifest, {}
-        columns, labels = self._held
         for name, t in self.record.items():
             if not kind_of(t).indexed:
                 continue
-            value = columns[name][record] if name in columns else np.asarray(labels[record]) if labels is not None else None
+            held = self.columns.get(name, self.labels)
+            value = np.asarray(held[record]) if held is not None else None
             classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).labels else ()
             if value is not None:
                 found[name] = _named(value, classes, several=several_labels(t))
         return found
-
-    @cached_property
-    def _held(self) -> tuple[dict[str, Array], Array | None]:
-        return self.engine.manifest.columns(self.split), self.engine.manifest.labels(self.split)
 
     def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:
         """The files of one example: what each holds, by its name."""
@@ -296,7 +272,7 @@ def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
     if not a.pictures(plain.out):
         raise ValueError("an export writes images, and the model receives none")
     listing = engine.manifest.listing
-    if listing.rows is None and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
+    if not listing.numbered and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
         raise ValueError(f"{wanted.folder} is inside {listing.root}, where the images that it holds would become part of the data")
     if not wanted.overwrite and wanted.folder.is_dir() and any(wanted.folder.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty", str(wanted.folder))

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 def peek(executor: Executor, dataset: Callable[[int, int], PipelineDataset], epoch: int, step: int, n: int) -> Any:
     """The next `n` examples as NumPy arrays, or fewer at the end of a split that is not trained on.
 
-    Args:
-        executor: The split's executor.
-        dataset: Gives the rest of an epoch from a step on.
-        epoch: The epoch to start in.
-        step: The step to start at.
-        n: How many examples, at least 1.
+    `dataset` gives what is left of an epoch from a step on.
     """
     batches: list[Any] = []
     seen = 0

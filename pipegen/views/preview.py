@@ -10,10 +10,13 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.index.mixing import group_of
 from pipegen.backend.kernels.lower import apply_stage
+from pipegen.backend.reading.probe import spread
+from pipegen.backend.running.walk import Run
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
+from pipegen.physical.nodes import SHOWN
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Kernel, Read
+from pipegen.plan.nodes import Kernel
 from pipegen.types import valid_name
 from pipegen.views.augmented import finishes, varies
 
@@ -34,16 +37,9 @@ _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 def contact_sheet(
     engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
 ) -> Image.Image:
-    """Draw originals and augmented versions, a row for each, with class names.
+    """Draws originals and augmented versions, a row for each, with class names; for the arguments see `Pipeline.preview`.
 
-    Args:
-        engine: Runs the spec.
-        split: The split.
-        rows: How many originals, spread over the split.
-        draws: Augmented versions of each, from as many epochs; one where nothing is drawn from epoch to epoch.
-        first_epoch: The epoch of the first version.
-        cell: The longer side of a picture on the sheet, in pixels.
-        progress: Called with how many rows are done.
+    Where nothing is drawn from epoch to epoch, there is one version of each.
 
     Raises:
         ValueError: For a sheet too large to hold, and where the model receives no images.
@@ -52,7 +48,7 @@ def contact_sheet(
     executor = engine.executor(split)
     feature = _image_feature(executor)
     draws = draws if varies(split, executor.plan) else 1
-    records = _spread(engine.manifest.num_examples(split), rows)
+    records = spread(engine.manifest.num_examples(split), rows)
     if len(records) * (draws + 1) * cell**2 > _MOST_PIXELS:
         raise ValueError(f"a sheet of {len(records)} × {draws + 1} pictures of {cell} pixels is too large to hold: ask for less")
     captions = _captions(engine.manifest, split, records)
@@ -69,11 +65,6 @@ def contact_sheet(
         if progress is not None:
             progress(i + 1)
     return _lay_out(drawn, captions, draws, first_epoch, cell)
-
-
-def _spread(count: int, rows: int) -> list[int]:
-    rows = min(rows, count)
-    return [i * count // rows for i in range(rows)]
 
 
 def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
@@ -97,7 +88,7 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
     """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step; or its items."""
     type_ = executor.plan.read
-    read = executor.read(tf.constant(record, tf.int64), type_)
+    read = executor.tensors.read(tf.constant(record, tf.int64), type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)
@@ -126,13 +117,11 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
     """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
     records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
-    at = tf.constant(records, tf.int64)
-    draws = executor.draws(executor.tensors, at, tf.constant(cycles, tf.int64))
-    compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
+    compute = Run(executor, executor.physical(SHOWN)).one()
     rows: list[Features] = []
-    for place, (one, own) in enumerate(zip(at, draws, strict=True)):
+    for place, at in enumerate(zip(records, cycles, strict=True)):
         try:
-            rows.append(compute(one, own) | {"@draws": own})
+            rows.append(compute(*(tf.constant(number, tf.int64) for number in at)))
         except tf.errors.OpError:  # a damaged partner is the trouble of its own row
             if place == row:
                 raise
@@ -141,8 +130,7 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
 
 
 def _image_feature(executor: Executor) -> str:
-    node = next(n for n in executor.plan.nodes if isinstance(n, Read))
-    found = next((name for name, t in node.out.items() if kind_of(t).levels), None)
+    found = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
     if found is None:
         raise ValueError("a sheet shows images, and the model receives none")
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.backend.datasets.batch_type import describe, leaves, parts
 from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.specs import step_texts
-from pipegen.views.explanation import DEAREST, circumstances, explain_text, more_to_show
+from pipegen.views.explanation import circumstances, explain_text
 from pipegen.views.model_check import fitting_loss
 
 if TYPE_CHECKING:
@@ -64,28 +64,14 @@ def explained(
     before: bool,
     physical: dict[str, list[Physical]] | None,
 ) -> Explanation:
-    """Explains compiled splits of a pipeline, with the sizes of its data.
-
-    Args:
-        pipe: The pipeline.
-        compiled: The splits to explain.
-        sizes: The mean size of a stored record of a split, in bytes.
-        passes: Whether to show what each pass did.
-        whole: Whether to show the cost of every stage.
-        before: Whether to show the plan as written.
-        physical: What runs for each split, to be shown in place of its plan.
-    """
-    from pipegen.backend.process.budget import available_cores
+    """Explains compiled splits of a pipeline as `Pipeline.explain` does; `sizes` gives the mean bytes of a split's stored records."""
+    from pipegen.memory import available_cores
 
     model, cores = pipe.spec.model, available_cores()
     counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
     given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=sizes(s)) for s in compiled}
-    how = ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
-    more = "" if whole else more_to_show(pipe, compiled, passes or physical is not None, how)
-    dearest = None if whole else DEAREST
-    return explain_text(
-        model, compiled, before=before, passes=passes, dearest=dearest, counts=counts, given=given, more=more, physical=physical
-    )
+    more = None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
+    return explain_text(model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical)
 
 
 def _batches(number: int) -> str:

@@ -30,7 +30,7 @@ def manifest(files: int = FILES, each: int = EACH, *, parts: Any = None, method:
     rows = each + spread * (each // 100)
     rows[-1] += files * each - rows.sum()
     keys = tuple(f"{'validation' if i % 10 == 9 else 'train'}/{i:05}.rec" for i in range(files))
-    shards = Shards(rows, np.arange(files), ("",) * files, lambda *_: None)
+    shards = Shards(rows, np.arange(files), ("",) * files)
     splits = Splits(parts=parts or {"train": "train", "validation": "validation"}, method=method)
     listing = Listing("/data", keys, None, (), tuple((rows * 100).tolist()), shards=shards)
     return ShardedManifest(listing, assign_shards(splits, listing, tuple(splits.parts), "fake"), "fake")
@@ -52,7 +52,7 @@ def bounds() -> Iterator[None]:
 def test_orders_resumes_and_shares_by_position(shuffle: str) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.order import Blocks, Order
+    from pipegen.backend.index.order import Order
     from pipegen.backend.reading.shards import ShardTensors
 
     data = manifest()
@@ -61,7 +61,7 @@ def test_orders_resumes_and_shares_by_position(shuffle: str) -> None:
     batch, hosts = 256, 4
 
     def order(share: tuple[int, int] = (0, 1)) -> Order:
-        return Order(n, batch, "drop", share, None, shuffle, 10_000, 3, Blocks(tf.constant(selected.starts)))
+        return Order(n, batch, "drop", share, None, shuffle, 10_000, 3, tf.constant(selected.starts))
 
     def records(o: Order, epoch: int, step: int) -> Any:
         cycle, position, _ = o.positions(tf.constant(epoch, tf.int64), tf.constant(step, tf.int64))

@@ -46,7 +46,7 @@ def tree(root: Path, **files: str) -> Path:
     ({"cpu__cpu.cfs_quota_us": "300000"}, 8),
 ])  # fmt: skip
 def test_cores_follow_the_container_s_quota(tmp_path: Path, files: dict[str, str], cores: int) -> None:
-    from pipegen.backend.process.budget import available_cores, threads
+    from pipegen.memory import available_cores, threads
 
     root = tree(tmp_path, **files)
     assert available_cores(root) == cores
@@ -68,7 +68,7 @@ def test_cores_follow_the_container_s_quota(tmp_path: Path, files: dict[str, str
     ({"memory__memory.limit_in_bytes": "9223372036854771712", "memory__memory.usage_in_bytes": str(100 * MIB)}, 1000),
 ])  # fmt: skip
 def test_memory_follows_the_container_s_limit(tmp_path: Path, files: dict[str, str], mib: int) -> None:
-    from pipegen.backend.process.budget import available_memory, ram_budget
+    from pipegen.memory import available_memory, ram_budget
 
     root = tree(tmp_path, **files)
     assert available_memory(root) == mib * MIB
@@ -78,7 +78,7 @@ def test_memory_follows_the_container_s_limit(tmp_path: Path, files: dict[str, s
 
 def test_the_real_machine_has_cores_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    from pipegen.backend.process.budget import available_cores, available_memory
+    from pipegen.memory import available_cores, available_memory
 
     assert available_cores() >= 1
     assert available_memory() > 2**26

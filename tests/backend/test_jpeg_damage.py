@@ -57,7 +57,7 @@ def planted(content: bytes, kind: str, rng: random.Random, size: int = SECTOR) -
 
 
 def rate(kind: str, files: tuple[bytes, ...]) -> float:
-    from pipegen.backend.reading.jpeg_damage import damage_inside
+    from pipegen.jpeg_damage import damage_inside
 
     rng = random.Random(kind)
     return sum(damage_inside(planted(content, kind, rng)) is not None for content in files) / len(files)
@@ -76,14 +76,14 @@ def test_planted_damage_is_found_in_many(kind: str) -> None:
 
 @pytest.mark.nightly
 def test_no_good_file_of_many_is_reported() -> None:
-    from pipegen.backend.reading.jpeg_damage import damage_inside
+    from pipegen.jpeg_damage import damage_inside
 
     assert [i for i, content in enumerate(photos(3000)) if damage_inside(content) is not None] == []
 
 
 @pytest.mark.parametrize("how", SAVED)
 def test_good_files_of_any_kind_are_left_alone(how: str) -> None:
-    from pipegen.backend.reading.jpeg_damage import damage_inside
+    from pipegen.jpeg_damage import damage_inside
 
     images = [Image.open(io.BytesIO(content)) for content in photos(4)]
     images += [images[0].convert("L"), images[0].convert("CMYK")]
@@ -95,7 +95,7 @@ def test_good_files_of_any_kind_are_left_alone(how: str) -> None:
 
 
 def test_other_formats_are_not_looked_at() -> None:
-    from pipegen.backend.reading.jpeg_damage import damage_inside
+    from pipegen.jpeg_damage import damage_inside
 
     assert damage_inside(b"\x89PNG\r\n\x1a\n" + bytes(99)) is None
     assert damage_inside(b"") is None

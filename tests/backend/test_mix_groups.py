@@ -61,7 +61,7 @@ def test_an_epoch_is_what_numpy_makes_of_it(photo_folder: Path, expected: Any) -
     record = executor.order.records(epoch, tf.range(len(epoch), dtype=tf.int64))
     u = executor.draws(executor.tensors, record, epoch)
     compute = executor.compute([n for n in executor.plan.nodes if isinstance(n, (Read, Element))])
-    rows = [compute(r, d) for r, d in zip(record, u, strict=True)]
+    rows = [compute({"@record": r, "@draws": d}) for r, d in zip(record, u, strict=True)]
     images, labels = (np.stack([row[name].numpy() for row in rows]) for name in ("image", "label"))
     labels = np.eye(3)[labels]
     for ref in executor.plan.index.draws:
@@ -155,7 +155,7 @@ def test_a_record_is_replaced_alike_on_every_host() -> None:
         block = hosts[index].positions(tf.constant(1, tf.int64), tf.constant(slot // 12, tf.int64))
         own = hosts[index].records(block[0], block[1]).numpy().tolist()
         assert low <= slot % 12 < high
-        assert set(found[0][1]) <= set(own)
+        assert set(found[0][0]) <= set(own)
 
 
 def test_damaged_records_are_skipped(hurt: Path) -> None:

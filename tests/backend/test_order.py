@@ -227,5 +227,5 @@ def test_stand_ins_come_from_the_same_block_of_the_same_batch() -> None:
     o = order(24, 8, shard=(1, 2), remainder="drop", seed=5)
     block = list(step_of(o, 3, 1)[0])
     slot = 1 * 8 + 4 + 2
-    _, records = o.alternates(tf.constant(3, tf.int64), tf.constant(slot, tf.int64), 8)
+    records, _ = o.alternates(tf.constant(3, tf.int64), tf.constant(slot, tf.int64), 8)
     assert list(records.numpy()) == [block[(2 + 1 + i) % 4] for i in range(8)]

@@ -63,13 +63,14 @@ def warp(
     """The warp of the backend on `(n, h, w, c)` and `(n, 3, 3)`."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels.positions import fixed_homography, fixed_matrix
-    from pipegen.backend.kernels.warp import warp as backend
+    from pipegen.backend.kernels.positions import fixed_homography, fixed_matrix, locate, sides
+    from pipegen.backend.kernels.warp import read
 
     out = size or (images.shape[1], images.shape[2])
 
     def run(image: tf.Tensor, fixed: tf.Tensor) -> tf.Tensor:
-        return backend(image, fixed, size=out, fill=fill, constant=constant, interpolation=interpolation, narrow=narrow)
+        located = locate(fixed, canvas=sides(image), size=out, fill=fill, interpolation=interpolation, narrow=narrow)
+        return read(image, located, fill=fill, constant=constant)
 
     function = tf.function(run, jit_compile=True, autograph=False) if xla else run
     given = tf.constant(matrices)

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from planning import load_spec
 
-from pipegen.cache.statistics import read_statistics, statistics_file, statistics_folder, statistics_key, write_statistics
+from pipegen.cache.statistics import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.data.manifest import Manifest
+from pipegen.kept import kept_folder
 from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.arguments.whitening import Whitening
 from pipegen.ops.families.fitted import FittedTransform
@@ -87,7 +88,7 @@ def test_a_matrix_is_kept_as_arrays(tmp_path: Path) -> None:
 def test_a_writer_that_ends_early_leaves_what_was_there(ends_at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_statistics(tmp_path, "k", MOMENTS, "", "")
 
-    def end(*_args: Any) -> None:
+    def end(*_args: Any, **_own: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -99,12 +100,12 @@ def test_a_writer_that_ends_early_leaves_what_was_there(ends_at: str, tmp_path: 
 
 
 def test_where_they_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert statistics_folder(Runtime.model_validate({"cache": {"disk": "/ssd"}})) == Path("/ssd/statistics")
+    assert kept_folder(Runtime.model_validate({"cache": {"disk": "/ssd"}}), "statistics") == Path("/ssd/statistics")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert statistics_folder(Runtime()) == tmp_path / "pipegen" / "statistics"
+    assert kept_folder(Runtime(), "statistics") == tmp_path / "pipegen" / "statistics"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert statistics_folder(Runtime()) == tmp_path / "home" / ".cache" / "pipegen" / "statistics"
+    assert kept_folder(Runtime(), "statistics") == tmp_path / "home" / ".cache" / "pipegen" / "statistics"
 
 
 @pytest.mark.parametrize(

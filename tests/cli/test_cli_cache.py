@@ -114,6 +114,23 @@ def test_clear_asks_and_deletes_caches_alone(cli: Cli, caches: Path) -> None:
     assert cli("cache", "clear", "cache", "-y").stdout == "there is nothing to delete\n"
 
 
+def test_split_assignments_are_shown_and_deleted_as_caches_are(cli: Cli, caches: Path) -> None:
+    (caches / "splits").mkdir()
+    for name in ("c3" * 16 + ".splits", "mine.txt"):
+        (caches / "splits" / name).write_bytes(bytes(8192))
+    os.symlink(caches / "mine.txt", caches / "splits" / ("d4" * 16 + ".splits"))
+    shown = cli("cache", "ls", "cache").stdout.splitlines()
+    assert shown[-1].split()[:3] == ["c3c3c3c3", "8", "KiB"]
+    assert shown[-1].endswith("which record is in which split")
+    (folder,) = json.loads(cli("cache", "ls", "cache", "--format", "json").stdout)["folders"]
+    assert [(s["key"], s["bytes"]) for s in folder["splits"]] == [("c3" * 16, 8192)]
+    assert cli("cache", "verify", "cache", "--only", "c3").stdout == "there is no cache\n"
+    assert cli("cache", "clear", "cache", "--only", "c3", "--yes").stdout == "deleted 1 split assignment, 8 KiB\n"
+    assert sorted(p.name[:4] for p in (caches / "splits").iterdir()) == ["d4d4", "mine"]
+    (caches / "splits" / ("c3" * 16 + ".splits")).touch()
+    assert cli("cache", "clear", "cache", "--yes").stdout.startswith("deleted 2 caches and 1 split assignment, ")
+
+
 def test_clear_on_a_terminal_takes_a_no(cli: Cli, caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipegen.cli.cache.is_terminal", lambda _stream: True)
     import typer

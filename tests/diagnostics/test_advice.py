@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from following import at, followed, parsed, put
 from golden import cases
+from spec_pages import PageFile, spec_page
 from test_pages import findings
 
 import pipegen
 from pipegen.diagnostics.advice import Advice, write
-from pipegen.diagnostics.catalog import CODES, PageFile, page
+from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Severity
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
@@ -32,9 +33,8 @@ from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.table_features import TableFeature
 from pipegen.phases.compilation import inspect
-from pipegen.spec.accept import valid
 from pipegen.spec.compose import compose
-from pipegen.spec.expect import field_type, words_of
+from pipegen.spec.expect import field_type, valid, words_of
 from pipegen.spec.models import DiskCache, Epoch, Errors, Param, PipelineSpec, SkipChoice, WindowShuffle
 
 ROOT = Path(pipegen.__file__).parent
@@ -42,7 +42,7 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "diagnostics").rglob("*.
 HIDDEN = {("typo-remainder", "PG220"), ("typo-output", "PG105")}
 """A second mistake of a golden case, which only shows once the first is mended."""
 ELSEWHERE = {
-    "backend/process/hosts.py": "hosts of a cluster that do not share a batch evenly",
+    "phases/hosts.py": "hosts of a cluster that do not share a batch evenly",
     "data/shards/splits.py": "more records than any source has; test_sharded_pipeline.py follows it",
     "diagnostics/advice.py": "where the helper stands",
 }
@@ -109,7 +109,7 @@ def test_the_advice_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The pages have data beside their specs, so that what listing says is followed, too."""
     wrong = []
     for code in (c for c in CODES if c not in ("PG406", "PG414", "PG241")):
-        told = page(code)
+        told = spec_page(code)
         tree = None if told.raw or told.absent else compose(told.bad, "spec.yaml", Diagnostics())
         if tree is None:
             continue
@@ -397,7 +397,8 @@ def test_rare_advice(spec: dict[str, Any]) -> None:
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 8}}], "output": {"y": None}}
-    told = replace(page("PG402"), files=(PageFile(file, kind, (8, 8) if kind == "jpeg" else None, 1 if kind == "npz" else 4, content),))
+    size, count = ((8, 8) if kind == "jpeg" else None), (1 if kind == "npz" else 4)
+    told = replace(spec_page("PG402"), files=(PageFile(file, kind, size, count, content),))
 
     def look(spec: Any) -> list[Diagnostic]:
         return findings("PG402", told, json.dumps(spec).encode())
@@ -433,7 +434,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     """Every spec in one file that has a fix: those of the golden files, of the pages, and some that neither has."""
     for path in GOLDEN:
         yield from ((path.stem, case.source.body) for case in cases(path.read_text(encoding="utf-8")) if len(case.blocks) == 2)
-    yield from ((code, page(code).bad) for code in CODES if not page(code).raw)
+    yield from ((code, spec_page(code).bad) for code in CODES if not spec_page(code).raw)
     for i, spec in enumerate(RARE):
         text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in spec.items())
         yield f"rare {i}", re.sub(r'"(\w+)": ', r"\1: ", text)

@@ -6,8 +6,9 @@ import re
 from importlib.resources import files
 
 import pytest
+from spec_pages import PageFile, parse_page, spec_page
 
-from pipegen.diagnostics.catalog import CODES, PageFile, make, page, parse_page
+from pipegen.diagnostics.catalog import CODES, make, page
 from pipegen.diagnostics.diagnostic import Label, Severity
 
 
@@ -32,7 +33,7 @@ def test_every_code_has_a_page_and_every_page_a_code() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_page(code: str) -> None:
-    told = page(code)
+    told = spec_page(code)
     assert (told.code, told.name) == (code, CODES[code].name)
     assert told.what.endswith(".")
     assert told.why.endswith(".")
@@ -43,7 +44,7 @@ def test_page(code: str) -> None:
 
 
 def test_bad_bytes_are_not_utf8_where_that_is_the_point() -> None:
-    raw = page("PG001").bad_bytes
+    raw = spec_page("PG001").bad_bytes
     assert raw is not None
     assert b"caf\xe9\n" in raw
     with pytest.raises(UnicodeDecodeError):
@@ -51,8 +52,8 @@ def test_bad_bytes_are_not_utf8_where_that_is_the_point() -> None:
 
 
 def test_a_missing_spec_has_no_bytes() -> None:
-    assert page("PG005").absent
-    assert page("PG005").bad_bytes is None
+    assert spec_page("PG005").absent
+    assert spec_page("PG005").bad_bytes is None
 
 
 _PAGE = """# PG999 a-problem

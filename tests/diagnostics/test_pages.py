@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from spec_pages import PageFile, SpecPage, spec_page
 
 from pipegen.cache.room import claim_disk
 from pipegen.data.collect import collect
-from pipegen.diagnostics.catalog import CODES, page
+from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import bind, claim_cache, inspect, optimise
-from pipegen.phases.functions import Allowed, with_functions
+from pipegen.phases.functions import with_functions
 from pipegen.plan.build import Builder
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.catalog import Page, PageFile
     from pipegen.diagnostics.diagnostic import Diagnostic
 
 DECODING = {"PG406", "PG414"}
@@ -76,7 +76,7 @@ def write(folder: Path, file: PageFile) -> None:
             target.write_bytes(image(file.kind, file.size))
 
 
-def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
+def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnostic]:
     """Everything that is found about a spec, as far as the page's code asks for it."""
     here = Path()
     for file in told.files:
@@ -88,12 +88,12 @@ def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
     spec = found.spec
     if not told.files or spec is None:
         return result
-    collected = collect(spec.model, locate=found.loaded.locate, base=found.loaded.base)
+    collected = collect(spec.model, locate=found.loaded.locate.label, base=found.loaded.base)
     result += [d for d in collected.diagnostics if d not in result]
     if collected.manifest is None:
         return result
     try:
-        spec = with_functions(spec, Allowed(("my_pkg",) if code == "PG241" else ()))
+        spec = with_functions(spec, ("my_pkg",) if code == "PG241" else ())
         bind(spec, collected.manifest)
         plans = {}
         for split, plan in found.plans.items():
@@ -115,7 +115,7 @@ def findings(code: str, told: Page, content: bytes | None) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("code", PAGES)
 def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = page(code)
+    told = spec_page(code)
     monkeypatch.delenv("FLOWERS", raising=False)
     for name in ("bad", "good"):
         (tmp_path / name).mkdir()
@@ -131,7 +131,7 @@ def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_p
 
 def test_a_wrong_rank_is_a_finding() -> None:
     """Every image of a source of today has three dimensions, so the type of a source to come stands in for one."""
-    found = inspect("spec.yaml", text=page("PG204").good)
+    found = inspect("spec.yaml", text=spec_page("PG204").good)
     assert found.loaded.spec is not None
     flat = ElementType((("image", FeatureType("image", "uint8", (784,))), ("label", FeatureType("label", "int64", ()))))
     builder = Builder(found.loaded.spec, "train", found.loaded.locate.label, flat)
@@ -149,7 +149,7 @@ def test_a_build_refuses_a_cache_that_does_not_fit(name: str, tmp_path: Path, mo
     import pipegen
 
     monkeypatch.chdir(tmp_path)
-    told = page("PG410")
+    told = spec_page("PG410")
     for file in told.files:
         write(tmp_path, file)
     Path("spec.yaml").write_text(getattr(told, name), encoding="utf-8")

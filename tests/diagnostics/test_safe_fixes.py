@@ -26,7 +26,7 @@ MAKERS = {
     "diagnostics/ignore.py _removal": ["SAFE", "SAFE"],
     "spec/choices.py _hanging": ["SAFE"],
     "spec/choices.py _unknown": ["SUGGESTION"],
-    "spec/extends.py _rename": ["SUGGESTION"],
+    "spec/extends.py _unreadable": ["SUGGESTION"],
     "spec/mismatch.py mismatch": ["SAFE"],
     "spec/mismatch.py _meant_by_word": ["certain"],
     "spec/mismatch.py replacement": ["passed on"],

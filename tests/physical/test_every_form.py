@@ -16,7 +16,7 @@ from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
 from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
 from pipegen.physical import nodes as p
-from pipegen.physical.decide import Setting, chunk_size, decide, extent_of
+from pipegen.physical.decide import chunk_size, decide, extent_of
 from pipegen.physical.facts import needs
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Read, Shard, Shuffle
@@ -89,7 +89,7 @@ def decide_all(stride: int) -> int:
         for share, form, examples in product(SHARES, FORMS, (96, 101)):
             if spec.batch.size % share[1]:
                 continue
-            setting = Setting(extent_of(spec, plan, examples, share), 2, replaces=spec.errors.skip is not None)
+            setting = p.Setting(extent_of(spec, plan, examples, share), 2, replaces=spec.errors.skip is not None)
             held = any(isinstance(n, Shuffle) for n in plan.nodes)
             kinds = {type(n) for n in plan.nodes}
             if (held and form.single) or (Cache in kinds and kinds & {Shuffle, Shard}):
@@ -102,7 +102,21 @@ def decide_all(stride: int) -> int:
             except Exception as error:
                 raise AssertionError(f"{said}; share {share}, {form.name}, {examples} examples") from error
             count += 1
+        for form in (p.SHOWN, p.PROBED):
+            look_at_records(decide(plan, form, p.Setting(extent_of(spec, plan, 101), 2, replaces=spec.errors.skip is not None)))
+            count += 1
     return count
+
+
+def look_at_records(made: p.Physical) -> None:
+    """Records by themselves: drawn for and worked on as far as single examples go, and only tried where nobody wants to see them."""
+    tried = made.form == p.PROBED
+    assert [type(f) for f in made.functions] == [p.Draw, p.Examples]
+    assert only(made, p.Draw).draws == made.plan.index.num_draws
+    assert only(made, p.Examples).nodes == tuple(n for n in made.plan.nodes if isinstance(n, (Read, Element)))
+    assert only(made, p.Examples).guard == ("tell" if tried else "none")
+    assert [type(o) for o in made.operations] == [p.Enter, p.Map, *([p.Stack] if tried else [])]
+    assert not physical_json(made)["portable"]
 
 
 def only(made: p.Physical, kind: type[Any]) -> Any:
@@ -112,7 +126,7 @@ def only(made: p.Physical, kind: type[Any]) -> Any:
     return found[0] if found else None
 
 
-def look_at(made: p.Physical, setting: Setting, *, held: bool) -> None:
+def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
     """What runs is what the order of the nodes, the form and the setting call for."""
     plan, form, extent = made.plan, made.form, setting.extent
     kinds = [type(n) for n in plan.nodes]
@@ -132,7 +146,7 @@ def look_at(made: p.Physical, setting: Setting, *, held: bool) -> None:
     assert (p.Filter in operations) == (Shard in kinds and wide is None)
     assert index.shard == ((0, 1) if p.Filter in operations else extent.shard)
     assert index.whole == held
-    assert index.compiled == (not held)
+    assert index.compiled == (not held and (index.order != "stored" or index.draws > 0))
 
     always = extent.remainder != "keep" or extent.epoch_steps is not None or wide is not None
     rows = wide or extent.local_batch
@@ -168,7 +182,8 @@ def look_at(made: p.Physical, setting: Setting, *, held: bool) -> None:
 
     kernels = [f for f in made.functions if isinstance(f, p.Kernel)]
     assert [f.node for f in kernels] == [n for n in plan.nodes if isinstance(n, Kernel)]
-    assert all(bool(f.depth) == (not form.derived) for f in kernels)
+    assert all(bool(f.depth) == (f.node.compiled and not form.derived) for f in kernels)
+    assert all(bool(f.reuses) <= bool(f.depth) for f in kernels)
     assert {f.batch for f in kernels} <= {rows, extent.local_batch}
     assert all(o.threads in (None, 2) for o in made.operations if isinstance(o, p.Map))
     portable = form.enters in ("constant", "list") and form.derived and Cache not in kinds and (held or not setting.replaces)

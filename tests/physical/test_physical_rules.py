@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical import verify as rules
-from pipegen.physical.decide import Setting, assumed_examples, decide, extent_of
+from pipegen.physical.decide import assumed_examples, decide, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ def decided(form: p.Form = p.TRAINING, cache: str = "none", split: str = "train"
     given = {"transforms": STEPS, "batch": {"size": 16}, "runtime": {"cache": cache}, **sections}
     spec = load_spec(**given)
     plan = compiled(built(split=split, classes=3, **given), spec, ram_budget=2**40, num_examples=5000).plan
-    return decide(plan, form, Setting(extent_of(spec, plan, assumed_examples(plan)), 2))
+    return decide(plan, form, p.Setting(extent_of(spec, plan, assumed_examples(plan)), 2))
 
 
 def without(plan: p.Physical, kind: type[Any]) -> p.Physical:

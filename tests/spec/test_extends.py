@@ -66,7 +66,7 @@ def test_findings_point_into_the_file_that_the_value_came_from(files: Path) -> N
 
 
 def test_origins(files: Path) -> None:
-    loaded = over(files, "batch: {size: 8}\n", params={"size": "99"}, params_from="--set")
+    loaded = over(files, "batch: {size: 8}\n", overrides={"size": "99"}, overrides_from="--set")
     origin = loaded.locate.origin
     assert origin(("batch", "size")) == "mine.pipegen.yaml:2:15"
     assert origin(("batch", "remainder")) == "shared/base.pipegen.yaml:8:30"

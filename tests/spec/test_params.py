@@ -29,7 +29,7 @@ def test_given_over_env_over_default() -> None:
 @pytest.mark.parametrize(
     ("kwargs", "words"),
     [
-        ({"params": {"size": "big"}, "params_from": "--set"}, "--set size=big"),
+        ({"overrides": {"size": "big"}, "overrides_from": "--set"}, "--set size=big"),
         ({"params": {"size": "big"}}, "params={'size': 'big'}"),
         ({"params": {"size": 1024}}, "from 32 to 512"),
         ({"params": {"size": 1.5}}, "a whole number"),
@@ -48,7 +48,7 @@ def test_a_wrong_value_says_where_it_came_from(kwargs: dict[str, object], words:
 
 
 def test_an_unknown_name() -> None:
-    finding = only(read(SIZE, params={"siz": "3"}, params_from="--set"))
+    finding = only(read(SIZE, overrides={"siz": "3"}, overrides_from="--set"))
     assert finding.code == "PG108"
     assert "did you mean `size`?" in finding.help
 

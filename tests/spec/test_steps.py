@@ -6,13 +6,13 @@ import itertools
 
 from spec_helpers import read
 
-from pipegen.spec.steps import collisions, step_hash, step_ids
+from pipegen.spec.steps import collisions, ids_of, step_hash
 
 
 def ids(steps: str) -> tuple[str, ...]:
     loaded = read(f"transforms: [{steps}]")
     assert loaded.spec is not None
-    return step_ids(loaded.spec)
+    return ids_of(loaded.spec.transforms)
 
 
 def test_name_and_occurrence() -> None:

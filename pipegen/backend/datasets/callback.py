@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import replace
@@ -12,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from pipegen.errors import StateError
+from pipegen.phases.checkpoints import KERAS_FILE, KERAS_WEIGHTS, Checkpoints
 from pipegen.phases.run_record import KEY, UNCOUNTED, Place, Record, rescaled
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
 
-STATE_FILE = "pipegen.state.json"
-KERAS_FILE = "training_metadata.json"
-KERAS_WEIGHTS = "latest.weights.h5"
-"""What `BackupAndRestore` writes: first the weights, then the epoch."""
 _ENDS_EPOCH = object()
 """True to Keras, and told apart from what another callback sets."""
 
@@ -40,7 +36,7 @@ class ResumeCallback(keras.callbacks.Callback):
         if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
             raise ValueError(f'`save_freq` is "epoch" or a number of batches, got {save_freq!r}')
         self._pipe = pipe
-        self._folder = Path(directory) if directory is not None else None
+        self._kept = Checkpoints(Path(directory) if directory is not None else None)
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
         self._offset = 0
@@ -56,7 +52,7 @@ class ResumeCallback(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Tells `fit` which epoch the restored weights are in: Keras' callback knows the epoch that it saved in, which may be over."""
         self._record, self._offset, self._was_short = None, 0, False
-        self._saved = _read(self._file) if self._file is not None and self._file.exists() else None
+        self._saved = self._kept.state()
         with suppress(StateError):  # a callback behind this one may still restore the weights
             place, certain = self._find()
             if place is not None and certain:
@@ -130,7 +126,7 @@ class ResumeCallback(keras.callbacks.Callback):
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Notes that the run is finished: the next one begins where `fit` says."""
         self.model._initial_epoch = None
-        if self._record is not None and self._file is not None and self._file.exists():  # Keras may have removed the folder
+        if self._record is not None and self._kept.exist:  # Keras may have removed the folder
             self._record = replace(self._record, finished=True)
             self._save()
 
@@ -174,7 +170,7 @@ class ResumeCallback(keras.callbacks.Callback):
             return self._find_uncounted(state, record, now, told)
         if now <= record.begin and told is None:
             return None, False
-        if now == record.begin and record.counts is None and self._newer_than_state(KERAS_FILE):
+        if now == record.begin and record.counts is None and self._kept.newer(KERAS_FILE):
             return self._find_uncounted(state, replace(record, counts=False), now, told)
         place = self._now(state, record, record.find(now))
         if told is not None and told > place.epoch:
@@ -188,9 +184,9 @@ class ResumeCallback(keras.callbacks.Callback):
         place = record.find(now)
         if told is None:
             return self._now(state, record, place), not record.finished
-        newer = self._newer_than_state(KERAS_WEIGHTS)
-        if newer or (record.epoch, 0) != (told, self._keras().get("batch", 0)):
-            raise StateError(f"the weights were not saved at the last end of an epoch that {self._file} knows of, and {UNCOUNTED}")
+        newer = self._kept.newer(KERAS_WEIGHTS)
+        if newer or (record.epoch, 0) != (told, self._kept.keras().get("batch", 0)):
+            raise StateError(f"the weights were not saved at the last end of an epoch that {self._kept.file} knows of, and {UNCOUNTED}")
         return self._now(state, record, Place(told, 0, place.batches)), True
 
     def _find_unrecorded(self, now: int, told: int | None) -> tuple[Place | None, bool]:
@@ -203,8 +199,8 @@ class ResumeCallback(keras.callbacks.Callback):
         if told is None:
             if self._saved is not None:
                 raise StateError(
-                    f"{self._file} is a state after {done} batches, and the optimizer of the model has run {now} times; load the weights "
-                    "that belong to the state, or remove the file"
+                    f"{self._kept.file} is a state after {done} batches, and the optimizer of the model has run {now} times; load the "
+                    "weights that belong to the state, or remove the file"
                 )
             return None, False
         place = Place(*divmod(max(now, 0), per_epoch), max(now, 0))
@@ -231,34 +227,16 @@ class ResumeCallback(keras.callbacks.Callback):
 
     # What there is to go by
 
-    @property
-    def _file(self) -> Path | None:
-        return self._folder / STATE_FILE if self._folder is not None else None
-
     def _earlier(self) -> tuple[dict[str, Any], Record] | None:
         """The saved state and its record."""
         if self._saved is None or KEY not in self._saved:
             return None
         return self._saved, Record.from_json(self._saved[KEY])
 
-    def _keras(self) -> dict[str, Any]:
-        """Reads what `BackupAndRestore` has written in the folder; empty where that is nothing."""
-        with suppress(OSError, ValueError, TypeError):
-            found = json.loads((self._folder / KERAS_FILE).read_text()) if self._folder is not None else {}
-            return found if isinstance(found, dict) else {}
-        return {}
-
     def _told(self) -> int | None:
         """The epoch that weights were restored for; `None` where Keras has restored none."""
-        told = self._keras().get("epoch", self.model._initial_epoch)
+        told = self._kept.keras().get("epoch", self.model._initial_epoch)
         return int(told) if told is not None else None
-
-    def _newer_than_state(self, name: str) -> bool:
-        """Returns whether a file of the folder was written after the state."""
-        with suppress(OSError):
-            if self._folder is not None and self._file is not None:
-                return (self._folder / name).stat().st_mtime_ns > self._file.stat().st_mtime_ns
-        return False
 
     def _iterations(self) -> int:
         """Counts the runs of the optimizer, one for each batch even while it collects gradients; -1 without an optimizer."""
@@ -281,25 +259,6 @@ class ResumeCallback(keras.callbacks.Callback):
         return epoch * self._steps() + step
 
     def _save(self, *, late: bool = False) -> None:
-        """Writes the state; a late one keeps the time of the file, which says when the epoch began."""
-        if self._file is None:
-            return
-        record = self._begun()
-        state = {**self._pipe._state_at(*divmod(record.batches, record.steps)), KEY: record.to_json()}
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._file.with_suffix(".partial")
-        partial.write_text(json.dumps(state))
-        if late and self._file.exists():
-            before = self._file.stat()
-            os.utime(partial, ns=(before.st_atime_ns, before.st_mtime_ns))
-        partial.replace(self._file)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(file.read_text())
-    except ValueError as error:
-        raise StateError(f"{file} is damaged ({error}); remove it to start anew") from None
-    if not isinstance(state, dict):
-        raise StateError(f"{file} holds no state; remove it to start anew")
-    return state
+        if self._kept.file is not None:
+            record = self._begun()
+            self._kept.save({**self._pipe._state_at(*divmod(record.batches, record.steps)), KEY: record.to_json()}, late=late)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.once import InTurn
+from pipegen.backend.datasets.iterators import TranslatingIterator
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 Translate = Callable[[Exception, tuple[int, int] | None], Exception]
 """From an error, and the epoch and step where they are known, to the error that a user should see."""
-
-NO_LENGTH = "this dataset has no length: it is repeated, or has no known end"
 
 
 @untraced
@@ -78,7 +76,7 @@ class DerivedDataset(Explains):
     def __len__(self) -> int:
         length = int(self._pipegen_length)
         if length < 0:
-            raise TypeError(NO_LENGTH)
+            raise TypeError("this dataset has no length: it is repeated, or has no known end")
         return length
 
     @property
@@ -92,21 +90,10 @@ class DerivedDataset(Explains):
         return _DerivedIterator(self)
 
 
-class _DerivedIterator(InTurn):
-    """Hands over elements, and puts a failure in our words."""
-
+class _DerivedIterator(TranslatingIterator):
     def __init__(self, dataset: DerivedDataset) -> None:
-        super().__init__()
-        self._translate = dataset._pipegen_translate
+        super().__init__(dataset)
         self._inner = iter(dataset._pipegen_inner)
 
-    @property
-    def element_spec(self) -> Any:
-        """The shapes and dtypes of an element."""
-        return self._inner.element_spec
-
     def _take(self) -> Any:
-        try:
-            return next(self._inner)
-        except tf.errors.OpError as error:
-            raise self._translate(error, None) from None
+        return self._take_uncounted(self._inner)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -13,10 +12,9 @@ from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dat
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
-from pipegen.backend.process.hosts import check_last_batch, resolve_shard, uneven
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.guard import Quarantine
-from pipegen.backend.reading.records import files_of, records_from
+from pipegen.backend.reading.records import records_from
 from pipegen.backend.running.execute import Executor
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
@@ -24,6 +22,7 @@ from pipegen.cache.store import open_store
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
+from pipegen.phases.hosts import check_last_batch, resolve_shard, uneven
 from pipegen.plan.nodes import Prefetch
 
 if TYPE_CHECKING:
@@ -69,8 +68,7 @@ class Engine:
         with self._once():
             if key not in self._executors:
                 check_last_batch(self.spec, split, self.manifest.num_examples(split), key[1][1], self._locate)
-                plan = self._plans[split]
-                self._executors[key] = self.executor_of(plan, self._quarantine(plan), key[1])
+                self._executors[key] = self.executor_of(self._plans[split], split, key[1])
             return self._executors[key]
 
     @contextmanager
@@ -79,18 +77,20 @@ class Engine:
         with self._lock, tf.init_scope(), uncollected():
             yield
 
-    def executor_of(self, plan: Plan, quarantine: Quarantine | None, shard: tuple[int, int] = (0, 1)) -> Executor:
-        """The executor of any plan, on the records of its split."""
+    def executor_of(self, plan: Plan, split: str, shard: tuple[int, int] = (0, 1), quarantine: Quarantine | None = None) -> Executor:
+        """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given."""
+        records, skip = records_from(self.manifest, split, plan.read, self.spec.runtime), self.spec.errors.skip
+        if quarantine is None and skip is not None and split == "train":
+            quarantine = Quarantine.of(records, plan.read, skip)
         return Executor(
             plan,
             self.spec,
-            records_from(self.manifest, plan.split, plan.read, self.spec.runtime),
+            records,
             shard,
             quarantine=quarantine,
             where=self.where,
-            advice=damage.advice(plan.split, skips=quarantine is not None),
-            store=partial(self.store, plan),
-            rows=partial(self.manifest.numbers, plan.split),
+            advice=damage.advice(split, skips=quarantine is not None),
+            store=lambda: (self.store(plan), self.manifest.numbers(split)),
         )
 
     def store(self, plan: Plan) -> Store:
@@ -109,18 +109,6 @@ class Engine:
                     raise SpecError([unusable(folder, error, self._locate)]) from None
             return self._stores[about.key]
 
-    def _quarantine(self, plan: Plan) -> Quarantine | None:
-        skip = self.spec.errors.skip
-        if skip is None or plan.split != "train":
-            return None
-        files, beside = self.manifest.files(plan.split), self.manifest.beside(plan.split)
-        columns = [beside.get(name, files) for name in files_of(plan.read)] or [files]
-
-        def path(record: int) -> str:
-            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
-
-        return Quarantine(path, len(files), skip.max_fraction, skip.report)
-
     def train_progress(self) -> Progress:
         """Returns where the training split stands."""
         with self._once():
@@ -134,10 +122,9 @@ class Engine:
             if split not in self._datasets:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
-                if split == "train":
-                    self._datasets[split] = training_dataset(executor, self.train_progress(), device)
-                else:
-                    self._datasets[split] = fixed_dataset(executor, 0, 0, device)
+                trains = split == "train"
+                made = training_dataset(executor, self.train_progress(), device) if trains else fixed_dataset(executor, 0, 0, device)
+                self._datasets[split] = made
             return self._datasets[split]
 
     def fixed(self, split: str, epoch: int, step: int, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
@@ -163,8 +150,7 @@ class Engine:
     def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
         """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
         order = self.executor(split).order
-        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), tf.range(order.num_examples, dtype=tf.int64))
-        return order.records(cycle, position).numpy()
+        return order.found(epoch, tf.range(order.num_examples, dtype=tf.int64))[0].numpy()
 
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]
@@ -178,7 +164,7 @@ class Engine:
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
         """Returns what to say of one record that could not be decoded on its own."""
         executor = self.executor(split)
-        found = damage.find_problem(executor, record, epoch, self.where)
+        found = damage.find_problem(executor, record, epoch)
         if found is None:  # the window that an epoch draws may lie before the damage
-            found = f"cannot decode {executor.records.paths[record]}{executor.place}: {damage.reason(error)}; {executor.advice}"
+            found = f"cannot decode {executor.records.locate(record)}{executor.place}: {damage.reason(error)}; {executor.advice}"
         return DataError(found)

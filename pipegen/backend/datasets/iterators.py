@@ -42,26 +42,26 @@ def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
     return lambda flat: flat[places]
 
 
-class _Ours(InTurn):
-    """Holds what both kinds of iterators have in common."""
+class TranslatingIterator(InTurn):
+    """Hands over elements of a dataset, and puts a failure in our words."""
 
-    def __init__(self, dataset: PipelineDataset) -> None:
+    def __init__(self, dataset: Any) -> None:
         super().__init__()
         self._dataset = dataset
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of a batch."""
+        """The shapes and dtypes of an element."""
         return self._dataset.element_spec
 
-    def _take_uncounted(self, batches: Iterator[Any]) -> Any:
+    def _take_uncounted(self, elements: Iterator[Any]) -> Any:
         try:
-            return next(batches)
+            return next(elements)
         except tf.errors.OpError as error:
             raise self._dataset._pipegen_translate(error, None) from None
 
 
-class EpochIterator(_Ours):
+class EpochIterator(TranslatingIterator):
     """Hands over one epoch, or what is left of it; its batches say themselves which step they are.
 
     TensorFlow's iterator is lent by the dataset, and goes back at the end of the epoch.
@@ -124,7 +124,7 @@ class EpochIterator(_Ours):
         return (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
 
 
-class CountingIterator(_Ours):
+class CountingIterator(TranslatingIterator):
     """Hands over the batches of one epoch or of several as they come: their steps are counted here."""
 
     def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:

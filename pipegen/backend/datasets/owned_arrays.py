@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.kernels.reuse import LARGE
+from pipegen.physical.nodes import LARGE
 
 Array = np.ndarray[Any, Any]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.derived import NO_LENGTH, DerivedDataset, Explains, Translate
+from pipegen.backend.datasets.derived import DerivedDataset, Explains
 from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.process.once import Once
@@ -18,9 +19,7 @@ from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
-
-Finish = Callable[[tf.data.Dataset], tf.data.Dataset]
-"""From the steps of an epoch to what is handed over."""
+    from pipegen.physical.nodes import Form
 
 
 @untraced
@@ -32,45 +31,41 @@ class PipelineDataset(Explains):
     strategy) runs where nobody can look, so it guards each record, which costs about half as much as decoding it.
 
     Args:
-        batches: Builds the steps of an epoch, or of what is left of one, `(epoch, step, batch)`; called with whether to guard records.
-        finish: What leaves the batches of those steps alone.
-        marked: What hands the steps over with their numbers, for iteration in Python. `None` where only batches can be handed
-            over, as from a device.
-        steps: Batches that it has.
-        end: Steps in a whole epoch.
+        executor: Runs the plan of its split.
+        form: The form that it is run in.
+        entering: Makes what enters: an epoch, and the step to begin with.
         first: The epoch and the step that the next iterator starts with.
-        translate: Explains an error.
-        commit: Called with the epoch and step of each batch that Python iteration hands over, where the graph cannot
-            note it (device prefetch).
+        steps: Batches that it has.
+        progress: Where training stands, for a form that notes it.
     """
 
     def __init__(
         self,
-        batches: Callable[[bool], tf.data.Dataset],
-        finish: Finish,
-        marked: Finish | None,
-        *,
-        steps: int,
-        end: int,
+        executor: Executor,
+        form: Form,
+        entering: Callable[[], tf.data.Dataset],
         first: Callable[[], tuple[int, int]],
-        translate: Translate,
-        commit: Callable[[int, int], None] | None = None,
+        steps: int,
+        progress: Progress | None = None,
     ) -> None:
-        self._pipegen_numbered = numbered = batches(False)
+        # Functions hold these, and not this object, which could go only by a search for cycles then.
+        self._pipegen_numbered = numbered = executor.batches(entering(), form)
+        handed = partial(executor.delivered, progress=progress)
         self._pipegen_steps = steps
-        self._pipegen_end = end
+        self._pipegen_end = executor.steps
         self._pipegen_first = first
-        self._pipegen_translate = translate
-        self._pipegen_commit = commit
-        self._pipegen_marked = numbered if marked is None else marked(numbered)
-        self._pipegen_endless = None if marked is None else self._pipegen_marked.repeat()
+        self._pipegen_translate = executor.explain
+        self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
+        """Called for each batch that Python iteration hands over, where the graph cannot note it: it takes batches ahead for a device."""
+        self._pipegen_marked = numbered if form.device is not None else handed(numbered, form)
+        """The batches with their numbers; a device takes them without."""
+        self._pipegen_endless = None if form.device is not None else self._pipegen_marked.repeat()
         self._pipegen_idle: list[BareIterator] = []
         self._pipegen_latest: weakref.ref[EpochIterator] | None = None
-        # Without a reference to this object, which could go only by a search for cycles then.
-        self._pipegen_unnumbered = Once(lambda: finish(numbered))
-        self._pipegen_guarded = guarded = Once(lambda: finish(batches(True)))
+        self._pipegen_unnumbered = Once(lambda: handed(numbered, form.bare()))
+        self._pipegen_guarded = guarded = Once(lambda: handed(executor.batches(entering(), form.built_on()), form.bare()))
         self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
-        super().__init__(self._pipegen_numbered._variant_tensor)
+        super().__init__(numbered._variant_tensor)
 
     @property
     def _pipegen_plain(self) -> tf.data.Dataset:
@@ -145,15 +140,13 @@ class PipelineDataset(Explains):
 
 
 @untraced
-class RepeatedDataset(Explains):
+class RepeatedDataset(DerivedDataset):
     """One of ours again and again; like its source it is guarded only where something else is built on it."""
 
     def __init__(self, source: PipelineDataset, *args: Any, **options: Any) -> None:
         self._pipegen_of = source
-        self._pipegen_translate = source._pipegen_translate
-        self._pipegen_again = source._pipegen_plain.repeat(*args, **options)
         self._pipegen_guarded = Once(lambda: source._pipegen_source().repeat(*args, **options))
-        super().__init__(self._pipegen_again._variant_tensor)
+        super().__init__(source._pipegen_plain.repeat(*args, **options), source._pipegen_translate)
 
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_guarded()
@@ -163,70 +156,26 @@ class RepeatedDataset(Explains):
         """Returns the tensor that derived datasets are built on."""
         return self._pipegen_source()._variant_tensor
 
-    def _inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen_again]
-
-    @property
-    def element_spec(self) -> Any:
-        """The shapes and dtypes of a batch."""
-        return self._pipegen_again.element_spec
-
-    def cardinality(self) -> tf.Tensor:
-        """Batches in all, int64; negative when there is no end or it is not known."""
-        return self._pipegen_again.cardinality()
-
-    def __len__(self) -> int:
-        length = int(self.cardinality())
-        if length < 0:
-            raise TypeError(NO_LENGTH)
-        return length
-
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return CountingIterator(self._pipegen_of, self._pipegen_again)
+        return CountingIterator(self._pipegen_of, self._pipegen_inner)
 
 
 def training_dataset(executor: Executor, progress: Progress, device: str | None) -> PipelineDataset:
     """The training split: finite, re-iterable, each time the epoch that `progress` says."""
     form = TRAINING if device is None else TRAINING.bare(device)
-
-    def commit(epoch: int, step: int) -> None:
-        last = step == progress.steps - 1
-        if last:
-            progress.seek(epoch + 1, 0)
-        else:
-            progress.delivered.assign([epoch, step + 1])
-
-    return PipelineDataset(
-        lambda guarded: executor.batches(progress.head(), form.built_on() if guarded else form),
-        lambda ds: executor.delivered(ds, form.bare(), progress),
-        (lambda ds: executor.delivered(ds, form, progress)) if device is None else None,
-        steps=executor.steps,
-        end=executor.steps,
-        first=progress.next_start,
-        translate=executor.explain,
-        commit=commit if device is not None else None,
-    )
+    return PipelineDataset(executor, form, progress.head, progress.next_start, executor.steps, progress)
 
 
 def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None = None) -> PipelineDataset:
     """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
+
+    def entering() -> tf.data.Dataset:
+        return tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
+
     form = FIXED if device is None else FIXED.bare(device)
-
-    def batches(guarded: bool) -> tf.data.Dataset:
-        head = tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
-        return executor.batches(head, form.built_on() if guarded else form)
-
-    return PipelineDataset(
-        batches,
-        lambda ds: executor.delivered(ds, form.bare()),
-        (lambda ds: executor.delivered(ds, form)) if device is None else None,
-        steps=max(executor.steps - step, 0),
-        end=executor.steps,
-        first=lambda: (epoch, step),
-        translate=executor.explain,
-    )
+    return PipelineDataset(executor, form, entering, lambda: (epoch, step), max(executor.steps - step, 0))
 
 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:

@@ -29,6 +29,13 @@ class Progress:
         self.start.assign([epoch, step])
         self.delivered.assign([epoch, step])
 
+    def note(self, epoch: int, step: int) -> None:
+        """Notes in Python that a batch is handed over."""
+        if step == self.steps - 1:
+            self.seek(epoch + 1, 0)
+        else:
+            self.delivered.assign([epoch, step + 1])
+
     def position(self) -> tuple[int, int]:
         """The epoch and the step that come next."""
         # While one iterator ended the epoch, another one may have noted a batch of it.

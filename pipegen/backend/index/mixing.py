@@ -21,15 +21,9 @@ if TYPE_CHECKING:
 
 
 def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The slots of a widened block, and which of them are the host's own.
+    """The slots of a block of `rows`, widened to whole groups, and which of them are the host's own: int64 and bool `(..., rows)`.
 
-    Args:
-        order: The order.
-        step: int64, any shape `(...)`.
-        rows: As `Order.widened` says.
-
-    Returns:
-        int64 and bool `(..., rows)`. Slots behind the end of the epoch are examples of some kind that nobody reads.
+    Slots behind the end of the epoch are examples of some kind that nobody reads. `step` is int64 `(...)`.
     """
     low, high = order.block(step)
     first, last = (step * order.batch + low)[..., None], (step * order.batch + high)[..., None]
@@ -55,9 +49,7 @@ def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int
 
     A record that the epoch leaves out is alone.
     """
-    slot = tf.range(order.grouped, dtype=tf.int64)
-    cycle, position, _ = order.at(tf.constant(epoch, tf.int64), slot)
-    records = order.records(cycle, position)
+    records, cycle = order.found(epoch, tf.range(order.grouped, dtype=tf.int64))
     found = tf.where(records == record)[:, 0].numpy()
     if not len(found):
         return [record], [epoch], 0

@@ -20,20 +20,6 @@ _WHOLE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Says how the examples of a split lie in files that hold many.
-
-    Attributes:
-        starts: The first example of each, int64 `(blocks + 1,)` with the end.
-        window: Examples in a window of the two levels that a global order then has, where one cannot be read without those around it;
-            `None` where it can.
-    """
-
-    starts: tf.Tensor
-    window: int | None = None
-
-
-@dataclass(frozen=True)
 class Order(Extent):
     """The order of one split on one host.
 
@@ -41,27 +27,23 @@ class Order(Extent):
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
-        blocks: For examples that lie in files that hold many: where. `window` is then an order in two levels: the blocks are permuted
-            whole, and windows of what stands there one after another are permuted within.
+        blocks: For examples that lie many in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an
+            order in two levels: the blocks are permuted whole, and windows of what stands there one after another are permuted within.
     """
 
     kind: str
     window: int
     seed: int
-    blocks: Blocks | None = None
+    blocks: tf.Tensor | None = None
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The positions of this host's block of one global batch.
+        """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""
+        return self.at(epoch, self.slots_of(step))
 
-        Args:
-            epoch: int64 scalar.
-            step: int64 scalar.
-
-        Returns:
-            The cycle through the data and the position in it, int64 `(n,)`, and the weight of each, float32 `(n,)`.
-        """
+    def slots_of(self, step: tf.Tensor) -> tf.Tensor:
+        """The slots of this host's block of the global batch of a step: int64 `(n,)`."""
         low, high = self.block(step)
-        return self.at(epoch, step * self.batch + tf.range(low, high, dtype=tf.int64))
+        return step * self.batch + tf.range(low, high, dtype=tf.int64)
 
     def block(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The rows of a global batch that this host takes: the first, and one past the last, like `step`."""
@@ -83,7 +65,7 @@ class Order(Extent):
         return here
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The cycle, the position in it and the weight of each slot of an epoch.
+        """The cycle through the data, the position in it, both int64, and the weight, float32, of each slot of an epoch.
 
         Args:
             epoch: int64 scalar, or like `slot`.
@@ -95,37 +77,31 @@ class Order(Extent):
         weight = tf.cast(slot < self.num_examples, tf.float32)
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight
 
+    def found(self, epoch: int | tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The records at slots of an epoch, and the cycles that they are of: int64 `(n,)` each."""
+        cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot)
+        return self.records(cycle, position), cycle
+
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The records that may take the place of a damaged one: the next in the same block of the same batch.
 
-        Args:
-            epoch: int64 scalar.
-            slot: int64 scalar.
-            count: How many.
-
-        Returns:
-            The cycles and the records, int64 `(count,)`.
+        `epoch` and `slot` are int64 scalars; the records and their cycles are int64 `(count,)`.
         """
         step = slot // self.batch
         row = slot - step * self.batch
         low, high = self._share_with(step, row)
         rows = low + (row - low + 1 + tf.range(count, dtype=tf.int64)) % (high - low)
-        cycle, position, _ = self.at(epoch, step * self.batch + rows)
-        return cycle, self.records(cycle, position)
+        return self.found(epoch, step * self.batch + rows)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
         """The record at each position of a cycle: int64 `(n,)` each, and so is the result.
 
-        Args:
-            cycle: The cycles.
-            position: The positions.
-            jit: Whether XLA compiles the cipher.
-            laid: What `laid` gives for the epoch that these are of, where it was asked; it is worked out again otherwise.
+        `jit` lets XLA compile the cipher. `laid` is what `laid` gives for the epoch that these are of, and else worked out again.
         """
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key, size = partial(_key_function(jit), _words(self.seed)), self._window
-        if size is None:
+        key, size = partial(_key_function(jit), _words(self.seed)), self.window
+        if self.kind == "global":
             return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
         window = position // size
         first = window * size
@@ -135,7 +111,7 @@ class Order(Extent):
             return place
         if not laid:
             cycles, which = tf.unique(cycle, tf.int64)
-            laid, place = self._lay(self.blocks.starts, cycles, jit), place + which * self.num_examples
+            laid, place = self._lay(self.blocks, cycles, jit), place + which * self.num_examples
         starts, begins = laid
         at = tf.searchsorted(begins, place, side="right") - 1  # of empty blocks, none
         return tf.gather(starts, at) + place - tf.gather(begins, at)
@@ -143,16 +119,13 @@ class Order(Extent):
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The blocks of an epoch in their order, for `records` of its steps, each of which then takes the logarithm of their number.
 
-        Args:
-            epoch: int64 scalar.
-
         Returns:
             The first example of each block and the place where it begins, int64 `(blocks,)`. Nothing where there are no blocks, or where an
             epoch is not one cycle.
         """
-        if self.blocks is None or self._window is None or self.kind == "stored" or self.epoch_steps is not None:
+        if self.blocks is None or self.kind != "window" or self.epoch_steps is not None:
             return ()
-        return self._lay(self.blocks.starts, epoch[None], False)
+        return self._lay(self.blocks, epoch[None], False)
 
     def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
         """The first example of each block and where it begins, one cycle behind the other: int64 `(cycles * blocks,)`."""
@@ -161,13 +134,6 @@ class Order(Extent):
         order = _permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
         starts = tf.gather(blocks, order)
         return starts, tf.cumsum(tf.gather(blocks, order + 1) - starts, exclusive=True)
-
-    @property
-    def _window(self) -> int | None:
-        """Returns how many examples a window holds, or `None` where the whole split is permuted as one."""
-        if self.kind != "global":
-            return self.window
-        return None if self.blocks is None else self.blocks.window
 
 
 def window_size(window_bytes: int | None, mean_bytes: float) -> int:

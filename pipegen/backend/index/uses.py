@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
 import tensorflow as tf
@@ -39,7 +40,4 @@ def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
             reasons.append(acts(policy, draws))
         if ref.choice.number is not None:
             reasons.append(step_of(policy.of(Policy), draws).chosen(own_draws(policy, draws), ref.choice.number))
-    result = reasons[0]
-    for reason in reasons[1:]:
-        result = tf.logical_and(result, reason)
-    return result
+    return reduce(tf.logical_and, reasons)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Params
 from pipegen.backend.kernels.blocks import block_size, finished, in_blocks
-from pipegen.backend.kernels.lower import apply_stage, expand, parameters, params_are_quantised, phases
+from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parameters
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.notice import say_compiling
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
@@ -96,6 +96,7 @@ class _Chain:
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self.stages = node.stages
+        self.quantised = [LOWERINGS[type(stage)].quantised for stage in node.stages]
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         self.inputs = tuple(dict.fromkeys(stage.feature for stage in node.stages))
         self.entry = {name: entry[name] for name in self.inputs}
@@ -103,7 +104,7 @@ class _Chain:
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
         """The parameters that XLA is not to compute; nothing for other stages."""
-        return tuple(() if params_are_quantised(stage) else parameters(stage, features) for stage in self.stages)
+        return self._of(features, quantised=False)
 
     def own(self, draws: tf.Tensor) -> tf.Tensor:
         """The draws up to the chain's last one, and behind them the last of all, which is the epoch where a step has a schedule."""
@@ -113,11 +114,14 @@ class _Chain:
         """The parameters of the other stages. Each is made of dozens of small operations, which cost TensorFlow more than they compute."""
         # Of the images they read the shape.
         given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
-        return tuple(parameters(stage, given) if params_are_quantised(stage) else () for stage in self.stages)
+        return self._of(given, quantised=True)
+
+    def _of(self, features: Features, *, quantised: bool) -> tuple[Params, ...]:
+        return tuple(parameters(st, features) if own == quantised else () for st, own in zip(self.stages, self.quantised, strict=True))
 
     def phases(self) -> list[Callable[..., Any]]:
         """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""
-        own = [phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
+        own = [LOWERINGS[type(stage)].phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
 
         def phase(number: int, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:
             todo = zip(self.stages, own, params, strict=True)
@@ -153,7 +157,7 @@ class _Chain:
         draws = tf.zeros([batch, self.width + 1], tf.float64)
         params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
         drawn = None
-        if any(map(params_are_quantised, self.stages)):
+        if any(self.quantised):
             program = _Program(self.drawn, (draws,))
             drawn, params = program.start(), tuple(map(operator.add, params, program.structure))
         given, first = params, []

@@ -16,13 +16,6 @@ ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 """`A (..., out, in)`, `b (..., out)` and `m (..., out)` of `y = A x + b + m * mean`."""
 
 
-def identity(n: tf.Tensor, channels: int) -> ColourMatrix:
-    """The matrix that changes nothing, for `n` examples, in float64."""
-    eye = tf.eye(channels, batch_shape=[n], dtype=tf.float64)
-    zero = tf.zeros([n, channels], tf.float64)
-    return eye, zero, zero
-
-
 def apply_colour(
     image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool, mixes_channels: bool = True, exact: bool = False
 ) -> tf.Tensor:

@@ -24,9 +24,8 @@ def colour_matrix(ref: s.StepRef[ColourTransform], draws: tf.Tensor, channels: i
     a, b, m = tf.broadcast_to(a, [n, out, channels]), tf.broadcast_to(b, [n, out]), tf.broadcast_to(m, [n, out])
     if not ref.conditional:
         return a, b, m
-    eye, zero, _ = c.identity(n, channels)
-    when = acts(ref, draws)
-    return tf.where(when[:, None, None], a, eye), tf.where(when[:, None], b, zero), tf.where(when[:, None], m, zero)
+    when, eye = acts(ref, draws), tf.eye(channels, batch_shape=[n], dtype=tf.float64)
+    return tf.where(when[:, None, None], a, eye), *(tf.where(when[:, None], part, tf.zeros_like(part)) for part in (b, m))
 
 
 def colour_params(stage: s.Colour, features: Features) -> Params:

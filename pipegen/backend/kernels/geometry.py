@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import acts, own_draws, step_of
-from pipegen.backend.kernels.positions import Size, around, fits_int32, fixed_homography, fixed_matrix, locate, project
+from pipegen.backend.kernels.positions import Size, around, fits_int32, fixed_homography, fixed_matrix, locate, outside, project, sides
 from pipegen.backend.kernels.warp import mirror, read
-from pipegen.ops.base import ConstantFill, CropTransform, GeometricTransform
+from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
 
 if TYPE_CHECKING:
@@ -36,13 +36,9 @@ def geometric_matrix(
     return tf.where(acts(ref, draws)[:, None, None], matrix, eye) if ref.conditional else matrix
 
 
-def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    height, width = stage.canvas
-    shape = tf.shape(image)
-    return (
-        tf.constant(height, tf.float64) if height is not None else tf.cast(shape[1], tf.float64),
-        tf.constant(width, tf.float64) if width is not None else tf.cast(shape[2], tf.float64),
-    )
+def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    shape, known = tf.shape(image), enumerate(stage.canvas, 1)
+    return tuple(tf.constant(side, tf.float64) if side is not None else tf.cast(shape[axis], tf.float64) for axis, side in known)
 
 
 def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
@@ -66,7 +62,7 @@ def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
         return ()
     if stage.projective:
         return partial(_project, stage), partial(_around, stage)
-    return (lambda value, params: _locate(value, params[0], stage),)
+    return (partial(_locate, stage),)
 
 
 def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
@@ -85,7 +81,7 @@ def resample(stage: s.Resample, features: Features) -> None:
     """Reads the image through the pending matrix."""
     name = stage.feature
     fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
-    features[name] = _read(features[name], _locate(features[name], fixed, stage), stage)
+    features[name] = _read(features[name], _locate(stage, features[name], (fixed,)), stage)
 
 
 def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> Size:
@@ -102,40 +98,24 @@ def _fixed(matrix: tf.Tensor, image: tf.Tensor, stage: s.Warp | s.Resample) -> t
     return fixed_matrix(matrix, stage.interpolation)
 
 
-def _locate(image: tf.Tensor, fixed: tf.Tensor, stage: s.Warp | s.Resample) -> Params:
-    return locate(
-        fixed,
-        canvas=_canvas_of(image),
-        size=_size(image, stage),
-        fill=_fill(stage),
-        interpolation=stage.interpolation,
-        narrow=fits_int32((image.shape[1], image.shape[2]), stage.size),
-    )
+def _locate(stage: s.Warp | s.Resample, image: tf.Tensor, params: Params) -> Params:
+    size, (fill, _) = _size(image, stage), outside(stage.fill)
+    return locate(params[0], sides(image), size, fill=fill, interpolation=stage.interpolation, narrow=_narrow(stage, image))
 
 
 def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.Tensor:
-    return read(image, located, fill=_fill(stage), constant=_constant(stage), exact=stage.exact)
+    fill, constant = outside(stage.fill)
+    return read(image, located, fill=fill, constant=constant, exact=stage.exact)
 
 
 def _project(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    return project(params[0], size=_size(image, stage), fill=_fill(stage), interpolation=stage.interpolation)
+    return project(params[0], size=_size(image, stage), fill=outside(stage.fill)[0], interpolation=stage.interpolation)
 
 
 def _around(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    index = tf.int16 if fits_int32((image.shape[1], image.shape[2]), stage.size) else tf.int32
-    return around(params[0], params[1], _canvas_of(image), _fill(stage), stage.interpolation, index)
+    index = tf.int16 if _narrow(stage, image) else tf.int32
+    return around(params[0], params[1], sides(image), outside(stage.fill)[0], stage.interpolation, index)
 
 
-def _canvas_of(image: tf.Tensor) -> Size:
-    """Height and width of what is read, in pixels."""
-    shape = tf.shape(image)
-    height, width = (image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
-    return height, width
-
-
-def _fill(stage: s.Warp | s.Resample) -> str:
-    return stage.fill if isinstance(stage.fill, str) else "constant"
-
-
-def _constant(stage: s.Warp | s.Resample) -> float:
-    return stage.fill.constant if isinstance(stage.fill, ConstantFill) else 0.0
+def _narrow(stage: s.Warp | s.Resample, image: tf.Tensor) -> bool:
+    return fits_int32((image.shape[1], image.shape[2]), stage.size)

@@ -86,19 +86,9 @@ def parameters(stage: s.Stage, features: Features) -> Params:
     return LOWERINGS[type(stage)].parameters(stage, features)
 
 
-def params_are_quantised(stage: s.Stage) -> bool:
-    """Returns whether XLA may compute the parameters of a stage."""
-    return LOWERINGS[type(stage)].quantised
-
-
-def phases(stage: s.Stage) -> tuple[Phase, ...]:
-    """Returns the phases of a stage."""
-    return LOWERINGS[type(stage)].phases(stage)
-
-
 def expand(stage: s.Stage, value: tf.Tensor, params: Params) -> Params:
     """Returns the parameters after every phase."""
-    for phase in phases(stage):
+    for phase in LOWERINGS[type(stage)].phases(stage):
         params = phase(value, params)
     return params
 

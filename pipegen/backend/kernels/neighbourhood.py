@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.index.uses import acts, own_draws, step_of
-from pipegen.backend.kernels.positions import around
+from pipegen.backend.kernels.positions import around, outside, sides
 from pipegen.backend.kernels.warp import read
-from pipegen.ops.base import ConstantFill
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.floats import as_float32
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def neighbourhood_params(stage: s.Neighbourhood, features: Features) -> Params:
     """The step's own parameters, and behind them whether it acts, where that is drawn."""
     ref, draws = stage.ref, features["@draws"]
-    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *_size(features[stage.feature]))
+    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *sides(features[stage.feature]))
     return (*own, acts(ref, draws)) if ref.conditional else own
 
 
@@ -41,8 +40,8 @@ def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     if isinstance(step, DisplacementTransform):
-        constant = step.fill.constant if isinstance(step.fill, ConstantFill) else 0.0
-        done = read(image, own, fill=_fill(step), constant=constant, exact=stage.exact)
+        fill, constant = outside(step.fill)
+        done = read(image, own, fill=fill, constant=constant, exact=stage.exact)
     else:
         done = step.finish(_entering(stage, image), *own)
     if stage.clip is not None:
@@ -64,20 +63,9 @@ def _entering(stage: s.Neighbourhood, image: tf.Tensor) -> tf.Tensor:
 
 def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:
     """The rows, columns and weights that `read` takes, from displacements in 1/256 pixel."""
-    height, width = _size(image)
+    height, width = sides(image)
     half = 128 if step.interpolation == "nearest" else 0
     x = right + 256 * tf.range(width)[None, None, :] + half
     y = down + 256 * tf.range(height)[None, :, None] + half
     index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # sides that are known are below 2^15
-    return around(x, y, (height, width), _fill(step), step.interpolation, index)
-
-
-def _fill(step: DisplacementTransform) -> str:
-    return step.fill if isinstance(step.fill, str) else "constant"
-
-
-def _size(image: tf.Tensor) -> tuple[int | tf.Tensor, int | tf.Tensor]:
-    """Height and width; int32 scalars where they are not known before."""
-    shape = tf.shape(image)
-    height, width = (image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
-    return height, width
+    return around(x, y, (height, width), outside(step.fill)[0], step.interpolation, index)

@@ -7,7 +7,12 @@ of two whole numbers, divided in float64, which IEEE 754 rounds the same way eve
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import ConstantFill
 
 ONE = 1 << 16
 """1.0 in 16.16 fixed point."""
@@ -23,6 +28,18 @@ _UNROLLED = 36
 """Pixels in a row up to which LLVM unrolls a loop over them."""
 
 Size = tuple[int | tf.Tensor, int | tf.Tensor]
+
+
+def sides(image: tf.Tensor) -> Size:
+    """Height and width of images `(n, height, width, ...)`, in pixels; int32 scalars where they are not known before."""
+    shape = tf.shape(image)
+    height, width = (image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
+    return height, width
+
+
+def outside(fill: str | ConstantFill) -> tuple[str, float]:
+    """Returns what lies outside an image, as `locate` has it, and the value of a constant fill."""
+    return (fill, 0.0) if isinstance(fill, str) else ("constant", fill.constant)
 
 
 def fixed_matrix(matrix: tf.Tensor, interpolation: str) -> tf.Tensor:
@@ -82,15 +99,7 @@ def margins(fill: str) -> tuple[int, int]:
     return (1, 2) if fill == "constant" else (0, 1)
 
 
-def locate(
-    fixed: tf.Tensor,
-    *,
-    canvas: Size,
-    size: Size,
-    fill: str,
-    interpolation: str,
-    narrow: bool,
-) -> Located:
+def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolation: str, narrow: bool) -> Located:
     """Computes where each output pixel reads.
 
     It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,

@@ -20,9 +20,7 @@ from math import prod
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host, untouched
-
-LARGE = 1 << 20
-"""Bytes from which on a result is worth a place of its own; the C library keeps smaller blocks at hand."""
+from pipegen.physical.nodes import LARGE
 
 
 @dataclass(frozen=True)

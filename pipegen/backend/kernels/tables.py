@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -11,9 +12,11 @@ from pipegen.backend.index.uses import acts, own_draws, step_of
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
-    from pipegen.ops.families.lookup_tables import LookupTableTransform
     from pipegen.plan import stages as s
-    from pipegen.plan.stages import StepRef
+
+
+_waits = attrgetter("step.needs_histogram")
+"""Whether the table of a use of a step has to wait for the image."""
 
 
 def table_params(stage: s.LookupTable, features: Features) -> Params:
@@ -53,11 +56,6 @@ def histogram_table(stage: s.LookupTable, image: tf.Tensor, params: Params) -> P
             table = fold(table, _gated(own, next(given) if ref.conditional else None))
     assert table is not None  # noqa: S101 - a stage has steps
     return (table,)
-
-
-def _waits(ref: StepRef[LookupTableTransform]) -> bool:
-    """Returns whether the step's table has to wait for the image."""
-    return ref.step.needs_histogram
 
 
 def _gated(table: tf.Tensor, when: tf.Tensor | None) -> tf.Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from pipegen.backend.kernels.positions import Located, Size, locate, margins
+from pipegen.backend.kernels.positions import Located, margins
 from pipegen.ops.lowering.floats import as_float32, nearest_float32
 
 _LINEAR_BITS = 8
@@ -78,23 +78,6 @@ def _with_margins(image: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
         last = image[:, -1:] if axis == 1 else image[:, :, -1:]
         image = tf.concat([image, first if fill == "wrap" else last], axis)
     return image
-
-
-def warp(
-    image: tf.Tensor,
-    fixed: tf.Tensor,
-    *,
-    size: Size,
-    fill: str,
-    constant: float,
-    interpolation: str,
-    narrow: bool,
-) -> tf.Tensor:
-    """`locate`, then `read`: resample `(n, height, width, channels)` through matrices in fixed point."""
-    shape = tf.shape(image)
-    canvas = tuple(image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
-    located = locate(fixed, canvas=(canvas[0], canvas[1]), size=size, fill=fill, interpolation=interpolation, narrow=narrow)
-    return read(image, located, fill=fill, constant=constant)
 
 
 def _weighted(values: list[tf.Tensor], weights: list[tf.Tensor]) -> tf.Tensor:

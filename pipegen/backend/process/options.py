@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.process.budget import ram_budget, threads
+from pipegen.memory import ram_budget, threads
 
 if TYPE_CHECKING:
     from pipegen.spec.models import Runtime

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Plan
     from pipegen.plan.stages import Path
 
 _FAILURES = (tf.errors.OpError, ValueError, OSError)
@@ -31,14 +30,13 @@ Where = Callable[["Path"], str]
 """From a key path to `file:line:column`, or to the path in words."""
 
 
-def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | None, where: Where) -> Exception:
+def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | None) -> Exception:
     """The error to show in place of one that TensorFlow raised.
 
     Args:
         executor: What ran.
         error: What was raised.
         at: The epoch and the step that were due, or `None` for a derived dataset, whose guard has named the file.
-        where: Finds the place of a step.
 
     Returns:
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
@@ -46,26 +44,26 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
     """
     quarantine = executor.quarantine
     if quarantine is not None and quarantine.failure is not None:
-        return _too_many(executor, quarantine, at, where)
+        return _too_many(executor, quarantine, at)
     if at is None:
         named = re.search(r"\[pipegen: (.*)\] \[(\d+)\]", str(error)) or re.search(r"\[pipegen: (.*)\]()", str(error))
         if named is None:
             return error
         # Where it is wrong in the first epoch too, more can be said than that it could not be read: a user's function may have failed.
-        return DataError((find_problem(executor, int(named[2]), 0, where) if named[2] else None) or named[1])
+        return DataError((find_problem(executor, int(named[2]), 0) if named[2] else None) or named[1])
     for record, cycle in records_of(executor, *at):
-        problem = find_problem(executor, record, cycle, where)
+        problem = find_problem(executor, record, cycle)
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
 
 
-def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | None, where: Where) -> DataError:
+def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | None) -> DataError:
     """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
     failure = DataError(str(quarantine.failure))
     epoch = at[0] if at is not None else 0
     for record in quarantine.damaged:
-        problem = find_problem(executor, record, epoch, where)
+        problem = find_problem(executor, record, epoch)
         if problem is not None:
             return DataError(f"{failure}; {problem.removesuffix(f'; {executor.advice}')}")
     return failure
@@ -73,19 +71,15 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
 
 def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
     """The records of one batch of this host, each with its cycle through the data."""
-    order = executor.order
-    number = tf.constant(step, tf.int64)
-    if executor.wide is None:
-        cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), number)
-    else:
-        cycle, position, _ = order.at(tf.constant(epoch, tf.int64), widened(order, number, executor.wide)[0])
-    records = order.records(cycle, position)
-    return list(zip((int(r) for r in records.numpy()), (int(c) for c in cycle.numpy()), strict=True))
+    order, number = executor.order, tf.constant(step, tf.int64)
+    slots = order.slots_of(number) if executor.wide is None else widened(order, number, executor.wide)[0]
+    records, cycles = order.found(epoch, slots)
+    return list(zip(records.numpy().tolist(), cycles.numpy().tolist(), strict=True))
 
 
-def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> str | None:
+def find_problem(executor: Executor, record: int, epoch: int) -> str | None:
     """Says what is wrong with one record, in a line, or `None`."""
-    path = executor.records.path
+    records = executor.records
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
@@ -93,33 +87,34 @@ def find_problem(executor: Executor, record: int, epoch: int, where: Where) -> s
         if isinstance(node, Read):
             for name, t in node.out.items():
                 try:
-                    features.update(executor.read(at, ElementType(((name, t),))))
+                    features.update(executor.tensors.read(at, ElementType(((name, t),))))
                 except _FAILURES as error:
-                    return f"cannot read {path(record, name)}: {reason(error)}; {executor.advice}"
+                    return f"cannot read {records.locate(record, (name,))}: {reason(error)}; {executor.advice}"
         elif isinstance(node, Element):
             for stage in node.stages:
                 try:
                     apply_element(stage, features)
                 except _FAILURES as error:
-                    return _describe(executor, path(record, stage.feature), stage, error, where)
+                    return _describe(executor, records.locate(record, (stage.feature,)), stage, error)
     return None
 
 
-def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception, where: Where) -> str:
-    refs = stage.uses()
-    verb = "decode" if isinstance(stage, s.Decodes) else "process"
-    ref = refs[0] if refs else None
+def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception) -> str:
+    ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, s.Decodes) else "process"
     if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
         ref, verb = stage.crop, "crop"
-    place = f" (step `{ref.id}`, {where(ref.path)})" if ref is not None else ""
-    return f"cannot {verb} {path}{place}: {reason(error)}; {executor.advice}"
+    return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.advice}"
 
 
-def place_of_decode(plan: Plan, where: Where) -> str:
+def _place(executor: Executor, ref: s.StepRef | None) -> str:
+    """A step and its place, in brackets; empty for none."""
+    return f" (step `{ref.id}`, {executor.where(ref.path)})" if ref is not None else ""
+
+
+def place_of_decode(executor: Executor) -> str:
     """The step that decodes and its place, in brackets; empty when nothing is decoded."""
-    stages = (st for node in plan.nodes if isinstance(node, Element) for st in node.stages)
-    decode = next((st for st in stages if isinstance(st, s.Decodes)), None)
-    return f" (step `{decode.uses()[0].id}`, {where(decode.uses()[0].path)})" if decode is not None and decode.uses() else ""
+    decodes = (st.uses() for node in executor.plan.nodes if isinstance(node, Element) for st in node.stages if isinstance(st, s.Decodes))
+    return _place(executor, next(iter(next(decodes, ())), None))
 
 
 def advice(split: str, *, skips: bool) -> str:

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.process.budget import threads
-from pipegen.backend.process.options import make_options
-from pipegen.backend.reading import jpeg_damage
+from pipegen import jpeg_damage
 from pipegen.backend.reading.damage import find_problem
-from pipegen.backend.reading.guard import attempt
+from pipegen.memory import threads
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
-from pipegen.plan.nodes import Element, Read
+from pipegen.physical.nodes import PROBED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime
-
-_TOGETHER = 32
-"""Records between two reports of progress."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +70,15 @@ def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable
 
     done = 0
     with ThreadPoolExecutor(threads(executor.spec.runtime)) as pool:
-        for numbers, good in _readable(executor, records):
-            tried = numbers.tolist()
+        for batch in _readable(executor, records):
+            tried = batch["@record"].tolist()
             inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
-            for record, works, problem in zip(tried, good.tolist(), inside):  # noqa: B905 - without the extra, there is no end of `None`
+            for record, works, problem in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, there is no end of `None`
                 if not works:
                     yield Damaged(split, keys[record], _problem(executor, record))
                 elif problem is not None:
                     yield Damaged(split, keys[record], problem)
-            done += len(numbers)
+            done += len(tried)
             if progress is not None:
                 progress(done)
 
@@ -103,24 +98,15 @@ def _inside(executor: Executor, record: int) -> str | None:
 
 
 def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterator:
-    """Record numbers, and whether each can be read."""
-    nodes = [n for n in executor.plan.nodes if isinstance(n, (Read, Element))]
-    compute, out = executor.compute(nodes), nodes[-1].out
-
-    def check(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        draws = executor.draws(executor.tensors, record[None], tf.zeros([1], tf.int64))[0]
-        return record, attempt(compute, record, draws, out)[1]
-
-    runtime = executor.spec.runtime
-    numbers = tf.data.Dataset.from_tensor_slices(tf.constant(list(records), tf.int64))
-    plain = tf.autograph.experimental.do_not_convert(check)
-    checked = numbers.map(plain, num_parallel_calls=threads(runtime), deterministic=True)
-    return checked.batch(_TOGETHER).with_options(make_options(runtime)).as_numpy_iterator()
+    """Batches of record numbers, `@record`, and whether each can be read, `@good`."""
+    numbers = tf.constant(list(records), tf.int64)
+    entering = tf.data.Dataset.from_tensor_slices((numbers, tf.zeros_like(numbers)))
+    return executor.delivered(executor.batches(entering, PROBED), PROBED).as_numpy_iterator()
 
 
 def _problem(executor: Executor, record: int) -> str:
     """Returns what is wrong, less the advice on how to go on training."""
-    problem = find_problem(executor, record, 0, executor.where)
+    problem = find_problem(executor, record, 0)
     if problem is None:
-        return f"cannot read {executor.records.paths[record]}"
+        return f"cannot read {executor.records.locate(record)}"
     return problem.removesuffix(f"; {executor.advice}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,21 +15,19 @@ from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.process.budget import threads
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
-from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.disk_cache import DiskCache
-from pipegen.backend.reading.rows import Mapped
+from pipegen.backend.reading.records import RecordTensors
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.physical.decide import Setting, decide, extent_of, last_mixing, widened
-from pipegen.physical.nodes import FIXED, forms_of
+from pipegen.memory import threads
+from pipegen.physical.decide import decide, extent_of, last_mixing, widened
+from pipegen.physical.nodes import FIXED, Setting
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
-from pipegen.types import ElementType, valid_name
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
@@ -53,8 +50,7 @@ class Executor:
         quarantine: Where damaged records are noted, when they are to be replaced.
         where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
-        store: Opens the cache on disk of a plan that has one.
-        rows: Looks up the row of each record in it.
+        store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
     """
 
     def __init__(
@@ -67,28 +63,28 @@ class Executor:
         quarantine: Quarantine | None = None,
         where: damage.Where = str,
         advice: str = "leave it out",
-        store: Callable[[], Store] | None = None,
-        rows: Callable[[], Ints] | None = None,
+        store: Callable[[], tuple[Store, Ints]] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
         self.records = records
-        self.shard = shard
         self.quarantine = quarantine
         self.where = where
         self.advice = advice
         self._store = store
-        self._rows = rows
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
-        mapped = any(isinstance(reader, Mapped) for reader in records.arrays.values())
-        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, mapped)
+        held, jit = records.in_shards, spec.runtime.jit != "never"
+        columns = held is None or held.selected.bitmap is not None
+        python = records.reader.python(records.features, records.ram_budget)
+        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns)
         window = window_size(index.window_bytes, records.mean_bytes)
-        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=records.blocks())
+        blocks = None if records.in_shards is None else tf.constant(records.in_shards.selected.starts)
+        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
         """The rows that a batch has up to there, where its block is widened to whole groups."""
-        self.tensors = records.tensors()
+        self.tensors = RecordTensors(records)
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
 
@@ -98,18 +94,18 @@ class Executor:
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
             return MemoryCache(node.out, len(self.records))
-        if self._store is None or self._rows is None:
+        if self._store is None:
             raise InternalError("a plan has a cache on disk, and nothing opens it")
-        return DiskCache(self._store(), self._rows(), self.records.paths, self.records.files(self.plan.read))
+        return DiskCache(*self._store(), self.records.paths, self.records.files(self.plan.read))
 
     @cached_property
     def place(self) -> str:
         """Returns what the message of a damaged record in a derived dataset says of the step that decodes, in brackets."""
-        return damage.place_of_decode(self.plan, self.where)
+        return damage.place_of_decode(self)
 
     def explain(self, error: Exception, at: tuple[int, int] | None) -> Exception:
         """The error to show in place of one that TensorFlow raised; `at` is the epoch and the step that were due, where that is known."""
-        return damage.explain_failure(self, error, at, self.where)
+        return damage.explain_failure(self, error, at)
 
     @property
     def steps(self) -> int:
@@ -119,10 +115,6 @@ class Executor:
     def physical(self, form: Form) -> Physical:
         """Returns what runs in one form."""
         return decide(self.plan, form, self.setting)
-
-    def physical_forms(self, *, every: bool) -> list[Physical]:
-        """Returns what runs in the usual form, or in `every` one."""
-        return [self.physical(form) for form in forms_of(self.plan)[: None if every else 1]]
 
     def batches(self, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
         """The batches of some epochs, one after another, or of some steps, wherever they are.
@@ -135,8 +127,7 @@ class Executor:
         Returns:
             Elements `(epoch, step, batch)`, where `batch` is what the model receives.
         """
-        with columns_captured() if form.derived else nullcontext():
-            return Run(self, self.physical(form)).dataset(entering)
+        return Run(self, self.physical(form)).dataset(entering)
 
     def delivered(self, batches: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
         """Returns what is handed over of the batches that a form has made.
@@ -173,14 +164,14 @@ class Executor:
                 self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.spec.runtime.jit)
         return self._kernels[key]
 
-    def compute(self, nodes: Sequence[Read | Element]) -> Callable[[tf.Tensor, tf.Tensor], Features]:
-        """A function from a record and its draws to its features, through Read and Element nodes."""
+    def compute(self, nodes: Sequence[Read | Element]) -> Callable[[Features], Features]:
+        """A function from what is known of an example to that and what Read and Element nodes make of it."""
 
-        def run(record: tf.Tensor, draws: tf.Tensor) -> Features:
-            features: Features = {"@record": record, "@draws": draws}
+        def run(features: Features) -> Features:
+            done = dict(features)
             for node in nodes:
-                self.element(node, features)
-            return {name: features[name] for name, _ in nodes[-1].out.items()}
+                self.element(node, done)
+            return done
 
         return run
 
@@ -188,7 +179,7 @@ class Executor:
         """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
         with tf.name_scope(type(node).__name__.lower()):
             if isinstance(node, Read):
-                features.update(self.read(features["@record"], node.out))
+                features.update(self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
                 if isinstance(stage, Branch) and stage.compiled:
@@ -197,30 +188,3 @@ class Executor:
                     apply_element(stage, features, (found or {}).get(stage.feature))
             for name, t in node.out.items():
                 features[name].set_shape(t.shape)
-
-    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
-        """The stored features of `count` records, one by one: what each is looked up by is gathered for all at once."""
-        each: dict[str, list[tf.Tensor]] = {}
-        for name, t in out.items():
-            if t.encoded:
-                each[name] = self.tensors.read_each(name, records, count)
-            elif kind_of(t).ragged:
-                both = self.tensors.padded(name, records, t.shape)
-                each[name], each[valid_name(name)] = (tf.unstack(values, num=count) for values in both)
-            elif kind_of(t).indexed:
-                each[name] = tf.unstack(self.tensors.indexed(name, records), num=count)
-            elif not kind_of(t).valid:  # which comes with its items
-                each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
-        return each
-
-    def read(self, record: tf.Tensor, out: ElementType) -> Features:
-        """The stored features of one record; where no record is a file, also of records `(n,)` at once."""
-        features: Features = {}
-        for name, t in out.items():
-            if t.encoded:
-                features[name] = self.tensors.read(name, record)
-            elif kind_of(t).ragged:
-                features[name], features[valid_name(name)] = self.tensors.padded(name, record, t.shape)
-            elif not kind_of(t).valid:
-                features[name] = (self.tensors.indexed if kind_of(t).indexed else self.tensors.take)(name, record)
-        return features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,13 @@ from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
+from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
+from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
@@ -39,10 +43,16 @@ class Run:
 
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
         """The batches, with their epochs and steps, from what enters; or what hands them over, from those."""
-        for name, operation in self.plan.named():
-            if p.hands_over(operation) == hands_over:
-                ds = self.operation(ds, operation, name)
+        with columns_captured(kept_folder(self.x.spec.runtime, COLUMNS)) if self.plan.form.derived else nullcontext():
+            for name, operation in self.plan.named():
+                if p.hands_over(operation) == hands_over:
+                    ds = self.operation(ds, operation, name)
         return ds
+
+    def one(self) -> Callable[..., Features]:
+        """Returns what the map of a plan of records calls. Called as it is, nothing is traced."""
+        (functions,) = (operation.functions for operation in self.plan.operations if isinstance(operation, p.Map))
+        return self._called(functions)
 
     def operation(self, ds: tf.data.Dataset, operation: p.Operation, name: str) -> tf.data.Dataset:
         """Extend the dataset by one operation."""
@@ -86,12 +96,14 @@ class Run:
         match function:
             case p.Index():
                 return self._index(function)
+            case p.Draw():
+                return self._draw
             case p.Fill():
                 return lambda f: chunks.filled(f, function.size)
             case p.Cut():
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
-                return lambda f: chunks.each(f, function.nodes, self.x.read_each, self.x.element, function.chunk)
+                return lambda f: chunks.each(f, function.nodes, self.x.tensors.read_each, self.x.element, function.chunk)
             case p.Examples():
                 return self._one(function)
             case p.Keep():
@@ -107,7 +119,7 @@ class Run:
             case p.Settle():
                 return lambda f: _settled(f, function.rows)
             case p.Rows():
-                return lambda f: f | self.x.read(f["@record"], function.node.out)
+                return lambda f: f | self.x.tensors.read(f["@record"], function.node.out)
             case p.Kernel():
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Own():
@@ -136,8 +148,7 @@ class Run:
             if rows is not None:
                 slot, own = mixing.widened(order, number, rows)
                 return named(epoch, slot, laid) | {"@own": own}
-            low, high = order.block(number)
-            return named(epoch, number * order.batch + tf.range(low, high, dtype=tf.int64), laid)
+            return named(epoch, order.slots_of(number), laid)
 
         def whole(epoch: tf.Tensor, first: tf.Tensor) -> Features:
             if rows is not None:
@@ -150,23 +161,20 @@ class Run:
 
         return whole if index.whole else step
 
+    def _draw(self, record: tf.Tensor, cycle: tf.Tensor) -> Features:
+        return {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None])[0]}
+
     def _one(self, examples: p.Examples) -> Callable[[Features], Features]:
         """One example through the nodes, and what is done where it is damaged."""
-        x, nodes = self.x, examples.nodes
-
-        def run(features: Features) -> Features:
-            done = dict(features)
-            for node in nodes:
-                x.element(node, done)
-            return done
-
+        x, compute, out = self.x, self.x.compute(examples.nodes), examples.nodes[-1].out
         if examples.guard == "none":
-            return run
-        compute, out = x.compute(nodes), nodes[-1].out
+            return compute
+        if examples.guard == "tell":
+            return lambda f: {"@record": f["@record"], "@good": guard.attempt(compute, f["@record"], f["@draws"], out)[1]}
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
             return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
-        quarantine, files = x.quarantine, files_of(x.plan.read) or ("",)
+        quarantine, files = x.quarantine, files_of(x.plan.read)
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
         def replaced(features: Features) -> Features:
@@ -192,10 +200,8 @@ class Run:
 
         def gather(features: Features) -> Features:
             values = cache.gather(features, compute)
-            for name, t in fetch.cache.out.items():
-                if kind_of(t).indexed and name not in features:
-                    values[name] = x.tensors.indexed(name, features["@record"])
-            return features | values
+            beside = [(name, t) for name, t in fetch.cache.out.items() if kind_of(t).indexed and name not in features]
+            return features | values | x.tensors.read(features["@record"], ElementType(tuple(beside)))
 
         if fetch.whole:
             return gather

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import fingerprint
 from pipegen.data.shards.bitmap import BLOCK, Bitmap
-from pipegen.kept import keep, open_kept
+from pipegen.kept import SPLITS, keep, open_kept
 from pipegen.log import log
 
 if TYPE_CHECKING:
@@ -36,16 +36,8 @@ def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
 
 
 def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
-    """Reads the bitmaps of `size` records from a file, or else counts and keeps them.
-
-    Args:
-        folder: Where files are kept.
-        key: From `bitmaps_key`.
-        names: The splits.
-        size: Records of the source.
-        count: Counts them.
-    """
-    name = f"{key}.splits"
+    """Reads the bitmaps of `size` records from a file, or else counts and keeps them."""
+    name = f"{key}.{SPLITS}"
     try:
         return _mapped(folder, name, names, size)
     except (OSError, ValueError):

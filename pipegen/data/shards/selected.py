@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.data.shards.bitmap import Bitmap
-    from pipegen.ops.sources.shards import Shards
     from pipegen.ops.sources.strings import Strings
 
 Array = np.ndarray[Any, Any]
@@ -70,13 +69,13 @@ class InShards:
     Attributes:
         selected: Those of the split.
         bases: What the ids in each shard are made from, uint64 `(shards,)`.
-        shards: What reads them.
+        numbers: What the reader knows each file as, int64 `(shards,)`.
         files: The absolute paths of all files.
     """
 
     selected: Selected
     bases: Array
-    shards: Shards
+    numbers: Array
     files: Strings
 
 
@@ -90,11 +89,7 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return len(self._selected)
 
-    @overload
-    def __getitem__(self, member: int) -> str: ...
-    @overload
-    def __getitem__(self, member: slice) -> Sequence[str]: ...
-    def __getitem__(self, member: int | slice) -> str | Sequence[str]:
+    def __getitem__(self, member: int | slice) -> Any:
         if isinstance(member, slice):
             return [self[i] for i in range(*member.indices(len(self)))]
         if not 0 <= member < len(self):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from pipegen.data.shards.bitmap import BLOCK, BitmapWriter, bitmap_of
 from pipegen.data.shards.ids import mix64, shard_bases, split_salt
 from pipegen.data.shards.kept import LEAST, bitmaps_key, kept_or_counted
 from pipegen.data.shards.selected import Selected
-from pipegen.data.splits import assign, shares
+from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.sources.base import Parts
-from pipegen.ops.sources.shards import shards_of
+from pipegen.ops.sources.shards import listed_labels, shards_of
 from pipegen.ops.sources.strings import Strings
 
 if TYPE_CHECKING:
@@ -38,14 +37,7 @@ RANKED = 10**7
 def assign_shards(
     splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
 ) -> dict[str, Selected]:
-    """Assigns the records of shards to splits; what the parts do not ask for is in none.
-
-    Args:
-        splits: The section of the spec, which `check_splits` has found to be sound.
-        listing: The shards.
-        names: The splits, in the order of the spec.
-        source_name: The source's op; it enters the example ids.
-        folder: Where what takes long to count is kept.
+    """Assigns the records of shards to splits, as `assign` does others; what takes long to count is kept in `folder`.
 
     Raises:
         OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
@@ -80,7 +72,7 @@ def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str
     shards = shards_of(listing)
     if shards.total > RANKED:
         raise _too_many(splits, shards.total)
-    labels = shards.listed_labels() if splits.stratify is not None else None
+    labels = listed_labels(listing) if splits.stratify is not None else None
     keys = Strings.hold(f"{key}#{row}" for key, n in zip(listing.keys, shards.rows.tolist(), strict=True) for row in range(n))
     records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
     found = {}
@@ -105,27 +97,15 @@ def _too_many(splits: Splits, total: int) -> OpError:
 
 
 def by_hash(splits: Splits, rows: Array, bases: Array) -> dict[str, Bitmap]:
-    """Counts the records of each part, by intervals of their hashes, so that no record ever moves.
-
-    Args:
-        splits: The section, whose method is `hash`.
-        rows: Records of every shard.
-        bases: What their ids are made from, from `shard_bases`.
-    """
-    size = int(rows.sum())
+    """Counts the records of each part, by intervals of the hashes of their ids, so that no record ever moves."""
     share = shares(splits.parts)
-    ends = [(part, int(total * 2**64)) for part, total in zip(share, accumulate(share.values()), strict=True)]
-    writers = {part: BitmapWriter(size) for part, _ in ends if part}
+    numbered = {i: (part, BitmapWriter(int(rows.sum()))) for i, part in enumerate(share) if part}  # and not what no part asks for
     salt = split_salt(splits.seed)
     for ids in _ids(rows, bases):
-        hashes = mix64(ids ^ salt)
-        low: Array = np.zeros(len(hashes), bool)
-        for part, end in ends:
-            below = hashes < np.uint64(end) if end < 2**64 else np.ones(len(hashes), bool)
-            if part:
-                writers[part].add(below & ~low)
-            low = below
-    return {part: writer.done() for part, writer in writers.items()}
+        own = intervals(mix64(ids ^ salt), share.values())
+        for i, (_, writer) in numbered.items():
+            writer.add(own == i)
+    return {part: writer.done() for part, writer in numbered.values()}
 
 
 def _ids(rows: Array, bases: Array) -> Iterator[Array]:

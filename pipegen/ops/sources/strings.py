@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -205,11 +205,7 @@ class Strings(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return (decode(text) for block in self.blocks() for text in block)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> Strings: ...
-    def __getitem__(self, place: int | slice) -> str | Strings:
+    def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             import numpy as np
 
@@ -274,6 +270,12 @@ def _bounds(lengths: Ints) -> Ints:
     bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])
     np.cumsum(lengths, out=bounds[1:], dtype=bounds.dtype)
     return bounds
+
+
+def shareable(values: Ints) -> Ints:
+    """An array as it is where tensors can share its memory, else a copy that they can."""
+    taken = values.ctypes.data % ALIGNED == 0 and values.flags.c_contiguous and values.flags.writeable
+    return values if taken else aligned([values])
 
 
 def aligned(parts: Sequence[Ints]) -> Ints:
