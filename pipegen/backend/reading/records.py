@@ -190,7 +190,7 @@ class _Shards(ShardTensors):
 def _held(array: np.ndarray[Any, Any]) -> Read:
     """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair."""
     if array.dtype != object:
-        return Column(aligned([array]))
+        return Column(aligned([array]), mapped=False)
     with tf.device("CPU:0"):
         texts = tf.constant(array)
     return lambda row: tf.gather(texts, row)
