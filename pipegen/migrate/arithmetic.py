@@ -1,4 +1,4 @@
-"""What plain functions and operators make of known values, such as `1. / 255`, and paths put together from known parts."""
+"""Computes what plain functions and operators make of known values, such as `1. / 255`, and paths put together from known parts."""
 
 from __future__ import annotations
 
