@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import Row
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Dotted, Generator, Local, Seq, Unknown, origins_of, plain, reason_of
+from pipegen.migrate.values import Dotted, Generator, Local, Unknown, origins_of, plain, reason_of
 
+_LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
 NOT_KNOWN = "not known from the code"
 _READING = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
@@ -85,12 +86,6 @@ def _grouped(node: ast.expr, text: str) -> str:
     return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else f"({text})"
 
 
-def is_pair(generator: Generator, name: str) -> bool:
-    """Returns whether an argument is a pair of numbers."""
-    value = generator.argument(name)
-    return isinstance(value, Seq) and len(value.items) == 2
-
-
 @dataclass(frozen=True)
 class Step:
     """One step: its text in a spec, and what to say beside it."""
@@ -151,7 +146,7 @@ class Amounts:
 
     def _truth(self, name: str) -> bool:
         given, value = self.generator.argument(name), self.generator.known(name)
-        if isinstance(given, Local) or (isinstance(given, Dotted) and _is_library(given.name)):
+        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
             return True  # a function or a class
         if isinstance(value, Unknown):
             self._unknown(name, value)
@@ -161,10 +156,6 @@ class Amounts:
     def _unknown(self, name: str, value: Unknown) -> None:
         line = value.line or self.generator.line_of(name)
         self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
-
-
-def _is_library(name: str) -> bool:
-    return is_keras(name) or name.split(".")[0] in ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
 
 
 def number(value: float) -> str:

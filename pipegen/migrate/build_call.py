@@ -51,7 +51,7 @@ class BuildCall:
     def _data(self) -> str | None:
         """The arrays and tables that the code has; `None` where their form or their place is not sure."""
         group = self.written.group
-        sources = Sources(group, self.findings, {})
+        sources = Sources(group)
         parts = {}
         for split, flow in group.parts.items():
             if flow.method != "flow" and not sources.in_memory(flow):
@@ -94,7 +94,7 @@ class BuildCall:
         if flow.known("y") is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
-        name = Sources(self.written.group, Findings(), {}).given_labels()
+        name = Sources(self.written.group).given_labels()
         if name == "label" and isinstance(value, OneHot):
             inner = flow.args["y"].node
             label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
@@ -232,9 +232,9 @@ class BuildCall:
 def hint(written: Written) -> str:
     """The call as far as it is known without the code around it."""
     group = written.group
-    given = Sources(group, Findings(), {}).given_labels()
+    sources = Sources(group)
+    given = sources.given_labels()
     inner = f'{{"image": x, "{given}": y}}' if given else '{"image": x}'
-    sources = Sources(group, Findings(), {})
     tables = any(sources.in_memory(flow) for flow in group.parts.values())
     inner = "df" if tables else inner
     split = next(iter(group.parts))

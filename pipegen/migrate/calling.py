@@ -73,11 +73,6 @@ def is_undecorated(node: Function) -> bool:
     return all(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
 
 
-def is_static(node: ast.AST) -> bool:
-    """Returns whether a method is not given the object that it is called on."""
-    return isinstance(node, Function) and bool(node.decorator_list) and is_undecorated(node)
-
-
 def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[ast.stmt] | None:
     """The statements of a branch that run in a frame; `None` for any other statement, and where that is not certain."""
     if not isinstance(statement, ast.If):

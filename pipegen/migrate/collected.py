@@ -97,6 +97,10 @@ class Collected:
         here = {id(thing): thing for u in uses if u.node is use.node for thing in ((u.flow if isinstance(u, Use) else u.pair),)}
         return list(here.values())
 
+    def is_drawn_from(self, flow: Flow) -> bool:
+        """Returns whether code takes single batches from an iterator."""
+        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.uses_of(flow))
+
     def only_drawn_from(self, flow: Flow) -> bool:
         """Returns whether all that is done with an iterator is to take batches from it with `next`."""
         uses = self.uses_of(flow)

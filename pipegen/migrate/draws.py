@@ -28,16 +28,12 @@ def is_first(use: Use) -> bool:
     return use.kind == "item" and isinstance(outer, ast.Subscript) and isinstance(outer.slice, ast.Constant) and outer.slice.value == 0
 
 
-def is_single(use: Use) -> bool:
-    """Returns whether a use runs once for each iterator."""
-    return use.frame is use.flow.frame and use.frame.scope.is_once((use.line, 0))
-
-
 def going_on(found: Collected, flow: Flow) -> list[Use]:
     """Returns the uses that have to take their batches from one iterator, since each is another batch or is drawn anew."""
     uses = found.uses_of(flow)
     nexts = [u for u in uses if is_next(u)]
-    single = len({id(u.node) for u in nexts}) == 1 and is_single(nexts[0])
+    once = all(u.frame is flow.frame and u.frame.scope.is_once((u.line, 0)) for u in nexts[:1])
+    single = len({id(u.node) for u in nexts}) == 1 and once
     return [*(() if single else nexts), *(u for u in uses if is_first(u) and _is_drawn_anew(found, u))]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipegen.migrate.amounts import Amounts, Knob, Step, is_open, is_pair, number, varies
-from pipegen.migrate.values import Unknown, is_number
+from pipegen.migrate.amounts import Amounts, Knob, Step, is_open, number, varies
+from pipegen.migrate.values import Seq, Unknown, is_number
 
 _FILLS = ("nearest", "reflect", "wrap")
 _ORDERS = {0: "nearest", 3: "bicubic"}
@@ -106,8 +106,8 @@ class Geometry(Amounts):
     def _zoom(self, look: str) -> None:
         """`zoom_range` scales coordinates, so that 0.8 magnifies by 1 / 0.8."""
         name, comment = "zoom_range", ""
-        value = self.generator.known(name)
-        pair = is_pair(self.generator, name) and varies(self.generator, name)
+        given, value = self.generator.argument(name), self.generator.known(name)
+        pair = isinstance(given, Seq) and len(given.items) == 2 and varies(self.generator, name)
         forms = ("1 / {}", "1 / {}", 1, 0) if pair else ("1 / (1 + {})", "1 / (1 - {})", None, None)
         knobs = Knob("zoom_low", name, forms[0], forms[2]), Knob("zoom_high", name, forms[1], forms[3])
         if is_open(self.generator, name):

@@ -73,7 +73,9 @@ def group_flows(found: Collected) -> list[Group]:
     roles = {id(flow): _role(found, flow) for flow in found.flows}
     groups: list[Group] = []
     for pair in pairs_of(found):
-        _add_pair(groups, pair, _role_of_pair(found, pair) or roles[id(pair.image)])
+        role = _role_of_pair(found, pair) or roles[id(pair.image)]
+        home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None) or _added(groups)
+        home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
@@ -87,7 +89,8 @@ def group_flows(found: Collected) -> list[Group]:
         home = min(near, key=lambda g: abs(g.first.line - flow.line)) if near else _added(groups)
         home.parts[role] = flow
     for group in groups:
-        group.drawn = not group.fits and "train" in group.parts and _is_drawn_from(found, group.parts["train"])
+        train = group.parts.get("train") if not group.fits else None
+        group.drawn = train is not None and (found.is_drawn_from(train) or any(u.kind == "loop" for u in found.uses_of(train)))
         order = ("train", "validation", "test", "predict")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
         group.masks = {split: group.masks[split] for split in order if split in group.masks}
@@ -98,17 +101,6 @@ def _added(groups: list[Group]) -> Group:
     """A new group, which is one of them from now on."""
     groups.append(Group())
     return groups[-1]
-
-
-def _is_drawn_from(found: Collected, flow: Flow) -> bool:
-    """Returns whether code takes batches from an iterator."""
-    return any(u.kind in ("loop", "next", "item") or u.name in ("next", "__next__") for u in found.uses_of(flow))
-
-
-def _add_pair(groups: list[Group], pair: Pair, role: str) -> None:
-    """Put an image's and a mask's iterators into the group that lacks their part, or into a new one."""
-    home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None) or _added(groups)
-    home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
 
 
 def _go_together(group: Group, pair: Pair) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Callable
 from itertools import takewhile
 
 from pipegen.migrate.evaluate import Evaluator
@@ -97,14 +98,12 @@ def up_to_function(frame: Frame) -> list[Frame]:
 
 def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Returns whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
-    for n in ast.walk(node):
-        if isinstance(n, ast.Call):
-            function = evaluator.value(n.func, frame)
-            if n.keywords or not isinstance(function, Dotted) or function.name not in _PURE:
-                return False
-        elif not isinstance(n, _READING):
-            return False
-    return _is_there(evaluator, node, frame, home)
+
+    def is_pure(call: ast.Call) -> bool:
+        function = evaluator.value(call.func, frame)
+        return not call.keywords and isinstance(function, Dotted) and function.name in _PURE
+
+    return _only_reads(node, _READING, is_pure) and _is_there(evaluator, node, frame, home)
 
 
 def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
@@ -112,13 +111,18 @@ def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stm
     in_place = flow.frame is of_function(flow.frame) and home_of(flow) is home
     if in_place and not any(isinstance(n, ast.NamedExpr) for n in ast.walk(home)):
         return True
-    for n in ast.walk(node):
-        if isinstance(n, ast.Call):
-            if called(n) not in _PURE_OF_ARRAYS or _is_of_file(evaluator, n.func, flow.frame):
-                return False
-        elif not isinstance(n, _READING_ARRAYS):
-            return False
-    return _is_there(evaluator, node, flow.frame, home) and not _is_given_away(node, flow, home)
+
+    def is_pure(call: ast.Call) -> bool:
+        of_file = isinstance(call.func, ast.Name) and not isinstance(evaluator.value(call.func, flow.frame), Dotted)
+        return called(call) in _PURE_OF_ARRAYS and not of_file
+
+    reads = _only_reads(node, _READING_ARRAYS, is_pure)
+    return reads and _is_there(evaluator, node, flow.frame, home) and not _is_given_away(node, flow, home)
+
+
+def _only_reads(node: ast.expr, kinds: tuple[type[ast.AST], ...], is_pure: Callable[[ast.Call], bool]) -> bool:
+    """Returns whether an expression has nothing but nodes of some kinds, and calls that change nothing."""
+    return all(is_pure(n) if isinstance(n, ast.Call) else isinstance(n, kinds) for n in ast.walk(node))
 
 
 def late_home(flows: list[Flow]) -> ast.stmt | None:
@@ -148,11 +152,6 @@ def _can_wait(flow: Flow, home: ast.stmt | None, last: ast.stmt) -> bool:
     read = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
     bound = any(home.lineno < b.after[0] <= (last.end_lineno or 0) for b in flow.frame.scope.bindings.get(name, []))
     return not bound and not any((home.end_lineno or 0) < n.lineno < last.lineno for n in read)
-
-
-def _is_of_file(evaluator: Evaluator, function: ast.expr, frame: Frame) -> bool:
-    """Returns whether a function called by its name alone is none that was imported."""
-    return isinstance(function, ast.Name) and not isinstance(evaluator.value(function, frame), Dotted)
 
 
 def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:

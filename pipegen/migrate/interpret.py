@@ -52,19 +52,16 @@ def _mentions(tree: ast.Module) -> dict[str, set[str]]:
     mentions: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, DEFINITIONS):
-            inner = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))}
-            mentions.setdefault(node.name, set()).update(inner)
+            mentions.setdefault(node.name, set()).update(filter(None, map(name_of, ast.walk(node))))
     return mentions
 
 
 def _concerned(mentions: dict[str, set[str]]) -> set[str]:
     """The functions that have to do with generators, or call one that does: these are followed at each call."""
     names = {"ImageDataGenerator", *FLOWS}
-    while True:
-        more = {name for name, inner in mentions.items() if inner & names} - names
-        if not more:
-            return names
+    while more := {name for name, inner in mentions.items() if inner & names} - names:
         names |= more
+    return names
 
 
 class _Walker:

@@ -5,11 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.nodes import Comprehension, Function, Row, called, defaults_of, given_to, own_nodes, places, root_name, targets_of
+from pipegen.migrate.nodes import (
+    Function,
+    Row,
+    called,
+    defaults_of,
+    given_to,
+    name_of,
+    own_nodes,
+    places,
+    root_name,
+    targets_of,
+)
 from pipegen.migrate.uses import MEMBERS, is_dropped
 from pipegen.migrate.values import Flow
 
@@ -29,6 +41,14 @@ _OF_CONTAINERS = ("items", "values", "get", "pop", "copy")
 """Methods of a dict or a list that give what is in it."""
 _KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
 """Functions whose result holds what they are given."""
+_PARTS: dict[tuple[type[ast.expr], ...], tuple[str, ...]] = {
+    (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await, ast.DictComp): ("value",),
+    (ast.Tuple, ast.List, ast.Set): ("elts",),
+    (ast.Dict, ast.BoolOp): ("values",),
+    (ast.IfExp,): ("body", "orelse"),
+    (ast.ListComp, ast.SetComp, ast.GeneratorExp): ("elt",),
+}
+"""The parts of an expression that it may be, or that it holds."""
 _MOST_ROUNDS = 6
 
 
@@ -77,7 +97,8 @@ class Leftovers:
     def _call(self, call: ast.Call, name: str) -> None:
         """A call of the model that was not edited."""
         help_ = "name what is given, and leave out `steps_per_epoch`, `validation_steps`, `workers` and the like"
-        if name in _OLD_CALLS and self._is_python_generator(_first_argument(call)):
+        first = next(iter((*call.args, *(k.value for k in call.keywords if k.arg in ("generator", "x")))), None)
+        if name in _OLD_CALLS and self._is_python_generator(first):
             message = f"`{name}` does not exist in Keras 3, and is not edited: it is given a Python generator"
             help_ = "keep `steps_per_epoch` and its kin, since it has no length, and leave out `workers` and its kin"
             self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
@@ -91,7 +112,11 @@ class Leftovers:
     def _is_python_generator(self, node: ast.expr | None) -> bool:
         """Returns whether an expression is a call of a function of the file that yields, or a name that one is assigned to."""
         if isinstance(node, ast.Name):
-            given = [s.value for s in ast.walk(self.edits.tree) if isinstance(s, ast.Assign) and _assigns(s, node.id)]
+            given = [
+                s.value
+                for s in ast.walk(self.edits.tree)
+                if isinstance(s, ast.Assign) and node.id in [getattr(t, "id", "") for t in s.targets]
+            ]
             return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
         if not isinstance(node, ast.Call):
             return False
@@ -152,32 +177,14 @@ class Leftovers:
             return node.attr in self.names or (node.attr not in _MEMBERS and self._carries(node.value))
         if isinstance(node, ast.Call):
             return self._call_carries(node)
-        if isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await)):
-            return self._carries(node.value)
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            return any(map(self._carries, node.elts))
-        if isinstance(node, (ast.Dict, ast.BoolOp)):
-            return any(map(self._carries, node.values))
-        if isinstance(node, ast.IfExp):
-            return self._carries(node.body) or self._carries(node.orelse)
-        if isinstance(node, Comprehension):
-            return self._carries(node.value if isinstance(node, ast.DictComp) else node.elt)
-        return False
+        parts = [getattr(node, name) for kinds, names in _PARTS.items() if isinstance(node, kinds) for name in names]
+        return any(map(self._carries, chain.from_iterable(part if isinstance(part, list) else [part] for part in parts)))
 
     def _call_carries(self, node: ast.Call) -> bool:
         name = called(node)
         of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
         keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
         return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
-
-
-def _first_argument(call: ast.Call) -> ast.expr | None:
-    named = next((k.value for k in call.keywords if k.arg in ("generator", "x")), None)
-    return call.args[0] if call.args else named
-
-
-def _assigns(statement: ast.Assign, name: str) -> bool:
-    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
 
 
 def _stored(target: ast.expr) -> Iterator[str]:
@@ -189,7 +196,5 @@ def _stored(target: ast.expr) -> Iterator[str]:
         yield from _stored(target.value)
     elif isinstance(target, ast.Subscript):
         yield target.value.attr if isinstance(target.value, ast.Attribute) else root_name(target)
-    elif isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, ast.Attribute):
-        yield target.attr
+    elif name_of(target):
+        yield name_of(target)

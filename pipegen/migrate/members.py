@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from pipegen.migrate.calling import is_static
+from pipegen.migrate.calling import is_undecorated
 from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, targets_of
 from pipegen.migrate.scopes import CHANGING, Changers, changed_objects
 from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, told, unknown
@@ -132,7 +132,7 @@ def _bound(value: Value, owner: Value) -> Value:
     decorators = [d.id if isinstance(d, ast.Name) else "" for d in value.node.decorator_list]
     if decorators == ["property"]:
         return Unknown(f"`.{value.node.name}` is a property", value.node.lineno)
-    return value if is_static(value.node) else replace(value, bound=owner)
+    return value if decorators and is_undecorated(value.node) else replace(value, bound=owner)
 
 
 def _receiver(evaluator: Evaluator, node: ast.Attribute, frame: Frame, of: Frame) -> Instance | None:

@@ -18,7 +18,7 @@ from pipegen.migrate.repeated import collect_once
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.texts import patch_name, plain_text, restored, unified, with_sources
-from pipegen.migrate.values import Flow, Unknown
+from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect
 
@@ -126,9 +126,8 @@ def _check(result: Migration) -> None:
         lost = {""}
     if lost:
         result.changed = result.code.text
-        result.findings.add(
-            "PG615", 0, "the code is not edited: it is written in a way that the edits do not fit", "the report says what to do"
-        )
+        message = "the code is not edited: it is written in a way that the edits do not fit"
+        result.findings.add("PG615", 0, message, "the report says what to do")
 
 
 def _without_flow(found: Collected, findings: Findings) -> None:
@@ -139,7 +138,9 @@ def _without_flow(found: Collected, findings: Findings) -> None:
             help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
             single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
             name = found.name_of(generator)
-            unsure = [f for f in found.flows if isinstance(f.generator, Unknown) and name and _owner_name(f) == name]
+            unsure = [
+                f for f in found.flows if isinstance(f.generator, Unknown) and name and name_of(getattr(f.node.func, "value", None)) == name
+            ]
             if unsure:
                 message = (
                     f"an iterator may be made of this ImageDataGenerator in line {unsure[0].line}, where it is not certain which one counts"
@@ -148,11 +149,6 @@ def _without_flow(found: Collected, findings: Findings) -> None:
             elif single:
                 help_ = f"`{single}` takes one array at a time, which `from pipegen.compat import ImageDataGenerator` does, too"
             findings.add("PG612", generator.line, message, help_)
-
-
-def _owner_name(flow: Flow) -> str:
-    """The variable, or the attribute, that the generator of an iterator is called by."""
-    return name_of(getattr(flow.node.func, "value", None))
 
 
 def _assigned(found: Collected, findings: Findings) -> None:

@@ -44,9 +44,8 @@ def _constructor(generator: Generator, findings: Findings) -> None:
     shift = generator.get("channel_shift_range")
     if is_number(shift) and 0 < abs(shift) < 1:
         message = f"`channel_shift_range={shift:g}` is in units of pixels of 0..255, before `rescale`: it does next to nothing"
-        findings.add(
-            "PG641", generator.line_of("channel_shift_range"), message, f"for a share of the range, write `delta: {shift * 255:g}`"
-        )
+        help_ = f"for a share of the range, write `delta: {shift * 255:g}`"
+        findings.add("PG641", generator.line_of("channel_shift_range"), message, help_)
     _positional(generator, findings)
     _texts(generator, findings)
     _numbers(generator, findings)
@@ -82,7 +81,8 @@ def _texts(thing: Generator | Flow, findings: Findings) -> None:
 
 def _numbers(generator: Generator, findings: Findings) -> None:
     rescale, function = generator.get("rescale"), generator.args.get("preprocessing_function")
-    if rescale and function is not None and not _is_none(function.node):
+    none = function is None or (isinstance(function.node, ast.Constant) and function.node.value is None)
+    if rescale and not none:
         message = "values are normalised twice: `preprocessing_function` first, then `rescale` on its result"
         help_ = "where the function is a Keras application's, the spec keeps that alone"
         findings.add("PG648", generator.line_of("rescale"), message, help_)
@@ -92,9 +92,8 @@ def _numbers(generator: Generator, findings: Findings) -> None:
     zoom = generator.get("zoom_range")
     if is_number(zoom) and abs(zoom) >= 1:
         message = f"`zoom_range={zoom:g}` is the range [{1 - zoom:g}, {1 + zoom:g}], which shrinks and mirrors images"
-        findings.add(
-            "PG651", generator.line_of("zoom_range"), message, "a pair such as [0.8, 1.2], or a number below 1, was probably meant"
-        )
+        help_ = "a pair such as [0.8, 1.2], or a number below 1, was probably meant"
+        findings.add("PG651", generator.line_of("zoom_range"), message, help_)
     for name in ("width_shift_range", "height_shift_range"):
         value = generator.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -104,10 +103,6 @@ def _numbers(generator: Generator, findings: Findings) -> None:
             findings.add("PG652", generator.line_of(name), message, "a fraction of the side is a number below 1")
         elif isinstance(value, (list, tuple)) and value and all(map(is_number, value)) and max(value) < 1 and min(value) <= -1:
             findings.add("PG652", generator.line_of(name), f"`{name}={value!r}` is multiplied by the side, since no number reaches 1")
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _fitting(generator: Generator, found: Collected, findings: Findings) -> None:
@@ -170,12 +165,9 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
         message = "iterators that are drawn from side by side, with the same seed, drift apart when one draws more numbers than the other"
         findings.add("PG657", flow.line, message, _TOGETHER)
     brightness = isinstance(flow.generator, Generator) and "brightness_range" in flow.generator.args
-    if flow.method == "flow" and brightness and "x" in flow.args and _is_divided(flow.args["x"].node):
+    array = flow.args["x"].node if "x" in flow.args else None
+    if flow.method == "flow" and brightness and isinstance(array, ast.BinOp) and isinstance(array.op, ast.Div):
         findings.add("PG658", flow.line, "`brightness_range` cuts values of 0..1 to whole numbers: the images are black")
-
-
-def _is_divided(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
 
 
 def _evaluation(group: Group, found: Collected, findings: Findings) -> None:

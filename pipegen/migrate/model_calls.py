@@ -12,7 +12,7 @@ from pipegen.migrate.collected import ModelCall
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.nodes import called, end, start
+from pipegen.migrate.nodes import called, end, name_of, start
 from pipegen.migrate.signatures import DROPPED, STEPS
 from pipegen.migrate.texts import lines_of
 from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, origins_of, plain
@@ -140,17 +140,14 @@ class _Counter:
     def _called(self, node: ast.Call, frame: Frame) -> Count | None:
         name = called(node)
         if name == "len" and len(node.args) == 1:
-            of = self.evaluator.value(node.args[0], frame)
-            return Count(rows=1, batches=-1) if isinstance(of, (Flow, Zipped)) else self._length(node.args[0])
+            of, whose = self.evaluator.value(node.args[0], frame), name_of(node.args[0])
+            batches = re.search(r"gen(erator)?s?$|batches$|iterator$", whose) and whose not in _OF_IMAGES
+            # It is that of an iterator, or else of a list of files or an array.
+            return Count(rows=1, batches=-1) if isinstance(of, (Flow, Zipped)) else None if batches else Count(rows=1)
         if name in ("max", "min") and len(node.args) == 2:
             sides = [self.count(side, frame) for side in node.args]
             return next((s for s in sides if s is not None and s.rows), None)
         return self.count(node.args[0], frame) if name in _ROUNDING and node.args else None
-
-    def _length(self, node: ast.expr) -> Count | None:
-        """Returns what a length is: of a list of files, or of an array, the number of examples."""
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        return None if re.search(r"gen(erator)?s?$|batches$|iterator$", name) and name not in _OF_IMAGES else Count(rows=1)
 
 
 def expression(value: ast.expr, frame: Frame) -> ast.expr:
@@ -173,9 +170,8 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, finding
         findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "take `predict(…).argmax(axis=1)`")
         return
     if not _is_sure(node):
-        findings.add(
-            "PG615", node.lineno, f"the arguments of `{function.attr}` are not edited, since they are given by position", "name them"
-        )
+        message = f"the arguments of `{function.attr}` are not edited, since they are given by position"
+        findings.add("PG615", node.lineno, message, "name them")
         return
     kept = {name: value for name, value in call.args.items() if name not in STEPS and name not in DROPPED}
     dropped = [name for name in call.args if name not in kept]

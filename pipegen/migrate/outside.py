@@ -152,7 +152,7 @@ class Outside:
             self._options.setdefault(self._destination(declared), []).append(declared)
         elif name == "set_defaults":
             self._reset.update(k.arg or "*" for k in call.keywords)
-        elif name == "set_default" or (name == "FLAGS" and _gives_words(call)):
+        elif name == "set_default" or (name == "FLAGS" and any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)):
             self._reset.add("*")
         elif name.startswith("DEFINE_"):
             first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("name", "flag_name")), None)
@@ -194,11 +194,6 @@ def _converted(default: Value, kind: Value | None) -> Value:
 
 def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "*"
-
-
-def _gives_words(call: ast.Call) -> bool:
-    """Returns whether flags are parsed from a list that the code writes down."""
-    return any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)
 
 
 def _is_environment(node: ast.expr) -> bool:

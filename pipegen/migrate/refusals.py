@@ -6,7 +6,6 @@ import ast
 from dataclasses import dataclass
 
 from pipegen.migrate.collected import Collected, Use
-from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
 from pipegen.migrate.labels import folder_below
@@ -76,7 +75,7 @@ class Refusals:
 
     def _of_left_out(self) -> str:
         """Says what is wrong with iterators that become `predict_on`."""
-        left_out = Sources(self.group, Findings(), {}).left_out()
+        left_out = Sources(self.group).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels and another has none"
         if any(folder_below(f) is None or (folder_below(f) and not self._joins(f)) for f in left_out):
@@ -105,9 +104,9 @@ class Refusals:
             problem = next((p for p in problems if p), "")
             if problem:
                 return problem
-        if any(not self._alike(f) and self._draws(f) for f in flows):
+        if any(_batch_of(f) != _batch_of(self.group.first) and self.found.is_drawn_from(f) for f in flows):
             return "batches of another size than those of training are drawn from one of its iterators"
-        if Sources(self.group, Findings(), {}).stray() is not None:
+        if Sources(self.group).stray() is not None:
             return "an iterator takes a share of its data, and the spec all of it"
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
         numbered = next((u for u, _ in uses if _is_by_number(u)), None)
@@ -121,17 +120,9 @@ class Refusals:
     def _serves_alike(self, use: Use) -> bool:
         """Returns whether an edit at the place of a use is right for all that come there."""
         served = self.found.served_by(use)
-        left_out = Sources(self.group, Findings(), {}).left_out()
+        left_out = Sources(self.group).left_out()
         own = all(thing in self.group.flows and thing not in left_out for thing in served)
         return len(served) == 1 or (own and use.kind in ("model", "len", "loop", "other"))
-
-    def _alike(self, flow: Flow) -> bool:
-        """Returns whether batches are as large as those of the first iterator, as far as is known."""
-        return _batch_of(flow) == _batch_of(self.group.first)
-
-    def _draws(self, flow: Flow) -> bool:
-        """Returns whether single batches are drawn from an iterator."""
-        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.found.uses_of(flow))
 
 
 def _is_by_number(use: Use) -> bool:

@@ -87,7 +87,7 @@ class Rewriter:
         group = written.group
         first = min(group.flows, key=lambda f: (f.node.lineno, f.node.col_offset))
         home = home_of(first)
-        left_out = Sources(group, self.findings, {}).left_out()
+        left_out = Sources(group).left_out()
         displays = [*displays_of(self.found, group, left_out), *(move.displays if move is not None else ())]
         problem = Refusals(group, self.found, frozenset(id(d.element) for d in displays)).reason()
         if problem or home is None:

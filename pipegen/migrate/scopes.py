@@ -138,11 +138,6 @@ def _share_changes(scope: Scope) -> None:
             return
 
 
-def _is_method_of(call: ast.Call, name: str) -> bool:
-    """Returns whether a call is one of a method of the object with a name itself."""
-    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
-
-
 def _names(target: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
 
@@ -246,7 +241,8 @@ class _Reader:
             if isinstance(inner, ast.Call):
                 for name in changed_names(inner, self.changers):
                     alone = isinstance(node, ast.Expr) and node.value is inner
-                    self._bind(name, end(node), "changed", straight, value=inner if alone and _is_method_of(inner, name) else None)
+                    of_it = isinstance(inner.func, ast.Attribute) and getattr(inner.func.value, "id", "") == name
+                    self._bind(name, end(node), "changed", straight, value=inner if alone and of_it else None)
             todo += list(ast.iter_child_nodes(inner))
 
     def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pipegen.migrate.amounts import Knob, Knobs, is_open, number, varies
@@ -23,8 +23,8 @@ class Sources:
     """Writes the sections `source` and `splits` of a group, and gives their paths and shares params."""
 
     group: Group
-    findings: Findings
-    params: dict[str, str]
+    findings: Findings = field(default_factory=Findings)
+    params: dict[str, str] = field(default_factory=dict)
     knobs: Knobs | None = None
 
     def labelled(self) -> bool:
@@ -238,9 +238,8 @@ class Sources:
         features = ", ".join(self._features(flow, name, table))
         if made:
             message = f"the table is made by code, so that `build` is given it: {made}"
-            self.findings.add(
-                "PG611", flow.line_of("dataframe"), message, "to read it from a file, save it with `to_csv`, and write a `csv` source"
-            )
+            help_ = "to read it from a file, save it with `to_csv`, and write a `csv` source"
+            self.findings.add("PG611", flow.line_of("dataframe"), message, help_)
             return f"{{dataframe: {{features: {{{features}}}}}}}"
         tab = '"\\t"' if table.separator == "\t" else None
         form = "" if table.separator is None else f", separator: {tab or flow_scalar(table.separator)}"

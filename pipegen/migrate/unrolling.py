@@ -162,7 +162,10 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
     """Returns whether each round of a loop makes something of its own with one of these functions or methods, and none ends the loop."""
     inside = [n for statement in node.body for n in ast.walk(statement)]
-    if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside) or _is_range(node.iter):
+    if (
+        any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
+        or getattr(getattr(node.iter, "func", None), "id", "") == "range"
+    ):
         return False
     made = names_in(node.target)
     for _ in range(3):
@@ -211,7 +214,3 @@ def _continues(node: ast.AST) -> bool:
     if isinstance(node, Loop):
         return any(map(_continues, node.orelse))
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))
-
-
-def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"

@@ -72,9 +72,8 @@ class UseEdits:
                 self.edits.replace(use.outer, f'{pipe}.steps("{split}")')
         elif not is_dropped(self.found, use.node):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
-            self.findings.add(
-                "PG615", use.line, f"{what} takes a Keras iterator, and now gets a dataset", "look whether it works with a dataset"
-            )
+            message = f"{what} takes a Keras iterator, and now gets a dataset"
+            self.findings.add("PG615", use.line, message, "look whether it works with a dataset")
 
     def _member(self, use: Use) -> None:
         bare, pipe, split = self.bare, self.pipe, self.split
@@ -89,18 +88,14 @@ class UseEdits:
             if use.name == "class_indices" and use.flow.method == "flow_from_directory":
                 self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
             return
-        text = "" if stored else self._of_files(use) if bare and use.name in ("n", "samples", "filepaths") else self._argument(use)
+        counts = "list" if use.name == "filepaths" else "len" if use.name in ("n", "samples") else ""
+        of_files = f"{counts}({self.edits.source(use.node)}.files)" if bare and counts else ""
+        text = "" if stored else of_files or self._argument(use)
         if text:
             self.edits.replace(use.outer, text)
         elif not is_dropped(self.found, use.node):
-            self.findings.add(
-                "PG615", use.line, f"a dataset has no `.{use.name}`", "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`"
-            )
-
-    def _of_files(self, use: Use) -> str:
-        """A member of an iterator without labels, which counts or lists its files."""
-        files = f"{self.edits.source(use.node)}.files"
-        return f"list({files})" if use.name == "filepaths" else f"len({files})"
+            message = f"a dataset has no `.{use.name}`"
+            self.findings.add("PG615", use.line, message, "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`")
 
     def _argument(self, use: Use) -> str:
         """A member that is what an argument was, or follows from it; empty where it is not known where the member is read."""
@@ -120,7 +115,8 @@ class UseEdits:
         own = use.node is use.flow.node
         text = access(self.pipe, self.split) if own else self.edits.source(use.node)
         dataset = f"{text}.dataset" if self.bare and not own else text
-        if ends_itself(use):
+        ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)  # or it hands batches on, one by one, to what ends it
+        if isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s)):
             self.edits.replace(use.node, f"{dataset}.repeat().as_numpy_iterator()")
             return
         self.edits.replace(use.node, f"{dataset}.as_numpy_iterator()")
@@ -204,12 +200,6 @@ def is_dropped(found: Collected, node: ast.expr) -> bool:
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)
-
-
-def ends_itself(use: Use) -> bool:
-    """Returns whether the body of a loop over batches ends it, or hands them on one by one to what does."""
-    ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
-    return isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s))
 
 
 def access(pipe: str, split: str) -> str:

@@ -77,9 +77,8 @@ class Writer:
                 self._report_unpacked(each)
             if each.get("save_to_dir") is not None:
                 message = "`save_to_dir` is left out: no images are written while the model trains"
-                self.findings.add(
-                    "PG630", each.line_of("save_to_dir"), message, "`pipegen export` writes augmented images, and what was drawn for each"
-                )
+                help_ = "`pipegen export` writes augmented images, and what was drawn for each"
+                self.findings.add("PG630", each.line_of("save_to_dir"), message, help_)
         self._report_unknown()
         self._report_differences()
         self._report_missing_files()
@@ -119,7 +118,7 @@ class Writer:
 
     def _report_differences(self) -> None:
         """Reports what the iterators of the other splits read in another way, which a spec says once for all."""
-        sources = Sources(self.group, self.findings, {})
+        sources = Sources(self.group)
         first = self.group.first
         for split, flow in self.group.parts.items():
             for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
@@ -145,9 +144,8 @@ class Writer:
         if mode in ("grayscale", "rgba"):
             steps.append(Step(f"decode: {{channels: {1 if mode == 'grayscale' else 4}}}"))
         elif mode != "rgb":
-            self.findings.add(
-                "PG630", flow.line_of("color_mode"), f"`color_mode={mode!r}` has no equivalent yet", "the spec gives three channels"
-            )
+            message = f"`color_mode={mode!r}` has no equivalent yet"
+            self.findings.add("PG630", flow.line_of("color_mode"), message, "the spec gives three channels")
         message = "a JPEG is turned upright as its EXIF orientation says, which Keras did not look at"
         self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step leaves it as it is")
         size = self._size(flow)
@@ -214,7 +212,7 @@ class Writer:
 
     def _output(self) -> list[str]:
         mode = class_mode(self.group.first)
-        labels = Sources(self.group, self.findings, {}).labelled()
+        labels = Sources(self.group).labelled()
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
@@ -224,7 +222,7 @@ class Writer:
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
-        elif self.group.method == "flow" and Sources(self.group, self.findings, {}).given_labels() == "target":
+        elif self.group.method == "flow" and Sources(self.group).given_labels() == "target":
             lines.append("y: target")
         elif mode in WITHOUT_CLASSES:
             count = targets(self.group.first)

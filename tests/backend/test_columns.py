@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,12 +36,17 @@ def graphs(count: int, patch: pytest.MonkeyPatch) -> tuple[GraphDef, GraphDef]:
     patch.setattr(ImageFolder, "list", lambda *_: folder(count))
     spec = {"source": {"image_folder": {"path": "/data"}}, "transforms": [{"resize": {"size": 8}}], "runtime": {"cache": "none"}}
     pipe = pipegen.build({"pipegen": 1, "batch": {"size": 8}, **spec})
+    return written(pipe)
+
+
+def written(pipe: pipegen.Pipeline) -> tuple[GraphDef, GraphDef]:
+    """The graph of the training dataset in this process, and of what is derived from it."""
     executor = pipe._engine.executor("train")
     head = tf.data.Dataset.from_tensors((tf.constant(0, tf.int64), tf.constant(0, tf.int64)))
     ignore: Any = tf.data.experimental.ExternalStatePolicy.IGNORE
     forms = (FIXED, FIXED.built_on())
-    written = (executor.batches(head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
-    own, derived = (GraphDef.FromString(graph.numpy()) for graph in written)
+    graphs = (executor.batches(head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
+    own, derived = (GraphDef.FromString(graph.numpy()) for graph in graphs)
     return own, derived
 
 
@@ -139,3 +145,17 @@ def test_a_column_is_not_copied() -> None:
     values[3] = 77  # nobody does; it shows whose memory is read
     assert next(iter(reads)).numpy().tolist() == [1, 77]
     assert Column(np.arange(11)[1:])(tf.constant([0, 9])).numpy().tolist() == [1, 10]
+
+
+def test_arrays_are_known_by_handle() -> None:
+    data = {"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.arange(400) % 3}
+    source = {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
+    own, derived = written(pipegen.build({"pipegen": 1, "source": source, "batch": {"size": 8}}, data=data))
+    assert sum(node.op == "VarHandleOp" for node in own.node) == 3, "the images, the labels and the rows"
+    assert not any(node.op == "VarHandleOp" for node in derived.node), "which may run where no handle leads anywhere"
+
+
+def test_threads_that_come_at_once_have_one_variable() -> None:
+    column = Column(np.arange(5))
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(made) for made in pool.map(lambda _: column._variable, range(64))}) == 1

@@ -63,11 +63,6 @@ class Records:
     members: Ints | None = None
     in_shards: InShards | None = None
 
-    @property
-    def python(self) -> str:
-        """Says what reading calls Python for, in words."""
-        return self.reader.python(self.features, self.ram_budget)
-
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
         """Says where a record is; of several features in files of their own, in one or the other."""
         files = {name if name in self.beside else "": None for name in features} or {"": None}

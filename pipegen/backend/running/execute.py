@@ -75,7 +75,8 @@ class Executor:
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
-        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, records.python, columns)
+        python = records.reader.python(records.features, records.ram_budget)
+        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns)
         window = window_size(index.window_bytes, records.mean_bytes)
         blocks = None if records.in_shards is None else tf.constant(records.in_shards.selected.starts)
         self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks)

@@ -58,12 +58,9 @@ class FilesFeature(StoredPicture):
             compile_glob(pattern)
         return path
 
-    def split_path(self) -> tuple[str, str | None]:
-        """The folder, and the pattern below it."""
-        return _split(self.path)
-
 
 def _split(path: str) -> tuple[str, str | None]:
+    """The folder, and the pattern below it."""
     parts = path.split("/")
     wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
     if wild is None:
@@ -113,7 +110,7 @@ class Files(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return decoders({name: (feature, feature.classes) for name, feature in self.features.items()})
+        return decoders(self.features)
 
     def infer(self) -> ElementType:
         """Encoded files."""
@@ -152,7 +149,7 @@ class Files(Source):
         return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside={name: whole[name] for name in others})
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
-        folder, pattern = self.features[name].split_path()
+        folder, pattern = _split(self.features[name].path)
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
         scan = Scan(root, match=compile_glob(pattern) if pattern else None, follow_links=self.follow_links, progress=progress)
@@ -182,7 +179,9 @@ class Files(Source):
         shared = reduce(np.intersect1d, numbers.values())
         one, other = list(keys)[:2]
         if not len(shared):
-            raise self._no_pairs(one, other, keys[one][0], keys[other][0])
+            message = f"no file of `{one}` has a partner in `{other}`: they are called such as {keys[one][0]!r} and {keys[other][0]!r}"
+            help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
+            raise OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
         order = numbers[one][np.isin(numbers[one], shared)]
         rows = {name: np.argsort(own) for name, own in numbers.items()}
         return {name: rows[name][np.searchsorted(own, order, sorter=rows[name])] for name, own in numbers.items()}
@@ -205,11 +204,6 @@ class Files(Source):
         message = f"{paths[int(first[place])]!r} and {paths[place]!r} of `{name}` are both {keys[place]!r}, so one has no partner"
         help_ = "narrow the pattern, or give a `key` that tells them apart"
         return OpError("PG424", message, field=f"features.{name}.path", help=help_)
-
-    def _no_pairs(self, first: str, other: str, a: str, b: str) -> OpError:
-        message = f"no file of `{first}` has a partner in `{other}`: they are called such as {a!r} and {b!r}"
-        help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
-        return OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
 
 
 def _numbered(texts: Strings) -> Ints:

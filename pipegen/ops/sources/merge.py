@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.base import Cells
     from pipegen.ops.sources.strings import Ints
-    from pipegen.types import ElementType
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -59,8 +58,8 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
             all_notes += wrong
     every = tuple(chosen.values())
     cells = [listing.cells for listing in every if listing.cells is not None]
-    type_, wrong = _type(listings, first)
-    all_notes += wrong + _shards_apart(listings, first, reference)
+    all_notes += _apart(listings, first, reference)
+    types = [listing.type for listing in listings.values() if listing.type is not None and listing.numbered]
     return Listing(
         root=root if root is not None else first.root,
         keys=Strings.join([listing.keys if root is not None else listing.keys.below(f"{split}/") for split, listing in chosen.items()]),
@@ -76,7 +75,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         beside=_all_files([listing.beside for listing in every]),
         cells=partial(_cells, cells) if cells else None,
         column_classes=first.column_classes,
-        type=type_,
+        type=common_type(types, first.type) if first.type is not None and first.numbered else first.type,
         shards=_all_shards([listing.shards for listing in every]),
     )
 
@@ -142,23 +141,15 @@ def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
-def _type(listings: Mapping[str, Listing], first: Listing) -> tuple[ElementType | None, list[Note]]:
-    """One type for the records of all splits, and a `PG210` note for each split whose rows have another."""
-    if first.type is None or not first.numbered:
-        return first.type, []
-    types = {split: listing.type for split, listing in listings.items() if listing.numbered and listing.type is not None}
-    found = {split: mismatch(first.type, type_) for split, type_ in types.items()}
-    notes = [Note("PG210", f"`{split}`: {what}", field=split, severity="error") for split, what in found.items() if what is not None]
-    return (None, notes) if notes else (common_type(types.values(), first.type), [])
-
-
-def _shards_apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> list[Note]:
-    """A note for each split whose records lie in files of many where others do not, or are of classes that are counted otherwise."""
+def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> list[Note]:
+    """A note for each split whose records cannot be read as those of the reference: other rows, files that hold many, other classes."""
     notes = []
     for split, listing in listings.items():
+        what = mismatch(first.type, listing.type) if first.type and listing.type and first.numbered and listing.numbered else None
         if (listing.shards is None) != (first.shards is None):
-            message = f"in one of `{split}` and `{reference}` records lie many in a file, and in the other they do not"
-            notes.append(Note("PG210", message, field=split, severity="error"))
+            what = f"records lie many in a file either here or in `{reference}`, and not in both"
+        if what is not None:
+            notes.append(Note("PG210", f"`{split}`: {what}", field=split, severity="error"))
         elif listing.shards is not None and listing.class_names != first.class_names:
             help_ = f"the classes of `{reference}`: {', '.join(first.class_names)}"
             notes.append(Note("PG408", f"`{split}` has other classes than `{reference}`, or in another order", help_, split, "error"))

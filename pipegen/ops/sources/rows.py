@@ -19,7 +19,7 @@ from pipegen.ops.sources.strings import Strings
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipegen.ops.sources.array_features import ArrayFeature
     from pipegen.ops.sources.reader import Hold, Read
@@ -41,15 +41,16 @@ class Rows(Reader):
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.arrays = arrays
-        self._open: dict[str, Read] = {}
+        self._open: dict[tuple[str, bool], Read] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what takes rows of an array, made once."""
-        if feature not in self._open:
-            from pipegen.ops.lowering.stored import Mapped
+        from pipegen.ops.lowering.stored import Mapped
 
-            self._open.setdefault(feature, (Mapped if self._stays(feature, ram_budget) else hold)(self.arrays[feature]))
-        return self._open[feature]
+        key = feature, self._stays(feature, ram_budget)
+        if key not in self._open:
+            self._open.setdefault(key, (Mapped if key[1] else hold)(self.arrays[feature]))
+        return self._open[key]
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says whether one of the arrays stays in its file."""
@@ -86,9 +87,9 @@ def mismatch(reference: ElementType, other: ElementType) -> str | None:
     return None
 
 
-def common_type(parts: Iterable[ElementType], reference: ElementType) -> ElementType:
+def common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
     """The type of the rows of several splits: values can occur that occur in any."""
-    features, parts = [], tuple(parts)
+    features = []
     for name, x in reference.items():
         intervals = [part[name].interval for part in parts]
         known = [interval for interval in intervals if interval is not None]

@@ -55,7 +55,7 @@ class TableSource(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return decoders({name: (feature, feature.num_classes) for name, feature in self.features.items()})
+        return decoders(self.features)
 
     def infer(self) -> ElementType:
         """An encoded image and what else there is, in the order that the features are listed in."""
