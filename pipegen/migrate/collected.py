@@ -80,7 +80,7 @@ class Collected:
     shared: set[int] = field(default_factory=set)
     """Nodes that are several objects, since their function is called several times."""
     kept: list[object] = field(default_factory=list)
-    """Returns what has to stay in memory, since the ids of its nodes are remembered."""
+    """What has to stay in memory, since the ids of its nodes are remembered."""
     unsure: dict[int, ast.Attribute] = field(default_factory=dict)
     """Attributes of what is not known, and may be an iterator, by the id of the node."""
 

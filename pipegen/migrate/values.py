@@ -177,7 +177,7 @@ class Frame:
     class_frame: Frame | None = None
     """For a method: the frame of its class."""
     known: dict[int, Value] = field(default_factory=dict)
-    """Returns what expressions were found to be, by the id of the node."""
+    """What expressions were found to be, by the id of the node."""
 
     @property
     def outward(self) -> Iterator[Frame]:
