@@ -1,4 +1,4 @@
-"""What only the exchanged code used goes with it: generators with their `fit`, what holds no more than them, and imports."""
+"""Removes what only the exchanged code used: generators with their `fit`, what holds no more than them, and imports."""
 
 from __future__ import annotations
 

@@ -78,10 +78,6 @@ def test_a_derived_dataset_maps_what_is_large(monkeypatch: pytest.MonkeyPatch, t
         (kept,) = tmp_path.iterdir()
         written = kept.stat().st_mtime_ns
     assert kept.stat().st_mtime_ns == written
-    with columns_captured(tmp_path):
-        pictures = tf.data.Dataset.from_tensors(tf.constant([1])).map(Column(values + 1, mapped=False))
-    assert next(iter(pictures)).numpy().tolist() == [[3, 4]]
-    assert list(tmp_path.iterdir()) == [kept], "no disk holds pictures unasked"
     (tmp_path / "full").write_text("no folder")
     with columns_captured(tmp_path / "full"):
         held = tf.data.Dataset.from_tensors(tf.constant([1])).map(Column(values))
@@ -102,9 +98,9 @@ def test_splits_share_the_columns_of_the_listing(monkeypatch: pytest.MonkeyPatch
     manifest = pipe._manifest
     for split in manifest.splits:
         tensors = pipe._engine.executor(split).tensors
-        ids, paths = tensors._places._ids, tensors._places._paths[""]
-        shared = {ids: manifest.all_ids, tensors._labels: manifest.listing.labels, ids._of: manifest.members[split]}
-        shared[paths._columns["rows"]] = manifest.members[split]
+        places, labels, members = tensors._places, tensors._labels, manifest.members[split]
+        shared = {places._ids: manifest.all_ids, labels: manifest.listing.labels, places._ids._of: members}
+        shared[places._paths[""]._columns["rows"]] = members
         assert all(np.shares_memory(column._values, held) for column, held in shared.items())
         records = tf.range(manifest.num_examples(split))
         assert tensors._indexed("label", records).numpy().tolist() == manifest.labels(split).tolist()
@@ -156,7 +152,7 @@ def test_arrays_are_known_by_handle() -> None:
     data = {"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.arange(400) % 3}
     source = {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
     own, derived = written(pipegen.build({"pipegen": 1, "source": source, "batch": {"size": 8}}, data=data))
-    assert sum(node.op == "VarHandleOp" for node in own.node) == 4, "the images, their rows, the labels, and which of them these are"
+    assert sum(node.op == "VarHandleOp" for node in own.node) == 4, "the images, the labels, which of those are of the split, and the rows"
     assert not any(node.op == "VarHandleOp" for node in derived.node), "which may run where no handle leads anywhere"
 
 
