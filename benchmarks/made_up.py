@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.base import Listing, Source
+from pipegen.ops.sources.reader import Reader
 from pipegen.ops.sources.shards import Shards
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from pipegen.ops.sources.reader import Hold, Read
 
 CLASSES = 10
 
@@ -35,9 +38,6 @@ class MadeUp(Source):
             kind = FeatureType("image", "string", ())
         return ElementType((("image", kind), ("label", FeatureType("label", "int64", (), classes=CLASSES))))
 
-    def has_labels(self) -> bool:
-        return True
-
     def has_rows(self) -> bool:
         return False
 
@@ -49,25 +49,36 @@ class MadeUp(Source):
 
         rows = np.full(self.files, self.each, np.int64) + np.arange(self.files) % 3 - 1
         keys = tuple(f"{'validation' if i % 5 == 4 else 'train'}/{i:05}.rec" for i in range(self.files))
-
-        def labels(numbers: Any) -> Any:
-            return np.concatenate([label_of(np.full(rows[i], i), np.arange(rows[i])) for i in numbers]).astype(np.int32)
-
-        shards = Shards(rows, np.arange(self.files), tuple(f"{n}" for n in rows), self._read, labels, self.by_block)
+        shards = Shards(rows, np.arange(self.files), tuple(f"{n}" for n in rows))
         classes = tuple(f"class {i}" for i in range(CLASSES))
-        return Listing("/made/up", keys, None, classes, tuple((rows * 100).tolist()), shards=shards)
+        readers = {"": Made(rows, self)}
+        return Listing("/made/up", keys, None, classes, tuple((rows * 100).tolist()), shards=shards, readers=readers)
 
-    def _read(self, feature: str, shard: Any, row: Any) -> Any:
+
+class Made(Reader):
+    """Reads what was never written."""
+
+    def __init__(self, rows: Any, source: MadeUp) -> None:
+        self.rows, self.source = rows, source
+        self.at_once = source.each if source.by_block else 1
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        return label_of if feature == "label" else self._picture
+
+    def labels(self, files: Any) -> Any:
+        import numpy as np
+
+        return np.concatenate([label_of(np.full(self.rows[i], i), np.arange(self.rows[i])) for i in files]).astype(np.int32)
+
+    def _picture(self, shard: Any, row: Any) -> Any:
         import tensorflow as tf
 
-        if feature == "label":
-            return label_of(shard, row)
         numbers = (shard[..., None], row[..., None] // 256, row[..., None] % 256)
         pixel = tf.cast(tf.stack([tf.squeeze(n, -1) % 256 for n in numbers], -1), tf.uint8)
         image = tf.zeros([2, 2, 1], tf.uint8) + pixel[..., None, None, :]
-        if not self.encoded:
+        if not self.source.encoded:
             return image
-        return tf.where((shard == self.damaged) & (row == 0), "junk", tf.io.encode_png(image))
+        return tf.where((shard == self.source.damaged) & (row == 0), "junk", tf.io.encode_png(image))
 
 
 def label_of(shard: Any, row: Any) -> Any:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pipegen.spec.models import Runtime
 
 SPLITS = "splits"
-"""The folder of the split assignments that take long to count."""
-SPLITS_SUFFIX = ".splits"
+"""The folder, and the ending of the files, of split assignments that take long to count."""
+COLUMNS = "columns"
+"""Likewise of columns of the data that are too large for a graph."""
 
 
 def kept_folder(runtime: Runtime, name: str) -> Path | None:

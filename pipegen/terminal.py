@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -67,6 +67,13 @@ def note(text: str) -> None:
 def bold(text: str) -> str:
     """Gives a text that `say` writes in bold where standard output shows it."""
     return f"{_BOLD}{text}{_PLAIN}" if wants_colour(sys.stdout) else text
+
+
+def aligned(rows: Iterable[tuple[str, ...]], gap: str = "  ") -> list[str]:
+    """Gives rows as lines, each column as wide as its longest cell."""
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def wants_colour(stream: TextIO) -> bool:

@@ -1,10 +1,14 @@
-"""One process of a run that is killed again and again: `killed_run.py FOLDER SAVE_FREQ HOW AT`; prints what the model remembers."""
+"""A run that is killed again and again: `killed_run.py FOLDER SAVE_FREQ:HOW:AT ...`; the parts print what the model remembers.
+
+The processes are copies of one that has imported everything and begun nothing, since to import it takes longer than the run.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from pipes import numbered
 from typing import Any
@@ -71,5 +75,25 @@ def main(folder: str, save_freq: str, how: str, at: str) -> None:
     print(model.remembers, int(model.optimizer.iterations), len(model.trained))
 
 
+def copied(folder: str, run: str) -> int:
+    """Returns how a process ended that made one run: its exit code, or a signal below 0."""
+    from tensorflow.python.eager import context
+
+    assert not context.context()._initialized, "TensorFlow's threads are not in a copy"
+    sys.stdout.flush()
+    process = os.fork()
+    if not process:
+        try:
+            main(folder, *run.split(":"))
+            sys.stdout.flush()
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for run in sys.argv[2:]:
+        print("ended", copied(sys.argv[1], run))

@@ -121,11 +121,17 @@ def photos(count: int = 21, height: int = 90, width: int = 130, form: str = "JPE
 
 def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
     """Records in memory, labelled in stored order."""
+    import numpy as np
+
     from pipegen.backend.reading.records import Records
+    from pipegen.ops.sources.rows import Rows
 
     n = len(contents)
     ids = [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(n)]
-    return Records([f"photo-{i}.jpg" for i in range(n)], ids, [i * classes // n for i in range(n)], sum(map(len, contents)) / n, contents)
+    names, labels = [f"photo-{i}.jpg" for i in range(n)], [i * classes // n for i in range(n)]
+    return Records(
+        names, ids, labels, sum(map(len, contents)) / n, Rows({"image": np.array(contents, object)}), ("image",), rows=np.arange(n)
+    )
 
 
 def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:

@@ -14,7 +14,6 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
-    ("pipegen.ops.sources.base", "pipegen.ops.sources.rows"),
     ("pipegen.ops.sources.shards", "pipegen.ops.sources.base"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(

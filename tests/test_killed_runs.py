@@ -24,11 +24,17 @@ ONE_AFTER_ANOTHER = [
 ]
 
 
-def process(folder: Path, save_freq: str, how: str, at: int) -> subprocess.CompletedProcess[str]:
+def processes(folder: Path, *runs: str) -> tuple[list[str], str]:
+    """Returns how the process of each run ended, and what the last one printed."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), environment.get("PYTHONPATH", "")])
-    command = [sys.executable, str(TESTS / "killed_run.py"), str(folder), save_freq, how, str(at)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    command = [sys.executable, str(TESTS / "killed_run.py"), str(folder), *runs]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=environment)
+    lines = done.stdout.splitlines()
+    ends = [line.removeprefix("ended ") for line in lines if line.startswith("ended ")]
+    assert len(ends) == len(runs), done.stderr[-4000:]
+    assert ends[-1] == "0", done.stderr[-4000:]
+    return ends, lines[-2]
 
 
 def expected() -> str:
@@ -45,12 +51,9 @@ def expected() -> str:
 
 def test_six_kills(tmp_path: Path) -> None:
     folder = tmp_path / "ck"
-    for save_freq, how, at, _ in ONE_AFTER_ANOTHER:
-        done = process(folder, save_freq, how, at)
-        assert done.returncode == -signal.SIGKILL, done.stderr[-4000:]
-    done = process(folder, "epoch", "never", 0)
-    assert done.returncode == 0, done.stderr[-4000:]
-    remembers, iterations, here = done.stdout.split()
+    ends, said = processes(folder, *(f"{save_freq}:{how}:{at}" for save_freq, how, at, _ in ONE_AFTER_ANOTHER), "epoch:never:0")
+    assert ends == [str(-signal.SIGKILL.value)] * 6 + ["0"]
+    remembers, iterations, here = said.split()
     assert f"{remembers} {iterations}" == expected()
     assert int(here) == 24 - ONE_AFTER_ANOTHER[-1][3], "the last process did no more than was left"
     assert not folder.exists()
@@ -61,6 +64,7 @@ def test_six_kills(tmp_path: Path) -> None:
 @pytest.mark.parametrize("save_freq", ["1", "3", "4", "epoch"])
 @pytest.mark.parametrize("at", [1, 2, 4])
 def test_one_kill(tmp_path: Path, save_freq: str, how: str, at: int) -> None:
-    assert process(tmp_path / "ck", save_freq, how, at).returncode == -signal.SIGKILL
-    remembers, iterations, _ = process(tmp_path / "ck", "3", "never", 0).stdout.split()
+    ends, said = processes(tmp_path / "ck", f"{save_freq}:{how}:{at}", "3:never:0")
+    assert ends == [str(-signal.SIGKILL.value), "0"]
+    remembers, iterations, _ = said.split()
     assert f"{remembers} {iterations}" == expected()

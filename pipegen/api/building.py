@@ -13,7 +13,6 @@ from pipegen.arguments import called_with_count
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
 from pipegen.log import log
-from pipegen.ops.sources.table_source import TableSource
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import Spec
@@ -75,7 +74,7 @@ def build_by_place(
     a file of a table that does not exist is an error when it is read, and not before.
     """
     loaded = with_functions(load(spec, runtime=runtime), ())
-    if late_files and isinstance(loaded.model.source, TableSource):
+    if late_files:
         loaded.model.source.without_looking()
     manifest = replace(collect_data(loaded, None, data), by_place=True)
     return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))

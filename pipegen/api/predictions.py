@@ -14,7 +14,6 @@ import tensorflow as tf
 from pipegen.arguments import got
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.reading.records import Records
-from pipegen.backend.reading.rows import readers
 from pipegen.backend.running.execute import Executor
 from pipegen.data.fingerprint import example_ids
 from pipegen.diagnostics.catalog import make
@@ -23,6 +22,7 @@ from pipegen.memory import ram_budget
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.reader import FileReader
 from pipegen.ops.sources.rows import Rows, read_image
 from pipegen.phases.compilation import optimise
 from pipegen.plan import stages as s
@@ -31,11 +31,13 @@ from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
+    from pipegen.ops.sources.reader import Reader
     from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 
+_Stored = tuple[Sequence[str], Sequence[str], "Reader"]
+"""What each record is called, what it is known by, and what reads them."""
 Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
 
@@ -68,16 +70,20 @@ def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
         TypeError: When an array is no image of the kind that the plan decodes.
     """
     spec, manifest = bound.spec.model, bound.manifest
-    rows = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.rows else None
-    plain = unlabelled_plan(spec, bound.spec.loaded.locate.label, rows.type if rows is not None else None)
+    rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.numbered else (None, None)
+    plain = unlabelled_plan(spec, bound.spec.loaded.locate.label, type_)
     plan = optimise(spec, plain, cache=False).plan
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else
-        records = _rows(rows, spec) if rows is not None else _records(wanted, plan)
+        names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plan)
+        own = np.arange(len(names)) if reader.numbered else None
+        features = tuple(name for name, _ in plan.read.items())
+        records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), own)
         executor = Executor(plan, spec, records, where=bound.spec.where, advice="leave it out of the list")
-        return Predictions(fixed_dataset(executor, 0, 0), tuple(records.paths))
+        return Predictions(fixed_dataset(executor, 0, 0), tuple(names))
 
 
-def _records(wanted: Wanted, plan: Plan) -> Records:
+def _stored(wanted: Wanted, plan: Plan) -> _Stored:
+    """Returns what is predicted on, when it is no array like those of the pipeline."""
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
         return _files([str(path)]) if path.is_file() else _folder(path)
@@ -90,11 +96,13 @@ def _records(wanted: Wanted, plan: Plan) -> Records:
         raise SpecError([make("PG402", "there is nothing to predict on: the list is empty")])
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
-    return _arrays(items, _decoded(plan))
+    like = _decoded(plan)
+    images = np.array([_encode(np.asarray(item), i, like) for i, item in enumerate(items)], object)
+    return _numbered(Rows({name: images for name, _ in plan.read.items()}))
 
 
-def rows_like(record: ElementType, wanted: Any) -> Rows:
-    """Images as rows of an array, of the type of the records that a pipeline was built on.
+def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
+    """Images as rows of an array, of the type of the records that a pipeline was built on, and the type of a row.
 
     They are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
 
@@ -113,28 +121,28 @@ def rows_like(record: ElementType, wanted: Any) -> Rows:
         raise TypeError(f"{error.message}; {error.help}" if error.help else error.message) from None
     if found.dtype != like.dtype:
         raise TypeError(f"these images are {found.dtype}, and the pipeline was built on {like.dtype}")
-    return Rows({name: array}, ElementType(((name, found.with_(interval=like.interval)),)))
+    return Rows({name: array}), ElementType(((name, found.with_(interval=like.interval)),))
 
 
-def _rows(rows: Rows, spec: PipelineSpec) -> Records:
+def _numbered(rows: Rows) -> _Stored:
     names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
-    return Records(names, example_ids("predict", names), None, arrays=readers(rows, tuple(rows.arrays), ram_budget(spec.runtime)))
+    return names, names, rows
 
 
-def _folder(path: Path) -> Records:
+def _folder(path: Path) -> _Stored:
     try:
         listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
     except OpError as error:
         raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
-    return Records(listing.files(), example_ids("predict", listing.keys), None)
+    return listing.files(), listing.keys, listing.reader()
 
 
-def _files(paths: list[str]) -> Records:
+def _files(paths: list[str]) -> _Stored:
     missing = [p for p in paths if not Path(p).is_file()]
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise SpecError([make("PG401", f"{len(missing)} of {len(paths)} files do not exist: {shown}")])
-    return Records(paths, example_ids("predict", paths), None)
+    return paths, paths, FileReader()
 
 
 def _decoded(plan: Plan) -> FeatureType:
@@ -142,12 +150,6 @@ def _decoded(plan: Plan) -> FeatureType:
     stage = next(st for st in plan.stages() if isinstance(st, s.Decodes))
     read = next(node for node in plan.nodes if isinstance(node, Read))
     return stage.decode.step.infer(read.out[stage.feature])
-
-
-def _arrays(items: list[Any], like: FeatureType) -> Records:
-    contents = [_encode(np.asarray(item), i, like) for i, item in enumerate(items)]
-    names = [str(i) for i in range(len(items))]
-    return Records(names, example_ids("predict", names), None, contents=contents)
 
 
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:

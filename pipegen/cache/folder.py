@@ -7,10 +7,11 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from pipegen.cache.store import About, read_about, read_store
-from pipegen.kept import SPLITS, SPLITS_SUFFIX
+from pipegen.kept import COLUMNS, SPLITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Holds what is known of a file or folder among caches: of a split assignment, or a `Held` cache.
+    """Holds what is known of a file or folder among caches.
 
     Attributes:
+        kind: `splits`, `columns`, or for a `Held` cache `cache`.
         key: Its name.
         path: Its file, or the cache's own folder.
         bytes: What it takes on the disk.
         used: When it was last written, in seconds since the epoch.
     """
 
+    kind: str
     key: str
     path: Path
     bytes: int
@@ -48,13 +51,7 @@ class Held(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Holds what checking a cache's checksums gave.
-
-    Attributes:
-        checked: Records that have an entry.
-        damaged: Those whose bytes do not fit it, in order.
-        problem: Why nothing could be checked; empty when it could.
-    """
+    """Holds what checking a cache gave: how many records have an entry, which do not fit it, in order, or why none was checked."""
 
     checked: int
     damaged: tuple[int, ...]
@@ -71,20 +68,19 @@ def caches_in(folder: Path) -> list[Held]:
     for path in sorted(p for p in folder.iterdir() if p.is_dir()):
         about = read_about(path)
         if about is not None and about.key == path.name:
-            found.append(Held(path.name, path, *_on_disk(path), about, _filled(path, about)))
+            found.append(Held("cache", path.name, path, *_on_disk(path), about, _filled(path, about)))
     return sorted(found, key=lambda held: -held.used)
 
 
-def splits_in(folder: Path) -> list[Kept]:
-    """The split assignments that are kept in a folder of caches, the one written last first."""
+def files_in(folder: Path) -> list[Kept]:
+    """The split assignments and then the columns that are kept in a folder of caches, the one written last first."""
     found = []
-    with suppress(OSError), os.scandir(folder / SPLITS) as entries:
-        for entry in entries:
-            if entry.name.endswith(SPLITS_SUFFIX) and entry.is_file(follow_symlinks=False):
-                stat = entry.stat(follow_symlinks=False)
-                key = entry.name.removesuffix(SPLITS_SUFFIX)
-                found.append(Kept(key, Path(entry.path), stat.st_blocks * 512, stat.st_mtime))
-    return sorted(found, key=lambda kept: -kept.used)
+    for kind in (SPLITS, COLUMNS):
+        for path in (folder / kind).glob(f"*.{kind}"):
+            stat = path.lstat()
+            if S_ISREG(stat.st_mode):
+                found.append(Kept(kind, path.stem, path, stat.st_blocks * 512, stat.st_mtime))
+    return sorted(found, key=lambda kept: (kept.kind != SPLITS, -kept.used))
 
 
 def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
@@ -104,7 +100,7 @@ def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict
 
 
 def remove(kept: Kept) -> None:
-    """Delete a cache or a split assignment. A process that uses it keeps its open files and runs on.
+    """Delete what is kept. A process that uses it keeps its open files and runs on.
 
     Raises:
         OSError: When that does not work.

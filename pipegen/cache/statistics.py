@@ -46,7 +46,7 @@ def _trained_on(manifest: Manifest) -> Iterator[bytes]:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
         yield b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes()
     else:
-        texts = [manifest.keys("train"), *([manifest.files("train"), *manifest.beside("train").values()] if listing.rows is None else [])]
+        texts = [manifest.keys("train"), *([manifest.files("train"), *manifest.beside("train").values()] if not listing.numbered else [])]
     order = texts[0].order()
     for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):
         yield encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 
 
 def bench(
@@ -36,12 +36,9 @@ def bench(
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
-    start_tensorflow()
-    from pipegen.api.building import build
+    pipe = open_pipeline(loaded, allowed)
     from pipegen.cli.measure import measure
 
-    with progress("listing") as listed:
-        pipe = build(loaded, progress=listed, allow_code=allowed)
     with progress("batches", steps) as tick:
         figures = measure(pipe, chosen, steps, tick)
     if output_format == "json":

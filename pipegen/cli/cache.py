@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pipegen.cli.common import Sets, is_terminal, json_text, load_spec, progress, say
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.cli.files import SUFFIX, spec_files
 from pipegen.cli.options import OptionalValues, help_text
 
@@ -33,7 +33,7 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
     A cache holds the result of the steps that are the same in every epoch. Its key stands for those steps and for the
     data: a changed size or file makes another cache, and a changed batch, seed or later step uses this one.
     The size is what it takes on the disk; it grows while the cache fills.
-    Where millions of records lie many in a file, which record is in which split is kept beside the caches.
+    Of very large data, files lie beside the caches that say which record is in which split, or hold a column of all records.
 
     Examples:
       pipegen cache ls                           of every spec in or below this folder
@@ -56,10 +56,10 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Delete caches and kept split assignments, and nothing else that lies in their folder.
+    """Delete caches, kept split assignments and columns, and nothing else that lies in their folder.
 
-    A cache fills again when a run needs it, and splits are assigned again. A run that is using one keeps its open files
-    and goes on; the disk gets the room back when the run ends.
+    All are made again when a run needs them. A run that is using one keeps its open files and goes on; the disk gets
+    the room back when the run ends.
 
     Examples:
       pipegen cache clear flowers.pipegen.yaml
@@ -120,23 +120,23 @@ def verify(
 
 
 def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
-    """The caches and then the split assignments of each folder, in the order asked for.
+    """The caches and then the other files of each folder, in the order asked for.
 
     Raises:
         CannotRun: When there is no such folder, or a spec names none.
     """
-    from pipegen.cache.folder import caches_in, splits_in
+    from pipegen.cache.folder import caches_in, files_in
 
     found: dict[Path, list[Kept]] = {}
     for folder in _folders(list(where or ()), sets):
-        try:
-            found[folder] = [*caches_in(folder), *splits_in(folder)]
-        except OSError as error:
-            raise CannotRun(f"cannot read {folder}: {(error.strerror or str(error)).lower()}") from error
+        with refused("read", folder):
+            found[folder] = [*caches_in(folder), *files_in(folder)]
     return found
 
 
 def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
+    from pipegen.spec.models import DiskCache
+
     folders: dict[Path, None] = {}
     for name in where or spec_files([]):
         if os.path.isdir(name):
@@ -144,20 +144,13 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
             continue
         if not os.path.exists(name) and name != "-":
             raise CannotRun(f"there is no {name}", "name a folder of caches, or a spec that has `runtime: {cache: {disk: FOLDER}}`")
-        folder = _folder_of(name, sets)
+        wanted = load_spec(name, sets).model.runtime.cache
+        folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
             folders[folder] = None
         elif where and folder is None:
             raise CannotRun(f"{name} has no cache on disk", "write `runtime: {cache: {disk: FOLDER}}`, or name the folder itself")
     return list(folders)
-
-
-def _folder_of(spec: str, sets: Iterable[str]) -> Path | None:
-    """The folder that a spec names, or `None`."""
-    from pipegen.spec.models import DiskCache
-
-    wanted = load_spec(spec, sets).model.runtime.cache
-    return Path(wanted.disk) if isinstance(wanted, DiskCache) else None
 
 
 def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[Kept]]:

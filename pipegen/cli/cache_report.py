@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cache.folder import Held
 from pipegen.spec.units import format_bytes
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,30 +20,29 @@ _KEY = 8
 """Digits of a key that tell caches apart in practice."""
 _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
+_FILES = {"splits": "which record is in which split", "columns": "a column of all records, for datasets that run anywhere"}
 
 
 def table(folder: Path, found: list[Kept]) -> str:
-    """The caches and split assignments of a folder, one a line."""
+    """Shows what is kept in a folder, one a line."""
     if not found:
         return f"{folder}: no caches"
     head = ("KEY", "SPEC", "RECORDS", "SIZE", "LAST WRITTEN", "STEPS")
-    rows = [head, *map(_row, found)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"{folder}: {format_bytes(sum(kept.bytes for kept in found))}", *lines])
+    lines = aligned([head, *map(_row, found)])
+    return "\n".join([f"{folder}: {format_bytes(sum(kept.bytes for kept in found))}", *(f"  {line}" for line in lines)])
 
 
 def counted(found: Sequence[Kept]) -> str:
     """Says how much is kept: `2 caches and 1 split assignment`."""
-    caches = sum(isinstance(kept, Held) for kept in found)
-    both = ((caches, "cache"), (len(found) - caches, "split assignment"))
-    return " and ".join(f"{n} {noun}{'s' if n != 1 else ''}" for n, noun in both if n)
+    counts = Counter(kept.kind for kept in found)
+    nouns = {"cache": "cache", "splits": "split assignment", "columns": "column"}
+    return " and ".join(f"{counts[kind]} {noun}{'s' if counts[kind] != 1 else ''}" for kind, noun in nouns.items() if counts[kind])
 
 
 def _row(held: Kept) -> tuple[str, ...]:
     size, written = format_bytes(held.bytes), age(time.time() - held.used)
     if not isinstance(held, Held):
-        return held.key[:_KEY], "", "", size, written, "which record is in which split"
+        return held.key[:_KEY], "", "", size, written, _FILES[held.kind]
     about = held.about
     filled = "a file is missing" if held.filled is None else f"{held.filled:,} of {about.records:,}"
     shapes = ", ".join(f"{c.name} {c.dtype}[{'×'.join(map(str, c.shape))}]" for c in about.columns)
@@ -73,10 +74,11 @@ def as_json(found: Mapping[Path, list[Kept]], verdicts: Mapping[str, Verdict] | 
     """The caches and split assignments as plain values, with what checking gave."""
     folders = []
     for folder, several in found.items():
-        shown, splits = [], []
+        shown: list[dict[str, Any]] = []
+        files: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _FILES}
         for held in several:
             if not isinstance(held, Held):
-                splits.append({"key": held.key, "bytes": held.bytes, "last_written": held.used})
+                files[held.kind].append({"key": held.key, "bytes": held.bytes, "last_written": held.used})
                 continue
             about = held.about
             entry: dict[str, Any] = {
@@ -94,5 +96,5 @@ def as_json(found: Mapping[Path, list[Kept]], verdicts: Mapping[str, Verdict] | 
                 verdict = verdicts[about.key]
                 entry |= {"checked": verdict.checked, "damaged": list(verdict.damaged), "problem": verdict.problem or None}
             shown.append(entry)
-        folders.append({"folder": str(folder), "caches": shown, "splits": splits})
+        folders.append({"folder": str(folder), "caches": shown, **files})
     return {"version": 1, "folders": folders}

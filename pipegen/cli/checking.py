@@ -18,7 +18,6 @@ from pipegen.phases.compilation import bind, findings_with_data
 from pipegen.phases.functions import with_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pipegen.backend.reading.probe import Damaged
@@ -34,7 +33,6 @@ _SHOWN = 20
 _READABLE = frozenset({"PG405", "PG406", "PG407"})
 """Errors that leave the files to be looked at all the same."""
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
-_HEADER = f"{EXCLUDE_HEADER}\n"
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     seen += _findings(model, loaded.locate.label, damaged)
     if request.write_exclude is not None:
         _write_exclude(request.write_exclude, manifest, damaged, loaded.base)
-    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {_records(model)}"
-
-
-def _records(model: PipelineSpec) -> str:
-    return "rows read" if model.source.has_rows() else "files decoded"
+    read = "rows read" if model.source.has_rows() else "files decoded"
+    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}"
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
@@ -111,13 +106,9 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
         for split, records in wanted.items():
-            damaged.extend(probe(engine, split, records, partial(_advance, tick, done)))
+            damaged.extend(probe(engine, split, records, partial(lambda before, n: tick(before + n), done)))
             done += len(records)
     return damaged, total
-
-
-def _advance(tick: Callable[[int], None], before: int, done: int) -> None:
-    tick(before + done)
 
 
 def _empty_files(manifest: Manifest, split: str) -> list[int]:
@@ -148,7 +139,7 @@ def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged], base: 
     if os.path.exists(file) and not _is_list(file, known):
         raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
     keys = sorted(known | {d.key for d in damaged})
-    write_text(file, _HEADER + "".join(f"{key}\n" for key in keys))
+    write_text(file, "".join(f"{line}\n" for line in (EXCLUDE_HEADER, *keys)))
     named = os.path.relpath(file, base).replace(os.sep, "/")
     note(f"wrote {len(keys):,} {'name' if len(keys) == 1 else 'names'} to {file}; `errors: {{exclude: {named}}}` leaves them out")
 
@@ -160,7 +151,7 @@ def _is_list(file: str, known: set[str]) -> bool:
             lines = stream.read().splitlines()
     except OSError:
         return False
-    return lines[:1] == [_HEADER.rstrip()] or {line for line in lines if line and not line.startswith("#")} <= known
+    return lines[:1] == [EXCLUDE_HEADER] or {line for line in lines if line and not line.startswith("#")} <= known
 
 
 def _merge(inspection: Inspection, seen: list[Diagnostic]) -> list[Diagnostic]:

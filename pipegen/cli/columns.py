@@ -20,7 +20,6 @@ LABELS = ("label", "labels", "class", "class_name", "classname", "target", "cate
 _WEIGHTS = ("weight", "weights", "sample_weight")
 _MOST_CLASSES = 1000
 _SHOWN = 12
-_BATCHES = (128, 64, 32, 16, 8, 4, 2)
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,3 @@ def unused(columns: list[Column], used: Collection[int], indent: str) -> list[st
     left = [column for column in columns if column.number not in used]
     lines = [f"{indent}# {column.feature()}" for column in left[:_SHOWN]]
     return [*lines, f"{indent}# and {len(left) - _SHOWN:,} more columns"] if len(left) > _SHOWN else lines
-
-
-def batch_for(rows: int, most: int = 64) -> int:
-    """Returns a usual batch size that leaves an epoch some steps."""
-    return next((size for size in _BATCHES if size <= most and rows >= 4 * size), 1)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.failures import CannotRun, code_of, print_findings
+from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
 from pipegen.terminal import bold as bold
 from pipegen.terminal import is_terminal as is_terminal
 from pipegen.terminal import json_text as json_text
 from pipegen.terminal import note as note
 from pipegen.terminal import progress as progress
 from pipegen.terminal import say as say
-from pipegen.terminal import wants_colour as wants_colour
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Inspection, Spec
 
 STDIN = "<stdin>"
@@ -110,6 +110,15 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
     return split
 
 
+def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
+    """Starts TensorFlow and builds the pipeline of a spec, with a bar while its data is listed."""
+    start_tensorflow()
+    from pipegen.api.building import build
+
+    with progress("listing") as listed:
+        return build(loaded, progress=listed, allow_code=allowed)
+
+
 def start_tensorflow() -> None:
     """Import TensorFlow and start it, with its remarks kept off the terminal unless the user has asked for a level."""
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
@@ -137,8 +146,5 @@ def write_text(file: str, text: str) -> None:
     Raises:
         CannotRun: If that does not work.
     """
-    try:
-        with open(file, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise CannotRun(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+    with refused("write", file), open(file, "w", encoding="utf-8", newline="") as stream:
+        stream.write(text)

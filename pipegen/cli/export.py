@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 from pipegen.cli.failures import CannotRun
 from pipegen.ops.kinds.registry import kind_of
 
@@ -52,11 +52,7 @@ def export(
     if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")
     _check_folder(folder, overwrite)
-    start_tensorflow()
-    from pipegen.api.building import build
-
-    with progress("listing") as listed:
-        pipe = build(loaded, progress=listed, allow_code=allowed)
+    pipe = open_pipeline(loaded, allowed)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
     with progress("writing", count * draws) as written:
         try:

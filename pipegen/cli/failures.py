@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipegen.terminal import is_terminal, note, wants_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TextIO
 
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -35,6 +36,19 @@ class CannotRun(Exception):
         super().__init__(message)
         self.message = message
         self.help = help_
+
+
+@contextmanager
+def refused(doing: str, name: object) -> Iterator[None]:
+    """Puts what the operating system refuses into a line, such as `cannot write sheet.png: permission denied`.
+
+    Raises:
+        CannotRun: In place of an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CannotRun(f"cannot {doing} {name}: {(error.strerror or str(error)).lower()}") from error
 
 
 def code_of(findings: Sequence[Diagnostic], *, strict: bool = False) -> int:

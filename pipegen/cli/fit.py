@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from pipegen.phases.specs import Learned, Spec
@@ -60,10 +61,8 @@ def _tell(spec: Spec, found: Learned) -> None:
 
     step = spec.model.transforms[found.step]
     say(f"`{step.op}` ({spec.where(step_path(found.step, step))}) of `{found.feature}`: {found.origin}")
-    figures = found.numbers.figures()
-    width = max(map(len, figures))
-    for name, text in figures.items():
-        say(f"  {name:<{width}} {text}")
+    for line in aligned(found.numbers.figures().items(), gap=" "):
+        say(f"  {line}")
     if isinstance(step, FittedTransform) and (written := step.written_down(found.numbers)) is not None:
         say(f"  the numbers written down: {written}")
 

@@ -8,6 +8,7 @@ import typer
 
 from pipegen.cli.common import bold, say
 from pipegen.cli.failures import CannotRun
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,14 @@ def help_(
         for line in _table():
             say(line)
         return
-    found = [_section(topic) or _step(topic) or _code(topic)]
+    from pipegen.cli.reference.op_docs import all_ops, op_page
+    from pipegen.cli.reference.section_pages import PAGES, terminal
+    from pipegen.cli.rule import page_text, render_page
+
+    if topic in PAGES:
+        found: list[str | None] = [render_page(terminal(topic))]
+    else:
+        found = [op_page(all_ops()[topic]) if topic in all_ops() else page_text(topic)]
     if found == [None]:  # such as `cache`, which is a command and a key of `runtime`
         found = [_command(ctx, topic), _keys(topic)]
     if not any(found):
@@ -55,26 +63,11 @@ def help_(
 def _table() -> Iterator[str]:
     from pipegen.cli.reference.section_pages import PAGES
 
-    width = max(map(len, PAGES))
     yield bold("sections of a spec")
-    yield from (f"  {name:<{width}}  {subject}" for name, subject in PAGES.items())
+    yield from (f"  {line}" for line in aligned(PAGES.items()))
     yield ""
     yield "`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`)."
     yield "`pipegen ops` lists the steps and sources, `pipegen rule` the findings, `pipegen --help` the commands."
-
-
-def _section(topic: str) -> str | None:
-    from pipegen.cli.reference.section_pages import PAGES, terminal
-    from pipegen.cli.rule import render_page
-
-    return "\n".join(render_page(terminal(topic))) if topic in PAGES else None
-
-
-def _step(topic: str) -> str | None:
-    from pipegen.cli.reference.op_docs import all_ops, op_page
-
-    known = all_ops()
-    return op_page(known[topic]) if topic in known else None
 
 
 def _command(ctx: typer.Context, topic: str) -> str | None:
@@ -84,12 +77,6 @@ def _command(ctx: typer.Context, topic: str) -> str | None:
         return None
     with type(ctx)(command, info_name=topic, parent=ctx.parent) as below:
         return str(command.get_help(below))
-
-
-def _code(topic: str) -> str | None:
-    from pipegen.cli.rule import page_text
-
-    return page_text(topic)
 
 
 def _keys(topic: str) -> str | None:

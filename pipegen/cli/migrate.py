@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipegen.cli.common import bold, note, say
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 
 if TYPE_CHECKING:
     from pipegen.migrate.migration import Migration
@@ -79,11 +79,8 @@ def _write(file: str, result: Migration) -> None:
     if taken is not None:
         raise CannotRun(f"{taken} exists already, and is left alone", "move it away, or run without `--write`")
     for name, text in texts.items():
-        try:
-            with open(name, "xb") as stream:
-                stream.write(text)
-        except OSError as error:
-            raise CannotRun(f"cannot write {name}: {(error.strerror or str(error)).lower()}") from error
+        with refused("write", name), open(name, "xb") as stream:
+            stream.write(text)
         say(f"wrote {name}")
     if patch:
         note(f"to change the code, look at the patch and run `patch {quote(file)} < {quote(os.path.join(folder, stem + _PATCH))}`")

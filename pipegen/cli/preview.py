@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, progress, say, start_tensorflow
-from pipegen.cli.failures import CannotRun
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.failures import CannotRun, refused
 from pipegen.ops.kinds.registry import kind_of
 
 
@@ -47,18 +47,12 @@ def preview(
         raise CannotRun(
             "a contact sheet shows images, and the model of this spec receives none", "`pipegen explain` shows what it is given"
         )
-    start_tensorflow()
-    from pipegen.api.building import build
-
-    with progress("listing") as listed:
-        pipe = build(loaded, progress=listed, allow_code=allowed)
+    pipe = open_pipeline(loaded, allowed)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")
-    try:
+    with refused("write", target):
         sheet.save(target, "PNG")
-    except OSError as error:
-        raise CannotRun(f"cannot write {target}: {(error.strerror or str(error)).lower()}") from error
     say(f"wrote {target}: {min(rows, pipe.num_examples(chosen))} of {pipe.num_examples(chosen):,} examples of split {chosen}")
 
 

@@ -136,7 +136,7 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
     pad = " " * indent
     start = f"{lead or pad}{_key(key)}:"
     if path in origins.unwritten:
-        return [(f"{pad}# {key}: {_words(value)}", "default, and without effect here")]
+        return [(f"{pad}# {key}: {_inline(value)}", "default, and without effect here")]
     if value is None or value == {}:
         meant = origins.unset(path)
         return [(f"{pad}# {key}: {meant}", "default")] if meant and not lead else []
@@ -164,13 +164,9 @@ def _key(key: str) -> str:
     return key if key.isdigit() else quoted(key) if needs_quotes(key) or any(c in key for c in ",[]{}#:") else key
 
 
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {_words(v)}" for k, v in value.items()) + "}"
-    return _inline(value)
-
-
 def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k}: {_inline(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(_inline(v) for v in value)}]"
     if isinstance(value, str):

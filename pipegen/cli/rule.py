@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,14 +38,25 @@ def rule(
         for line in _table():
             say(line)
         return
-    say("\n".join(render_page(_text(_find(code)))))
+    page = page_text(code)
+    if page is None:
+        from pipegen.diagnostics.suggest import closest
+
+        near = closest(code.strip(), [*(c.name for c in _every()), *(c.code for c in _every())])
+        raise CannotRun(f"there is no code {code.strip()!r}", f"did you mean {near}?" if near else "`pipegen rule` lists every code")
+    say(page)
 
 
 def page_text(wanted: str) -> str | None:
     """Returns the page of a code, or of a finding's name, as text; `None` for any other word."""
+    from pipegen.diagnostics.catalog import CODES, page
+    from pipegen.migrate.pages import migration_page
+
     word = wanted.strip()
-    known = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)
-    return "\n".join(render_page(_text(known))) if known is not None else None
+    code = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)
+    if code is None:
+        return None
+    return render_page((page(code) if code in CODES else migration_page(code)).text)
 
 
 def _every() -> list[Code | Rule]:
@@ -53,13 +65,6 @@ def _every() -> list[Code | Rule]:
     from pipegen.migrate.findings import RULES
 
     return [*CODES.values(), *RULES.values()]
-
-
-def _text(code: str) -> str:
-    from pipegen.diagnostics.catalog import CODES, page
-    from pipegen.migrate.pages import migration_page
-
-    return page(code).text if code in CODES else migration_page(code).text
 
 
 def _table() -> Iterator[str]:
@@ -72,22 +77,8 @@ def _table() -> Iterator[str]:
         yield f"{c.code}  {sort:<10}  {c.name:<{width}}  {c.title}"
 
 
-def _find(wanted: str) -> str:
-    from pipegen.diagnostics.suggest import closest
-
-    word, every = wanted.strip(), _every()
-    if any(word.upper() == c.code for c in every):
-        return word.upper()
-    names = {c.name: c.code for c in every}
-    if word.lower() in names:
-        return names[word.lower()]
-    near = closest(word, [*names, *(c.code for c in every)])
-    hint = f"did you mean {near}?" if near else "`pipegen rule` lists every code"
-    raise CannotRun(f"there is no code {word!r}", hint)
-
-
-def render_page(markdown: str) -> list[str]:
-    """A page as plain lines: headings stand out, specs are indented, and fences are gone."""
+def render_page(markdown: str) -> str:
+    """A page as plain text: headings stand out, specs are indented, and fences are gone."""
     lines: list[str] = []
     fenced = False
     for line in markdown.rstrip().splitlines():
@@ -104,12 +95,4 @@ def render_page(markdown: str) -> list[str]:
             lines += [bold(title), "─" * len(title)] if line.startswith("# ") else [bold(title)]
         else:
             lines.append(f"  {line}".rstrip())
-    return _tidy(lines)
-
-
-def _tidy(lines: list[str]) -> list[str]:
-    """At most one empty line at a time, and none at the end."""
-    kept = [line for i, line in enumerate(lines) if line or (i > 0 and lines[i - 1])]
-    while kept and not kept[-1]:
-        kept.pop()
-    return kept
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,22 +16,6 @@ if TYPE_CHECKING:
     from pipegen.phases.specs import Inspection
 
 Format = Literal["text", "json", "github", "sarif"]
-
-
-@dataclass
-class Report:
-    """Holds what was found in all specs of one run."""
-
-    findings: dict[Diagnostic, None] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    fine: list[str] = field(default_factory=list)
-
-    def add(self, file: str, inspection: Inspection, findings: list[Diagnostic], about_data: str = "") -> None:
-        """Take in one spec; a finding in a base that several specs extend counts once."""
-        self.texts.update(inspection.loaded.texts)
-        self.findings.update(dict.fromkeys(findings))
-        if not findings:
-            self.fine.append(f"{STDIN if file == '-' else file}: fine ({_describe(inspection)}{about_data})")
 
 
 def validate(
@@ -75,23 +58,28 @@ def validate(
 
     names = spec_files(files or [])
     request = _data_request(data, write_exclude, names, allow_code)
-    report = Report()
+    findings: dict[Diagnostic, None] = {}  # one in a base that several specs extend counts once
+    texts: dict[str, str] = {}
+    fine: list[str] = []
     for name in names:
         if fix or unsafe_fixes:
             from pipegen.cli.fixing import fix_spec
 
             fix_spec(name, sets, unsafe=unsafe_fixes)
         inspection = examine(name, sets)
-        findings, about_data, spec = inspection.diagnostics.sorted(), "", inspection.spec
+        found, about_data, spec = inspection.diagnostics.sorted(), "", inspection.spec
         if request is not None and spec is not None:
             from pipegen.cli.checking import check_data
 
-            findings, about_data = check_data(inspection, spec, request)
+            found, about_data = check_data(inspection, spec, request)
         elif request is None and inspection.loaded.spec is not None:
             _note_missing(inspection)
-        report.add(name, inspection, findings, about_data)
-    _print(report, output_format)
-    raise typer.Exit(code_of(list(report.findings), strict=strict))
+        texts.update(inspection.loaded.texts)
+        findings.update(dict.fromkeys(found))
+        if not found:
+            fine.append(f"{STDIN if name == '-' else name}: fine ({_describe(inspection)}{about_data})")
+    _print(list(findings), texts, fine, output_format)
+    raise typer.Exit(code_of(list(findings), strict=strict))
 
 
 def _note_missing(inspection: Inspection) -> None:
@@ -114,23 +102,19 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
         raise typer.BadParameter(f"one file can serve one spec, and there are {len(names)}", param_hint="'--write-exclude'")
     from pipegen.cli.checking import SAMPLE, DataRequest
 
-    if data == "all":
-        return DataRequest(None, write_exclude, allowed)
-    if data == "sample":
-        return DataRequest(SAMPLE, write_exclude, allowed)
-    if not data.isascii() or not data.isdigit() or int(data) < 1:
+    words = {"all": None, "sample": SAMPLE}
+    if data not in words and (not data.isascii() or not data.isdigit() or int(data) < 1):
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
-    return DataRequest(int(data), write_exclude, allowed)
+    return DataRequest(words[data] if data in words else int(data), write_exclude, allowed)
 
 
-def _print(report: Report, output_format: Format) -> None:
-    findings = list(report.findings)
+def _print(findings: list[Diagnostic], texts: dict[str, str], fine: list[str], output_format: Format) -> None:
     if output_format == "text":
-        for line in report.fine:
+        for line in fine:
             say(line)
-        if findings and report.fine:
+        if findings and fine:
             say()
-        print_findings(findings, report.texts)
+        print_findings(findings, texts)
     elif output_format == "json":
         from pipegen.diagnostics.machine import render_json
 

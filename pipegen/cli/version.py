@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipegen.cli.common import say
+from pipegen.terminal import aligned
 
 _LIBRARIES = (
     ("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")),
@@ -21,11 +22,10 @@ def version() -> None:
 
     from pipegen.release import __version__
 
-    say(f"pipegen     {__version__}")
-    say(f"Python      {platform.python_version()} ({platform.python_implementation()})")
-    for name, distributions in _LIBRARIES:
-        say(f"{name:<11} {_installed(distributions) or 'not installed'}")
-    say(f"platform    {platform.platform()}")
+    python = f"{platform.python_version()} ({platform.python_implementation()})"
+    libraries = [(name, _installed(distributions) or "not installed") for name, distributions in _LIBRARIES]
+    for line in aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())]):
+        say(line)
 
 
 def _installed(distributions: tuple[str, ...]) -> str | None:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.compat.defaults import floatx, image_data_format
 from pipegen.compat.geometry import Geometry, check_geometry
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 _A = TypeVar("_A", bound="Arguments")
 

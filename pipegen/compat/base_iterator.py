@@ -12,10 +12,9 @@ from pipegen.compat.overrides import overridden
 from pipegen.compat.refusals import UnsupportedArgument
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 
 class Iterator(Explains):
@@ -102,7 +101,7 @@ class Iterator(Explains):
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
 
-        return GeneratedInTurn(self._overridden()) if tf.executing_eagerly() else super().__iter__()
+        return GeneratedInTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
         return self.next()
@@ -142,8 +141,8 @@ class Iterator(Explains):
         """The method of a class derived from this one that gives its batches."""
         return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), "__getitem__")
 
-    def _overridden(self) -> Walk[Any]:
-        """Returns what a derived class gives, from the start of an epoch."""
+    def _given_batches(self) -> Walk[Any]:
+        """Yields what a derived class gives, from the start of an epoch."""
         self.reset()
         while self._given_by() != "__getitem__":
             yield next(self)
@@ -157,11 +156,7 @@ class Iterator(Explains):
     def _end_epoch(self) -> None:
         self.on_epoch_end()
 
-    # As a dataset
-
-    def _as_dataset(self, variant: tf.Tensor) -> None:
-        """Make it the dataset of compiled batches; where there are none, it is one by type alone."""
-        super().__init__(variant)
+    # As a dataset, which it is by type alone where no batches are compiled
 
     @property
     def _variant_tensor(self) -> tf.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.compat.defaults import floatx, image_data_format
 from pipegen.compat.images import array_to_img, img_to_array
@@ -10,9 +10,7 @@ from pipegen.compat.images import array_to_img, img_to_array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 
 def apply_channel_shift(x: Array, intensity: float, channel_axis: int = 0) -> Array:  # noqa: ARG001 - Keras' signature

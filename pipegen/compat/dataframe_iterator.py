@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.arguments import name_of
 from pipegen.compat.frames import Frame, read_frame
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.specs import array_dtype, channels_of, reading_steps, rows_spec
+from pipegen.compat.specs import channels_of, reading_steps, rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
 if TYPE_CHECKING:
@@ -21,31 +22,12 @@ if TYPE_CHECKING:
 class DataFrameIterator(CompiledIterator):
     """Batches of files that a table names.
 
+    It takes what `ImageDataGenerator.flow_from_dataframe` takes, but for old words, and raises what that raises.
+
     Args:
-        dataframe: A DataFrame of pandas, or a map from the names of columns to lists.
-        directory: The folder that paths are relative to; by default the working directory.
         image_data_generator: What happens to the images; `None` for a generator without arguments.
-        x_col: The column of paths, as text.
-        y_col: The column of targets; for `raw` one or a list, for `multi_output` a list.
-        weight_col: The column of weights.
-        target_size: (height, width) that images are resized to.
-        color_mode: `rgb`, `rgba` or `grayscale`.
-        classes: The classes in the order of their indices; rows of others are left out. By default all, sorted.
-        class_mode: `categorical` (one-hot, multi-hot for lists), `binary` (two classes), `sparse`, `raw` (the cells as they are),
-            `multi_output` (a list of them), `input` for the augmented image itself, or `None`.
-        batch_size: Images in a batch; the last one may be smaller.
-        shuffle: A new order in every epoch.
-        seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
         data_format: Where the channels of batches stand, whatever the generator says, as in Keras; `None` for the generator's.
-        save_to_dir: A folder for every image that is handed over.
-        save_prefix: What the names of those files begin with.
-        save_format: Their format.
-        subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
-        interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
-        keep_aspect_ratio: Cut out the largest centred part of the target's proportions first.
         dtype: Of images and of encoded classes, whatever the generator says, as in Keras; `None` for the generator's.
-        validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning. With `False`, a
-            missing file is an error when it is read.
 
     Attributes:
         directory: The folder that paths are relative to, or `None`.
@@ -55,12 +37,6 @@ class DataFrameIterator(CompiledIterator):
         classes: The class index of each row, or the list of them.
         sample_weight: The weights, or `None`.
         class_mode: As it was given, as are `target_size`, `color_mode`, `interpolation` and `keep_aspect_ratio`.
-
-    Raises:
-        ValueError: For an unknown word, or a table of which no row is left.
-        TypeError: For cells of another type than the class mode takes.
-        UnsupportedArgument: For an argument that no spec expresses.
-        SpecError: For files that pipegen cannot read, with what is wrong.
     """
 
     _numbered = True
@@ -99,8 +75,9 @@ class DataFrameIterator(CompiledIterator):
         self.class_mode = class_mode
         self.interpolation = interpolation
         self.keep_aspect_ratio = keep_aspect_ratio
+        dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets, as far as NumPy has it
         checks = {"validate_filenames": validate_filenames}
-        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, array_dtype(self.dtype), **checks)
+        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, **checks)
         self._take(frame.rows(rows_of(asked, subset, len(frame.files))) if subset is not None else frame)
         image: dict[str, Any] = {"kind": "image", "column": "file"}
         if directory is not None:

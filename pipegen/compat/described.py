@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.compat.arguments import Arguments
-from pipegen.compat.depth import files_below
-from pipegen.compat.specs import UNLABELLED, channels_of, reading_steps, sections, source_of, split_section, targets, write_spec
+from pipegen.compat.files import files_below
+from pipegen.compat.specs import UNLABELLED, channels_of, reading_steps, sections, source_of, targets, write_spec
 from pipegen.compat.steps import image_steps
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class Described(Arguments):
             source = {"by_split": {"train": source}}  # without labels all would be for prediction
         spec = sections(self, source, steps, batch_size=batch_size, shuffle=shuffle, seed=seed)
         spec["output"] = {**spec["output"], **targets(class_mode, labelled=directory is None or list(classes or ()) != UNLABELLED)}
-        if self._validation_split:
-            spec["splits"] = split_section(self._validation_split)
+        if part := self._validation_split:
+            spec["splits"] = {"parts": {"train": round(1 - part, 12), "validation": part}, "method": "keras"}
         if write is not None:
             write_spec(spec, write)
         return spec

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.functions import handing
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import UnsupportedArgument, warn
 from pipegen.compat.specs import UNLABELLED, channels_of
 from pipegen.compat.subsets import seed_of
 from pipegen.errors import SpecError
@@ -16,38 +15,20 @@ from pipegen.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import tensorflow as tf
 
     from pipegen.compat.described import Described
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 
 class DirectoryIterator(CompiledIterator):
     """Batches from a folder.
 
+    It takes what `ImageDataGenerator.flow_from_directory` takes, and raises what that raises.
+
     Args:
-        directory: A folder with a sub-folder for each class.
         image_data_generator: What happens to the images; `None` for a generator without arguments.
-        target_size: (height, width) that images are resized to.
-        color_mode: `rgb`, `rgba` or `grayscale`.
-        classes: The class folders in the order of their indices; `["."]` for images without classes, which are neither augmented nor
-            shuffled.
-        class_mode: `categorical` (one-hot), `binary` (0 or 1; with another number of classes than two their indices, with a warning),
-            `sparse`, `input` for the augmented image itself, or `None` for images alone.
-        batch_size: Images in a batch; the last one may be smaller.
-        shuffle: A new order in every epoch.
-        seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
         data_format: In place of the generator's.
-        save_to_dir: A folder for every image that is handed over.
-        save_prefix: What the names of those files begin with.
-        save_format: Their format.
-        follow_links: Whether linked folders are entered.
-        subset: `validation` is the first `validation_split` of the files of each class, neither augmented nor shuffled; `training` is the
-            rest.
-        interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
-        keep_aspect_ratio: Cut out the largest centred part of the target's proportions first.
         dtype: In place of the generator's.
 
     Attributes:
@@ -58,11 +39,6 @@ class DirectoryIterator(CompiledIterator):
         filenames: The files of the subset, relative to the folder, in stored order: that of batches where nothing is shuffled.
         filepaths: Their paths.
         class_mode: As it was given, as are `target_size`, `color_mode`, `interpolation`, `keep_aspect_ratio` and `follow_links`.
-
-    Raises:
-        ValueError: For an unknown word.
-        UnsupportedArgument: For an argument that no spec expresses.
-        SpecError: For a folder that pipegen cannot read, with what is wrong.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.described import Described
-from pipegen.compat.frames import without_old_words
+from pipegen.compat.frames import OLD_WORDS, without_old_words
 
 if TYPE_CHECKING:
     import os
@@ -58,22 +58,10 @@ class Flows(Described):
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For images that pipegen cannot read, with what is wrong.
         """
+        given = _named(locals())
         from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
 
-        return NumpyArrayIterator(
-            x,
-            y,
-            self,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            sample_weight=sample_weight,
-            seed=seed,
-            save_to_dir=save_to_dir,
-            save_prefix=save_prefix,
-            save_format=save_format,
-            subset=subset,
-            ignore_class_split=ignore_class_split,
-        )
+        return NumpyArrayIterator(image_data_generator=self, **given)
 
     def flow_from_directory(
         self,
@@ -123,26 +111,10 @@ class Flows(Described):
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For a folder that pipegen cannot read, with what is wrong.
         """
+        given = _named(locals())
         from pipegen.compat.directory_iterator import DirectoryIterator
 
-        return DirectoryIterator(
-            directory,
-            self,
-            target_size=target_size,
-            color_mode=color_mode,
-            classes=classes,
-            class_mode=class_mode,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed,
-            save_to_dir=save_to_dir,
-            save_prefix=save_prefix,
-            save_format=save_format,
-            follow_links=follow_links,
-            subset=subset,
-            interpolation=interpolation,
-            keep_aspect_ratio=keep_aspect_ratio,
-        )
+        return DirectoryIterator(image_data_generator=self, **given)
 
     def flow_from_dataframe(
         self,
@@ -208,30 +180,13 @@ class Flows(Described):
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For files that pipegen cannot read, with what is wrong.
         """
+        class_mode = without_old_words(class_mode, has_ext=has_ext, sort=sort, drop_duplicates=drop_duplicates)
+        given = _named(locals(), *OLD_WORDS)
         from pipegen.compat.dataframe_iterator import DataFrameIterator
 
-        class_mode = without_old_words(class_mode, has_ext=has_ext, sort=sort, drop_duplicates=drop_duplicates)
-        return DataFrameIterator(
-            dataframe,
-            directory,
-            self,
-            x_col=x_col,
-            y_col=y_col,
-            weight_col=weight_col,
-            target_size=target_size,
-            color_mode=color_mode,
-            classes=classes,
-            class_mode=class_mode,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed,
-            data_format=None,
-            save_to_dir=save_to_dir,
-            save_prefix=save_prefix,
-            save_format=save_format,
-            subset=subset,
-            interpolation=interpolation,
-            keep_aspect_ratio=keep_aspect_ratio,
-            dtype=None,
-            validate_filenames=validate_filenames,
-        )
+        return DataFrameIterator(image_data_generator=self, data_format=None, dtype=None, **given)
+
+
+def _named(arguments: dict[str, Any], *but: str) -> dict[str, Any]:
+    """Returns the arguments of a method without `self`: the iterators take them under the same names."""
+    return {name: value for name, value in arguments.items() if name not in ("self", *but)}

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)
 _OF_CLASSES = ("binary", "categorical", "sparse")
-_OLD = {
+OLD_WORDS = {
     "has_ext": "the table has the whole names of files",
     "sort": "rows stand in the order of the table",
     "drop_duplicates": "rows are kept as they are, so drop them from the table",
@@ -108,7 +106,7 @@ def without_old_words(class_mode: str | None, **given: bool | None) -> str | Non
     """
     for name, value in given.items():
         if value is not None:
-            warn(f"`{name}` has no effect, as in Keras: {_OLD[name]}", DeprecationWarning)
+            warn(f"`{name}` has no effect, as in Keras: {OLD_WORDS[name]}", DeprecationWarning)
     if class_mode == "other":
         warn("`class_mode='other'` is an old word for 'raw'", DeprecationWarning)
         return "raw"

@@ -1,4 +1,4 @@
-"""A generator's `preprocessing_function` in a spec: a preset where it has a name in one, else a step that calls it."""
+"""Hands to a pipeline what no spec can hold: a `preprocessing_function`, and the whitening matrix that `fit` has computed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ from pipegen.ops.families.custom import CustomTransform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
-
     from pipegen.compat.arguments import Arguments
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 _G = TypeVar("_G", bound="Arguments")
 _APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
@@ -86,6 +83,33 @@ def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) 
     loaded = pipegen.load(spec, runtime={"cache": "none"})
     steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
     return replace(loaded, model=loaded.model.model_copy(update={"transforms": steps}))
+
+
+def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) -> pipegen.Spec:
+    """A flow's spec, whose step `whiten` has the generator's matrix, and its mean where there is one.
+
+    Raises:
+        SpecError: When the spec is wrong.
+    """
+    import numpy as np
+
+    from pipegen.ops.arguments.learned import Fitted
+    from pipegen.ops.arguments.whitening import Whitening
+    from pipegen.plan.fitting_plans import learning_steps
+
+    loaded = pipegen.load(spec)
+    ((index, step),) = learning_steps(loaded.model)
+    matrix = np.asarray(generator.zca_whitening_matrix, np.float32)
+    if generator.data_format == "channels_first":
+        order = np.arange(len(matrix)).reshape(channels, -1).T.reshape(-1)  # the flow has channels last
+        matrix = matrix[np.ix_(order, order)]
+    mean: Array = np.zeros(len(matrix))
+    if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has done the centring
+        mean = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
+    numbers = Whitening.of(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
+    steps: list[Any] = list(loaded.model.transforms)
+    steps[index] = step.with_numbers(Fitted({"image": numbers}, 0, "taken from the generator", given=True))
+    return replace(loaded, model=loaded.model.model_copy(update={"transforms": tuple(steps)}))
 
 
 def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -10,17 +10,17 @@ from pipegen.compat.described import Described
 from pipegen.compat.draws import draw, stream
 from pipegen.compat.flows import Flows
 from pipegen.compat.geometry import apply_affine_transform, flip_axis
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 from pipegen.compat.statistics import moments, whitening
 from pipegen.compat.unfitted import check_flows
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 _EPSILON = 1e-6
 """Added to a standard deviation before it divides."""
+_MOVES = {"theta": 0, "tx": 0, "ty": 0, "shear": 0, "zx": 1, "zy": 1}
+"""What `apply_affine_transform` takes, and the value that changes nothing."""
 _BLOCK = 256
 """Images whose statistics are taken at a time."""
 
@@ -90,22 +90,9 @@ class ImageDataGenerator(Flows):
         """
         given = transform_parameters.get
         row_axis, col_axis, channel_axis = self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1
-        x = apply_affine_transform(
-            x,
-            given("theta", 0),
-            given("tx", 0),
-            given("ty", 0),
-            given("shear", 0),
-            given("zx", 1),
-            given("zy", 1),
-            row_axis=row_axis,
-            col_axis=col_axis,
-            channel_axis=channel_axis,
-            fill_mode=self.fill_mode,
-            cval=self.cval,
-            order=self.interpolation_order,
-            geometry=self.geometry,
-        )
+        moves = [given(name, unmoved) for name, unmoved in _MOVES.items()]
+        moves += [row_axis, col_axis, channel_axis, self.fill_mode, self.cval, self.interpolation_order]
+        x = apply_affine_transform(x, *moves, geometry=self.geometry)
         if given("channel_shift_intensity") is not None:
             x = apply_channel_shift(x, transform_parameters["channel_shift_intensity"], channel_axis)
         if given("flip_horizontal", False):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pipegen.compat.defaults import scipy_ndimage
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 Geometry = Literal["documented", "keras3"]
-GEOMETRIES = ("documented", "keras3")
 
 
 def check_geometry(geometry: str) -> None:
@@ -22,7 +20,7 @@ def check_geometry(geometry: str) -> None:
     Raises:
         ValueError: When it is neither `documented` nor `keras3`.
     """
-    if geometry not in GEOMETRIES:
+    if geometry not in get_args(Geometry):
         message = f"`geometry` is 'documented' (the right axes and centre) or 'keras3' (those of Keras 2.9 to 3), got {geometry!r}"
         raise ValueError(message)
 
@@ -121,11 +119,7 @@ def _matrix(theta: float, tx: float, ty: float, shear: float, zx: float, zy: flo
         parts.append([[1, -math.sin(slant), 0], [0, math.cos(slant), 0], [0, 0, 1]])
     if zx != 1 or zy != 1:
         parts.append([[zx, 0, 0], [0, zy, 0], [0, 0, 1]])
-    matrix = None
-    for part in parts:
-        each = np.array(part, np.float64)
-        matrix = each if matrix is None else matrix @ each
-    return matrix
+    return functools.reduce(np.matmul, [np.array(part, np.float64) for part in parts]) if parts else None
 
 
 def random_rotation(

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.defaults import floatx, image_data_format
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 
 if TYPE_CHECKING:
     import numpy as np

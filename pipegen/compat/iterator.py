@@ -9,19 +9,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.api.building import build_by_place
-from pipegen.backend.datasets.derived import Explains
 from pipegen.backend.datasets.owned_arrays import owned_arrays
-from pipegen.backend.process.once import GeneratedInTurn
 from pipegen.compat.arguments import name_of
 from pipegen.compat.base_iterator import Iterator
 from pipegen.compat.described import Described
-from pipegen.compat.functions import with_function
+from pipegen.compat.functions import with_function, with_matrix
 from pipegen.compat.overrides import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, overridden
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.saving import Saving
 from pipegen.compat.subsets import check_subset
 from pipegen.compat.unfitted import as_fitted, does_without
-from pipegen.compat.whitening import with_matrix
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -41,9 +38,7 @@ class CompiledIterator(Iterator):
         image_data_generator: The generator.
         n: How many images there are.
         samples: The same.
-        batch_size: Images in a batch.
         shuffle: As it was given; the validation subset is never shuffled.
-        seed: As it was given.
         batch_index: Which batch of the epoch `next` gives next.
         total_batches_seen: How many batches `next` has given.
         image_shape: The shape of an image.
@@ -115,7 +110,7 @@ class CompiledIterator(Iterator):
         self._pipegen_translate = self._one_epoch._pipegen_translate
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
-        self._as_dataset(self._one_epoch._pipegen_numbered._variant_tensor)
+        super(Iterator, self).__init__(self._one_epoch._pipegen_numbered._variant_tensor)
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
         self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
@@ -192,12 +187,8 @@ class CompiledIterator(Iterator):
     def __len__(self) -> int:
         return len(self._one_epoch)
 
-    def __iter__(self) -> Walk[Any]:
-        import tensorflow as tf
-
-        if not tf.executing_eagerly():
-            return Explains.__iter__(self)
-        return GeneratedInTurn(self._endless() if self._given_by() is None else self._overridden())
+    def _given_batches(self) -> Walk[Any]:
+        return self._endless() if self._given_by() is None else super()._given_batches()
 
     def _endless(self) -> Walk[Any]:
         while True:

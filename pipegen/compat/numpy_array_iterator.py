@@ -5,36 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 from pipegen.compat.specs import rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
     from pipegen.compat.described import Described
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 
 class NumpyArrayIterator(CompiledIterator):
     """Batches from arrays.
 
+    It takes what `ImageDataGenerator.flow` takes, and raises what that raises.
+
     Args:
-        x: Images as an array of 4 dimensions; or a pair of such an array and another one, or a list of arrays, which go along untouched.
-        y: Targets, one for each image: any array, or `None`.
         image_data_generator: What happens to the images; `None` for a generator without arguments.
-        batch_size: Images in a batch; the last one may be smaller.
-        shuffle: A new order in every epoch; off by default, other than in `ImageDataGenerator.flow`.
-        sample_weight: A weight for each image; needs `y`.
-        seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
+        shuffle: Off by default, other than in `flow`.
         data_format: In place of the generator's.
-        save_to_dir: A folder for every image that is handed over.
-        save_prefix: What the names of those files begin with.
-        save_format: Their format.
-        subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
-        ignore_class_split: Accept that the subsets hold different targets.
         dtype: In place of the generator's.
 
     Attributes:
@@ -42,11 +32,6 @@ class NumpyArrayIterator(CompiledIterator):
         y: Their targets, or `None`.
         sample_weight: Their weights, or `None`.
         x_misc: The arrays that go along.
-
-    Raises:
-        ValueError: For arrays that do not belong together, or an unknown subset.
-        UnsupportedArgument: For an argument that no spec expresses.
-        SpecError: For images that pipegen cannot read, with what is wrong.
     """
 
     _numbered = True

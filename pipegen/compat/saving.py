@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.images import save_img
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 _MOST = 10**7
 

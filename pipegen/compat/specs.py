@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import name_of
-from pipegen.compat.depth import is_deep
+from pipegen.compat.files import is_deep
 from pipegen.compat.functions import handing
+from pipegen.compat.images import RESAMPLING
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}
 """Class modes, and how a spec encodes the label."""
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
-_FILTERS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
-"""Pillow's filters, by Keras' names, which are Pillow's."""
 _DTYPES = ("float32", "float16", "bfloat16", "uint8")
 UNLABELLED = ["."]
 """What people give as `classes` for a folder of images without sub-folders."""
@@ -34,13 +33,18 @@ def source_of(
     write: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
     """The `source` of a folder, or without one of arrays."""
-    if directory is not None:
-        base = os.path.dirname(os.path.abspath(write)) if write is not None else None
-        return {"image_folder": _folder(directory, classes, follow_links, base)}
-    features: dict[str, Any] = {"image": {"kind": "image"}}
-    if class_mode not in (None, "input"):
-        features["label"] = {"kind": "label"}
-    return {"arrays": {"features": features}}
+    if directory is None:
+        label = {} if class_mode in (None, "input") else {"label": {"kind": "label"}}
+        return {"arrays": {"features": {"image": {"kind": "image"}, **label}}}
+    path = os.fspath(directory)
+    found: dict[str, Any] = {"path": path if write is None else os.path.relpath(path, os.path.dirname(os.path.abspath(write)))}
+    if classes is not None and list(classes) == UNLABELLED:
+        found["labels"] = "none"
+    elif classes:
+        found["classes"] = list(classes)
+    if follow_links:
+        found["follow_links"] = True
+    return {"image_folder": found}
 
 
 def sections(
@@ -102,16 +106,6 @@ def rows_spec(
     return spec
 
 
-def array_dtype(dtype: Any) -> Any:
-    """The dtype of targets: that of images, as far as NumPy has it."""
-    return "float32" if name_of(dtype) == "bfloat16" else name_of(dtype)
-
-
-def split_section(fraction: float) -> dict[str, Any]:
-    """`validation_split`: the first files of each class, the first rows of arrays."""
-    return {"parts": {"train": round(1 - fraction, 12), "validation": fraction}, "method": "keras"}
-
-
 def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
     """`y` and its encoding.
 
@@ -130,18 +124,6 @@ def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
     return {"y": "label", "encode": {"label": ENCODINGS[class_mode]}}
 
 
-def _folder(directory: Any, classes: Sequence[str] | None, follow_links: bool, base: str | None) -> dict[str, Any]:
-    path = os.fspath(directory)
-    found: dict[str, Any] = {"path": path if base is None else os.path.relpath(path, base)}
-    if classes is not None and list(classes) == UNLABELLED:
-        found["labels"] = "none"
-    elif classes:
-        found["classes"] = list(classes)
-    if follow_links:
-        found["follow_links"] = True
-    return found
-
-
 def channels_of(color_mode: str) -> int:
     """Returns how many channels the images of a colour mode have."""
     if color_mode not in _CHANNELS:
@@ -153,7 +135,7 @@ def reading_steps(
     size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool, files: Iterable[str] = ()
 ) -> list[Any]:
     """Decoding and resizing as Pillow does it for Keras: whole, and as stored. Gray keeps the 16 bits that the first of `files` has."""
-    if interpolation not in _FILTERS:
+    if interpolation not in RESAMPLING:
         raise ValueError(f"`interpolation` is 'nearest', 'bilinear', 'bicubic', 'hamming', 'box' or 'lanczos', got {interpolation!r}")
     decode: dict[str, Any] = {"exif": "ignore", "jpeg": "accurate"}
     if color_mode != "rgb":

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from pipegen.compat.images import Array
 
 LARGEST_WHITENING = 16_384
 """Values of an image up to which its whitening matrix is computed: 2 GiB in float64."""

@@ -69,7 +69,7 @@ def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) 
     if generator.samplewise_center:  # which the deviation implies
         scale = {} if generator.samplewise_std_normalization else {"scale": False}
         steps.append({"standardize": {"statistics": "samplewise", **scale}})
-    if not _centres_itself(generator):
+    if not generator.zca_whitening or generator.featurewise_std_normalization:  # else the whitening subtracts the mean
         steps += _featurewise(generator, channels, measured=measured)
     if generator.zca_whitening:
         steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
@@ -81,23 +81,12 @@ def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list
     if measured and generator.featurewise_center and generator.mean is None and generator.std is None:
         scale = {} if generator.featurewise_std_normalization else {"scale": False}
         return [{"standardize": {"statistics": "featurewise", **scale}}]
-    moments = {}
-    for argument, name, key, added in (
-        ("featurewise_center", "mean", "mean", 0.0),
-        ("featurewise_std_normalization", "std", "std", _EPSILON),
-    ):
-        if getattr(generator, argument):
-            moments[key] = _fitted(argument, name, getattr(generator, name), channels, added)
+    moments = {
+        name: _fitted(argument, name, getattr(generator, name), channels, added)
+        for argument, name, added in (("featurewise_center", "mean", 0.0), ("featurewise_std_normalization", "std", _EPSILON))
+        if getattr(generator, argument)
+    }
     return [{"normalize": moments}] if moments else []
-
-
-def _centres_itself(generator: Arguments) -> bool:
-    """Returns whether the whitening subtracts the mean."""
-    return generator.zca_whitening and not generator.featurewise_std_normalization
-
-
-def _not_fitted(argument: str, name: str) -> UnsupportedArgument:
-    return UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
 
 
 def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
@@ -155,7 +144,7 @@ def _epsilon(given: Any) -> float:
 def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
     """Statistics, one number for each channel."""
     if found is None:
-        raise _not_fitted(argument, name)
+        raise UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
     import numpy as np
 
     values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # what was set by hand may be a number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 from pipegen.compat.steps import augments
 
 if TYPE_CHECKING:

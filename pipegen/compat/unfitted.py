@@ -6,7 +6,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from pipegen.compat.remarks import warn
+from pipegen.compat.refusals import warn
 
 if TYPE_CHECKING:
     from pipegen.compat.arguments import Arguments

@@ -18,7 +18,6 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError, OpErrors
 from pipegen.memory import ram_budget
-from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """Holds what is known about the data.
+    """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
 
-    Attributes:
-        manifest: The records and their splits, or `None` when an error stands in the way.
-        diagnostics: Every finding.
-        assigned: The same manifest, also when the errors came after the split assignment, for a closer look at the files.
+    `assigned` is the manifest also when the errors came after the split assignment, for a closer look at the files.
     """
 
     manifest: Manifest | None
@@ -112,7 +108,7 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
         message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
         raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")
     _refuse_bombs(spec, base)
-    if spec.splits.method == "folder" and isinstance(spec.source, ImageFolder):
+    if spec.splits.method == "folder":
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
     return spec.source.list(base, progress, data)

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 
 class Ranked:
-    """Records in stretches, those of one class or group after those of another, each by rank.
-
-    Attributes:
-        records: The records.
-        sizes: The records of each stretch.
-    """
+    """Records in stretches of so many (`sizes`), those of one class or group after those of another, each by rank."""
 
     def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
         """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""

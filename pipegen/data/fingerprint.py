@@ -49,8 +49,8 @@ def fingerprint(listing: Listing) -> str:
 
 
 def _covered(listing: Listing) -> Iterator[bytes]:
-    if listing.rows is not None:
-        yield "\n".join(f"{split} {rows.digest()}" for split, rows in listing.rows.items()).encode() + b"\n"
+    if listing.numbered:
+        yield "\n".join(f"{split} {reader.digest()}" for split, reader in listing.readers.items()).encode() + b"\n"
         yield from _classes(listing)
     if listing.in_table:  # here the order of the records is what the table says, and not that of their names
         yield from _classes(listing)

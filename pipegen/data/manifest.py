@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pipegen.data.shards.selected import InShards
     from pipegen.ops.sources.base import Listing
-    from pipegen.ops.sources.rows import Rows
     from pipegen.ops.sources.strings import Ints, Strings
     from pipegen.types import ElementType
 
@@ -78,12 +77,11 @@ class Manifest:
         """The absolute paths of a split, in source order; of rows, their numbers as text."""
         return self.listing.files().take(self.members[split])
 
-    def rows(self, split: str) -> tuple[Rows, Ints] | None:
-        """For records that are rows of arrays: those arrays, and the row of each record of a split in source order, int64."""
-        if self.listing.rows is None:
+    def rows(self, split: str) -> Ints | None:
+        """For records that are numbered rows: the row of each record of a split in source order, int64."""
+        if not self.listing.numbered:
             return None
-        arrays = self.listing.rows.get(split) or self.listing.rows[""]
-        return arrays, np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
+        return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
 
     def in_shards(self, split: str) -> InShards | None:
         """Returns where the records of a split are, if they lie many in a file; else `None`."""
@@ -92,7 +90,7 @@ class Manifest:
     @property
     def type(self) -> ElementType | None:
         """The type of a record, where the data says more of it than the spec."""
-        return next(iter(self.listing.rows.values())).type if self.listing.rows else self.listing.type
+        return self.listing.type
 
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
         """Features of which each record holds a few numbers: `(n, ...)` each, of a split in source order."""

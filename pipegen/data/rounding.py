@@ -53,11 +53,7 @@ def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 
 
 class _Rounding:
-    """Chooses the cells that are rounded up.
-
-    Attributes:
-        holders: For each column, the rows whose cell in it is rounded up, in order.
-    """
+    """Chooses the cells that are rounded up; `holders` has for each column the rows whose cell in it is, in order."""
 
     def __init__(self, remainders: list[list[int]], room: list[int]) -> None:
         self.remainders = remainders

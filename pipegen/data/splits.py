@@ -172,7 +172,7 @@ def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
     """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
     other = next(name for name in splits.parts if name != "train")
     fraction = float(splits.parts[other])
-    folders = listing.rows is None and not listing.in_table
+    folders = not listing.numbered and not listing.in_table
     everything = np.arange(len(listing.keys))
     of = listing.labels if folders and listing.labels is not None else np.zeros(len(everything), np.int32)
     classes = Ranked(everything, of, np.arange(int(of.max(initial=0)) + 1))

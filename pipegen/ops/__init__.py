@@ -1,8 +1,8 @@
 """The open set: sources and steps, one file each.
 
 A step's file holds, in this order: the class docstring (the user's documentation), the arguments with their
-documentation, worked examples, the type rule (`infer`), and the lowering. TensorFlow is imported inside lowering
-methods only, so that everything else works where it is not installed. To add a step:
+documentation, worked examples, the type rule (`infer`), and the lowering. TensorFlow is `pipegen.lazy.tf`, imported when
+lowering first uses it, so that everything else works where it is not installed. To add a step:
 
 1. Write `ops/transforms/NAME.py` with one subclass of a family in `ops/base.py`.
 2. Write `tests/ops/transforms/test_NAME.py` with what is special to it, against an independent oracle.

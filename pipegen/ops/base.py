@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.arithmetic import Arithmetic as Arithmetic
 from pipegen.ops.arguments.fills import ConstantFill as ConstantFill
 from pipegen.ops.arguments.fills import Fill as Fill
@@ -32,8 +33,6 @@ from pipegen.ops.transform import Transform as Transform
 from pipegen.types import times
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from pipegen.ops.lowering.windows import Box, Sides
     from pipegen.types import FeatureType
 
@@ -81,8 +80,6 @@ class CropTransform(Transform):
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The window that is cut out: `top`, `left`, `height` and `width`, int32 `(...)`."""
-        import tensorflow as tf
-
         window = self.window(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
         return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
@@ -91,8 +88,6 @@ class CropTransform(Transform):
         return False
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
-        import tensorflow as tf
-
         top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
         return (top, left, rows, columns), self.output_size()
 
@@ -132,6 +127,9 @@ class GeometricTransform(Transform):
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.idle()
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """The map from output to input pixel coordinates, float64 `(..., 3, 3)`, on a canvas of this size, float64 scalars in pixels.
 
@@ -164,6 +162,9 @@ class ColourTransform(Transform):
     def uses_mean(self) -> bool:
         """Returns whether `m` can be other than zero."""
         return False
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
         """Returns whether an output channel can depend on another channel, so that `A` is more than its diagonal."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.checks import Odd
 from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
@@ -85,13 +86,20 @@ class Transform(Model):
         """The output type for the input type `x`; `OpError` if the step cannot run on that."""
         raise NotImplementedError
 
+    def idle(self) -> bool:
+        """Returns whether it acts on no example, or leaves every value as it is."""
+        return getattr(self, "probability", 1.0) == 0
+
     def is_identity(self, x: FeatureType) -> bool:
         """Returns whether the step provably changes nothing on inputs of type `x`."""
         return False
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        """Legal but unwise settings on an input of type `x`, as values."""
-        return ()
+        """Legal but unwise settings on an input of type `x`, as values: what is odd about one argument, unless a step knows more."""
+        given = [(name, field, getattr(self, name)) for name, field in type(self).model_fields.items()]
+        odd = [(find, name, v) for name, field, v in given if v is not None for find in field.metadata if isinstance(find, Odd)]
+        order = [find.func for find, _, _ in odd]  # angles of several arguments, then distances, and so on
+        return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v))
 
     def lasting(self) -> bool:
         """Returns whether it gives the same in every process for the same arguments, so that its results may be kept on a disk."""

@@ -162,16 +162,17 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
 
 def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
     """Lets shuffles whose records lie many in a file go by file, where they have windows or one record cannot be read by itself."""
-    shards = manifest.listing.shards
-    if shards is None:
+    if manifest.listing.shards is None:
         return plans
 
-    def by_file(node: Node) -> Node:
-        if not isinstance(node, Shuffle) or (node.order == "global" and not shards.by_block):
+    def by_file(node: Node, split: str) -> Node:
+        at_once = manifest.listing.reader(split).at_once
+        if not isinstance(node, Shuffle) or (node.order == "global" and at_once == 1):
             return node
-        return replace(node, order="window", window_bytes=node.window_bytes or _WINDOW, files=True)
+        window = node.window_bytes or max(_WINDOW, int(at_once * manifest.mean_bytes(split)))
+        return replace(node, order="window", window_bytes=window, files=True)
 
-    return {split: plan.with_nodes([by_file(node) for node in plan.nodes]) for split, plan in plans.items()}
+    return {split: plan.with_nodes([by_file(node, split) for node in plan.nodes]) for split, plan in plans.items()}
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:

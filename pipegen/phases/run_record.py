@@ -24,13 +24,7 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """Says where `fit` goes on.
-
-    Attributes:
-        epoch: The epoch of `fit`.
-        done: Batches of it that are done.
-        batches: Batches of the pipeline that are done, over all of its epochs.
-    """
+    """Says where `fit` goes on: its epoch, how many batches of that are done, and how many of the pipeline, over all of its epochs."""
 
     epoch: int
     done: int

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Holds what `inspect` found: the spec where it could be loaded, plans where there are any, and every finding.
+    """Holds what `inspect` found: the spec where it could be loaded, and every finding.
 
-    Attributes:
-        loaded: The spec, and the place that each value came from.
-        plans: The plainest plan of each split that has one.
-        compiled: The same after every pass; empty where anything is an error.
-        diagnostics: Every finding.
+    Each split that has a plan has its plainest in `plans`, and the same after every pass in `compiled`, which is empty where anything is an
+    error.
     """
 
     loaded: Loaded

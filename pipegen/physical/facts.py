@@ -54,8 +54,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             python = ("noting damaged records",) if replaces else ()
             return Facts(looked_up if replaces else (), python, asserts=part.guard in ("name", "replace"))
         case Read():
-            mapped = plan.setting.mapped and not all(t.encoded or kind_of(t).indexed for _, t in part.out.items())
-            return Facts(looked_up, ("rows of a mapped file",) if mapped else ())
+            return Facts(looked_up, (plan.setting.python,) if plan.setting.python else ())
         case p.Rows():
             return facts(part.node, plan)
         case p.Keep() | p.Fetch():

@@ -87,7 +87,7 @@ class Setting:
         threads: Threads of the pipeline's pool.
         jit: Whether XLA may compile.
         replaces: Whether another record takes the place of a damaged one.
-        mapped: Whether rows are read from a mapped file, by Python.
+        python: What reading records calls Python for, in words.
         columns: Whether ids, paths and the like are looked up in columns; where records lie in shards, they may be worked out.
     """
 
@@ -95,7 +95,7 @@ class Setting:
     threads: int
     jit: bool = True
     replaces: bool = False
-    mapped: bool = False
+    python: str = ""
     columns: bool = True
 
 

@@ -223,7 +223,7 @@ class _Source:
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """The names of an example's files: `file_name`, and `FEATURE_file_name` of what else can be looked at."""
-        stem = self.keys[record] if self.engine.manifest.listing.rows is None else f"row-{self.keys[record]}"
+        stem = self.keys[record] if not self.engine.manifest.listing.numbered else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.steps * self.order.batch) - 1))
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
@@ -272,7 +272,7 @@ def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
     if not a.pictures(plain.out):
         raise ValueError("an export writes images, and the model receives none")
     listing = engine.manifest.listing
-    if listing.rows is None and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
+    if not listing.numbered and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
         raise ValueError(f"{wanted.folder} is inside {listing.root}, where the images that it holds would become part of the data")
     if not wanted.overwrite and wanted.folder.is_dir() and any(wanted.folder.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty", str(wanted.folder))

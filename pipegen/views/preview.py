@@ -88,7 +88,7 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
     """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step; or its items."""
     type_ = executor.plan.read
-    read = executor.read(tf.constant(record, tf.int64), type_)
+    read = executor.tensors.read(tf.constant(record, tf.int64), type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)

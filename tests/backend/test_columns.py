@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from PIL import Image
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 import pipegen
+from pipegen.backend.reading import columns
 from pipegen.backend.reading.columns import Column, Paths, columns_captured
+from pipegen.cache.folder import files_in
 from pipegen.ops.sources.base import Listing
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.strings import Strings, aligned
@@ -33,12 +36,17 @@ def graphs(count: int, patch: pytest.MonkeyPatch) -> tuple[GraphDef, GraphDef]:
     patch.setattr(ImageFolder, "list", lambda *_: folder(count))
     spec = {"source": {"image_folder": {"path": "/data"}}, "transforms": [{"resize": {"size": 8}}], "runtime": {"cache": "none"}}
     pipe = pipegen.build({"pipegen": 1, "batch": {"size": 8}, **spec})
+    return written(pipe)
+
+
+def written(pipe: pipegen.Pipeline) -> tuple[GraphDef, GraphDef]:
+    """The graph of the training dataset in this process, and of what is derived from it."""
     executor = pipe._engine.executor("train")
     head = tf.data.Dataset.from_tensors((tf.constant(0, tf.int64), tf.constant(0, tf.int64)))
     ignore: Any = tf.data.experimental.ExternalStatePolicy.IGNORE
     forms = (FIXED, FIXED.built_on())
-    written = (executor.batches(head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
-    own, derived = (GraphDef.FromString(graph.numpy()) for graph in written)
+    graphs = (executor.batches(head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
+    own, derived = (GraphDef.FromString(graph.numpy()) for graph in graphs)
     return own, derived
 
 
@@ -48,6 +56,32 @@ def test_no_function_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(node.ByteSize() for function in graph.library.function for node in function.node_def) < 20_000
         held = sum(node.ByteSize() for node in graph.node) / 100_000
         assert 20 < held < 36, "a path of 13 bytes, where it begins, its row, the label and the id"
+
+
+def test_what_is_written_of_a_derived_dataset_does_not_grow_with_its_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(columns, "_LARGE", 2**8)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    few, many = (graphs(n, monkeypatch)[1].ByteSize() for n in (1_000, 100_000))
+    assert abs(many - few) < 100
+    found = files_in(tmp_path / "pipegen")
+    assert {kept.kind for kept in found} == {"columns"}
+    assert len(found) == 2 * 4, "of each data set the paths, where they begin, which they are, and the labels"
+
+
+def test_a_derived_dataset_maps_what_is_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    values = aligned([np.arange(600, dtype=np.uint32).reshape(300, 2)])
+    monkeypatch.setattr(columns, "_LARGE", 2**8)
+    for _ in range(2):  # written, and found again
+        with columns_captured(tmp_path):
+            reads = tf.data.Dataset.from_tensors(tf.constant([1, 299])).map(Column(values))
+        assert next(iter(reads)).numpy().tolist() == [[2, 3], [598, 599]]
+        (kept,) = tmp_path.iterdir()
+        written = kept.stat().st_mtime_ns
+    assert kept.stat().st_mtime_ns == written
+    (tmp_path / "full").write_text("no folder")
+    with columns_captured(tmp_path / "full"):
+        held = tf.data.Dataset.from_tensors(tf.constant([1])).map(Column(values))
+    assert next(iter(held)).numpy().tolist() == [[2, 3]]
 
 
 def test_in_this_process_functions_know_columns_by_handle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +121,7 @@ def test_paths_are_put_together(tmp_path: Path) -> None:
 
         expected = [os.fsencode(wanted[i]) for i in records]
         assert next(iter(numbers.map(found))).numpy().tolist() == expected
-        with columns_captured():
+        with columns_captured(None):
             assert next(iter(numbers.map(found))).numpy().tolist() == expected
         assert paths.one(tf.constant(records[0])).numpy() == expected[0]
 
@@ -111,3 +145,17 @@ def test_a_column_is_not_copied() -> None:
     values[3] = 77  # nobody does; it shows whose memory is read
     assert next(iter(reads)).numpy().tolist() == [1, 77]
     assert Column(np.arange(11)[1:])(tf.constant([0, 9])).numpy().tolist() == [1, 10]
+
+
+def test_arrays_are_known_by_handle() -> None:
+    data = {"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.arange(400) % 3}
+    source = {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
+    own, derived = written(pipegen.build({"pipegen": 1, "source": source, "batch": {"size": 8}}, data=data))
+    assert sum(node.op == "VarHandleOp" for node in own.node) == 3, "the images, the labels and the rows"
+    assert not any(node.op == "VarHandleOp" for node in derived.node), "which may run where no handle leads anywhere"
+
+
+def test_threads_that_come_at_once_have_one_variable() -> None:
+    column = Column(np.arange(5))
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(made) for made in pool.map(lambda _: column._variable, range(64))}) == 1

@@ -71,11 +71,11 @@ def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
     import tensorflow as tf
 
     from pipegen.backend.index.draws import Draws
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.reading.records import Records, RecordTensors
     from pipegen.spec.steps import step_hash
 
     refs: Any = tuple(SimpleNamespace(id=name, num_draws=count) for name, count in steps)
-    records = Records([str(i) for i in ids], ids, None).tensors()
+    records = RecordTensors(Records([str(i) for i in ids], ids))
     record = [place % len(ids) for place, _ in visits]
     epochs = [epoch for _, epoch in visits]
     drawn = Draws(seed, refs)(records, tf.constant(record, tf.int64), tf.constant(epochs, tf.int64), occurrence).numpy()

@@ -195,16 +195,16 @@ def test_a_look_at_arrays() -> None:
 
 
 def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.backend.reading import rows
+    from pipegen.ops.lowering import stored
 
     mapped: list[Any] = []
-    real = rows.Mapped.__init__
+    real = stored.Mapped.__init__
 
     def noted(self: Any, array: Any) -> None:
         mapped.append(array.shape)
         real(self, array)
 
-    monkeypatch.setattr(rows.Mapped, "__init__", noted)
+    monkeypatch.setattr(stored.Mapped, "__init__", noted)
     np.savez(tmp_path / "data.npz", **DATA)
     source = {"arrays": {"features": FEATURES, "path": str(tmp_path / "data.npz")}}
     wanted = epoch_of(shared(), 0)
@@ -217,8 +217,6 @@ def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, 
 
 def test_arrays_are_no_constants_of_the_graph() -> None:
     """A graph may hold 2 GiB at most, and is copied for every iterator."""
-    from pipegen.backend.reading.rows import readers
-
     pipe = pipeline({"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.zeros(400, int)}, transforms=[])
     for dataset in (pipe.train, pipe.dataset("train").map(lambda x, y: x)):
         seen, todo = 0, [dataset]
@@ -230,8 +228,8 @@ def test_arrays_are_no_constants_of_the_graph() -> None:
                 assert function.function.graph.as_graph_def().ByteSize() < 100_000
             todo += ds._inputs()
         assert seen >= 3
-    (rows,) = pipe._manifest.listing.rows.values()  # type: ignore[union-attr]
-    assert readers(rows, ("image",), 2**30)["image"] is readers(rows, ("image", "label"), 2**30)["image"], "one tensor for every split"
+    rows = pipe._manifest.listing.reader()
+    assert rows.open("image", 2**30, np.copy) is rows.open("image", 2**30, np.copy), "one for every split"
 
 
 def test_fit() -> None:

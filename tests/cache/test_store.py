@@ -294,7 +294,7 @@ def test_what_others_lay_in_a_files_place_is_neither_written_nor_waited_for(tmp_
 def replace_held(own: Path) -> Any:
     from pipegen.cache.folder import Held
 
-    return Held(ABOUT.key, own, 0, 0.0, ABOUT, None)
+    return Held("cache", ABOUT.key, own, 0, 0.0, ABOUT, None)
 
 
 def test_what_a_cache_says_of_itself_is_written_through_no_link(tmp_path: Path) -> None:

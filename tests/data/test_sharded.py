@@ -17,6 +17,7 @@ from pipegen.data.shards.manifest import ShardedManifest
 from pipegen.data.shards.splits import assign_shards
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.reader import Reader
 from pipegen.ops.sources.shards import Shards
 from pipegen.spec.models import Splits
 
@@ -32,12 +33,11 @@ def listing_of(
 ) -> Listing:
     """Files `FOLDER/NNNNN.rec` of so many records, in turn in each of the folders."""
     keys = tuple(f"{folders[i % len(folders)]}/{i:05}.rec" for i in range(len(rows)))
-    shards = Shards(np.array(rows, np.int64), np.arange(len(rows)), tuple(f"d{i}" for i in range(len(rows))), _unread, **own)
-    return Listing("/data", keys, None, tuple(classes), tuple(10 * n for n in rows), shards=shards)
-
-
-def _unread(*_: object) -> None:
-    raise AssertionError("nothing is read")
+    shards = Shards(np.array(rows, np.int64), np.arange(len(rows)), tuple(f"d{i}" for i in range(len(rows))))
+    reader = Reader()  # which reads nothing
+    for name, value in own.items():
+        setattr(reader, name, value)
+    return Listing("/data", keys, None, tuple(classes), tuple(10 * n for n in rows), shards=shards, readers={"": reader})
 
 
 def manifest_of(listing: Listing, names: Sequence[str] = (), **section: Any) -> ShardedManifest:

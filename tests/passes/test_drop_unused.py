@@ -57,7 +57,7 @@ def records(folder: Path) -> Any:
 
     files = {name: [str(folder / name / f"{i}.png") for i in range(COUNT)] for name in FEATURES}
     first = files.pop("other")
-    return Records(first, [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(COUNT)], None, 1.0, beside=files)
+    return Records(first, [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(COUNT)], None, 1.0, features=tuple(FEATURES), beside=files)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_rows_of_arrays_do_without_their_image() -> None:
         pipegen.build(base | {"output": {"x": x, "y": None}}, data=data, runtime={"jit": "never"}) for x in (["image", "mask"], "mask")
     )
     assert set(alone._engine.executor("train").plan.read) == {"mask"}
-    assert set(alone._engine.executor("train").records.arrays) == {"mask"}
+    assert set(alone._engine.executor("train").records.features) == {"mask"}
     for (_, expected), mask in zip(both.train, alone.train, strict=True):
         np.testing.assert_array_equal(mask, expected)
     with pytest.raises(ValueError, match="the model receives none"):

@@ -14,7 +14,7 @@ from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.guard import Quarantine
-from pipegen.backend.reading.records import files_of, records_from
+from pipegen.backend.reading.records import records_from
 from pipegen.backend.running.execute import Executor
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
-    from pipegen.types import ElementType
 
 
 class Engine:
@@ -79,12 +78,14 @@ class Engine:
             yield
 
     def executor_of(self, plan: Plan, split: str, shard: tuple[int, int] = (0, 1), quarantine: Quarantine | None = None) -> Executor:
-        """The executor of any plan, on the records of a split."""
-        quarantine = quarantine or self._quarantine(split, plan.read)
+        """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given."""
+        records, skip = records_from(self.manifest, split, plan.read, self.spec.runtime), self.spec.errors.skip
+        if quarantine is None and skip is not None and split == "train":
+            quarantine = Quarantine.of(records, plan.read, skip)
         return Executor(
             plan,
             self.spec,
-            records_from(self.manifest, split, plan.read, self.spec.runtime),
+            records,
             shard,
             quarantine=quarantine,
             where=self.where,
@@ -107,18 +108,6 @@ class Engine:
                 except OSError as error:
                     raise SpecError([unusable(folder, error, self._locate)]) from None
             return self._stores[about.key]
-
-    def _quarantine(self, split: str, read: ElementType) -> Quarantine | None:
-        skip = self.spec.errors.skip
-        if skip is None or split != "train":
-            return None
-        files, beside = self.manifest.files(split), self.manifest.beside(split)
-        columns = [beside.get(name, files) for name in files_of(read)] or [files]
-
-        def path(record: int) -> str:
-            return " or ".join(files[record] for files in columns)  # which of them it is, nobody has looked
-
-        return Quarantine(path, len(files), skip.max_fraction, skip.report)
 
     def train_progress(self) -> Progress:
         """Returns where the training split stands."""
@@ -177,5 +166,5 @@ class Engine:
         executor = self.executor(split)
         found = damage.find_problem(executor, record, epoch)
         if found is None:  # the window that an epoch draws may lie before the damage
-            found = f"cannot decode {executor.records.paths[record]}{executor.place}: {damage.reason(error)}; {executor.advice}"
+            found = f"cannot decode {executor.records.locate(record)}{executor.place}: {damage.reason(error)}; {executor.advice}"
         return DataError(found)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.reading.records import RecordTensors
-    from pipegen.backend.reading.shards import ShardedTensors
     from pipegen.plan.stages import StepRef
 
 
@@ -36,7 +35,7 @@ class Draws:
 
     def __call__(
         self,
-        records: RecordTensors | ShardedTensors,
+        records: RecordTensors,
         record: tf.Tensor,
         epoch: tf.Tensor,
         occurrence: int = 0,

@@ -2,22 +2,27 @@
 
 A column has the memory of the manifest's array. In this process functions know it by a variable's handle: a tensor that they capture
 is copied into the graph that TensorFlow makes, and optimises, for every iterator. Only what is derived from a dataset, and may run
-elsewhere, captures tensors.
+elsewhere, captures tensors; or, since a graph that is written has 2 GiB at most, maps a file where a column is large.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host
+from pipegen.kept import COLUMNS, keep, open_kept
+from pipegen.log import log
 from pipegen.ops.sources.strings import Collector, Strings, shareable
 
 if TYPE_CHECKING:
@@ -25,13 +30,25 @@ if TYPE_CHECKING:
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """What stands in a text for a byte of a file's name that is not valid UTF-8."""
-_captured = ContextVar("captured", default=False)
+_LARGE = 2**28
+"""Bytes of a column that functions do not hold themselves: all columns of a split, of which there are six at most, then fit in a graph."""
+T = TypeVar("T")
+_captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
+_making = RLock()
+
+
+class _Once(cached_property[T]):
+    """A property that one thread makes: of two variables one would go, whose handle a graph of the other thread may have."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        with _making:
+            return super().__get__(instance, owner)
 
 
 @contextmanager
-def columns_captured() -> Iterator[None]:
-    """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process."""
-    token = _captured.set(True)
+def columns_captured(folder: Path | None) -> Iterator[None]:
+    """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process that sees `folder`."""
+    token = _captured.set(folder or True)
     try:
         yield
     finally:
@@ -55,13 +72,51 @@ class Column:
         if self._of is not None:
             rows = self._of(rows)
         # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
-        return tf.gather(self._tensor if _captured.get() else self._variable.read_value(), rows)
+        folder = _captured.get()
+        return tf.gather(self._portable(folder) if folder else self._variable.read_value(), rows)
 
-    @cached_property
+    def _portable(self, folder: Path | bool) -> tf.Tensor:
+        """The array itself, or a file that is mapped wherever the function runs."""
+        if isinstance(folder, bool) or self._values.nbytes < _LARGE:
+            return self._tensor
+        try:
+            file = self._kept(folder)
+        except OSError as error:
+            log.warning("a column of the data cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+            return self._tensor
+        with tf.device("CPU:0"):
+            return tf.raw_ops.ImmutableConst(dtype=self._values.dtype, shape=self._values.shape, memory_region_name=file)
+
+    def _kept(self, folder: Path) -> str:
+        """The file of the array, named by what it holds.
+
+        Raises:
+            OSError: When it cannot be written.
+        """
+        name = f"{self._digest}.{COLUMNS}"
+        try:
+            with open_kept(folder, name) as stream:
+                whole = os.fstat(stream.fileno()).st_size == self._values.nbytes
+        except OSError:
+            whole = False
+        if not whole:
+            keep(folder, name, [self._bytes])
+        return str((folder / name).absolute())
+
+    @property
+    def _bytes(self) -> memoryview:
+        flat: Any = self._values.reshape(-1)
+        return memoryview(flat.view(np.uint8))
+
+    @_Once
+    def _digest(self) -> str:
+        return hashlib.blake2b(self._bytes, digest_size=16).hexdigest()
+
+    @_Once
     def _tensor(self) -> tf.Tensor:
         return on_this_host(lambda: _tensor(self._values))
 
-    @cached_property
+    @_Once
     def _variable(self) -> tf.Variable:
         return on_this_host(lambda: tf.Variable(_tensor(self._values), trainable=False, name="pipegen_column"))
 
@@ -76,7 +131,7 @@ class Paths:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
 
-    @cached_property
+    @_Once
     def _texts(self) -> Strings:
         texts = Strings.hold(self._paths)
         if _SURROGATE.search(texts.blob.data) is None and _SURROGATE.search(b"".join(texts.prefixes)) is None:
@@ -85,11 +140,11 @@ class Paths:
         collected.add_bytes([os.fsencode(path) for path in texts])
         return collected.strings()
 
-    @cached_property
+    @_Once
     def _is_ascii(self) -> bool:
         return bool(self._texts.blob.max(initial=0) < 128)
 
-    @cached_property
+    @_Once
     def _columns(self) -> dict[str, Column]:
         texts = self._texts
         columns = {"blob": texts.blob, "bounds": texts.bounds, "of": texts.of, "rows": texts.rows}

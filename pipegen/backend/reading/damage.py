@@ -79,7 +79,7 @@ def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int
 
 def find_problem(executor: Executor, record: int, epoch: int) -> str | None:
     """Says what is wrong with one record, in a line, or `None`."""
-    path = executor.records.path
+    records = executor.records
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
@@ -87,15 +87,15 @@ def find_problem(executor: Executor, record: int, epoch: int) -> str | None:
         if isinstance(node, Read):
             for name, t in node.out.items():
                 try:
-                    features.update(executor.read(at, ElementType(((name, t),))))
+                    features.update(executor.tensors.read(at, ElementType(((name, t),))))
                 except _FAILURES as error:
-                    return f"cannot read {path(record, name)}: {reason(error)}; {executor.advice}"
+                    return f"cannot read {records.locate(record, (name,))}: {reason(error)}; {executor.advice}"
         elif isinstance(node, Element):
             for stage in node.stages:
                 try:
                     apply_element(stage, features)
                 except _FAILURES as error:
-                    return _describe(executor, path(record, stage.feature), stage, error)
+                    return _describe(executor, records.locate(record, (stage.feature,)), stage, error)
     return None
 
 

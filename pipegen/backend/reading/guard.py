@@ -10,15 +10,19 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
+    from pipegen.backend.reading.records import Records
+    from pipegen.spec.models import Skip
     from pipegen.types import ElementType
 
 MAX_TRIES = 8
@@ -49,6 +53,11 @@ class Quarantine:
     failure: DataError | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @classmethod
+    def of(cls, records: Records, read: ElementType, skip: Skip) -> Quarantine:
+        """Returns an empty one; a record with several files that are read is in one or the other, nobody has looked in which."""
+        return cls(partial(records.locate, features=files_of(read)), len(records), skip.max_fraction, skip.report)
+
     def add(self, record: int) -> None:
         """Note a damaged record.
 
@@ -77,21 +86,23 @@ class Quarantine:
 
 def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementType) -> tuple[Features, tf.Tensor]:
     """Compute a record's features, and whether that worked; on failure they are zeros."""
-    names = [name for name, _ in out.items()]
-
-    def work(record: tf.Tensor, draws: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], tf.Tensor]:
-        features = compute({"@record": record, "@draws": draws})
-        return tuple(features[n] for n in names), tf.constant(True)
-
-    nothing = tuple(tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for _, t in out.items())
+    nothing = {name: tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for name, t in out.items()}
     fallback = tf.data.Dataset.from_tensors((nothing, tf.constant(False)))
+
+    def work(known: Features) -> tuple[Features, tf.Tensor]:
+        done = compute(known)
+        return {name: done[name] for name in nothing}, tf.constant(True)
+
     plain = tf.autograph.experimental.do_not_convert(work)
-    tried = tf.data.Dataset.from_tensors((record, draws)).map(plain).ignore_errors(log_warning=False)
-    values, good = tried.concatenate(fallback).take(1).get_single_element()
-    features = dict(zip(names, values, strict=True))
+    tried = tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}).map(plain).ignore_errors(log_warning=False)
+    features, good = tried.concatenate(fallback).take(1).get_single_element()
+    return _shaped(features, out), good
+
+
+def _shaped(features: Features, out: ElementType) -> Features:
     for name, t in out.items():
         features[name].set_shape(t.shape)
-    return features, good
+    return features
 
 
 def replace_damaged(
@@ -115,13 +126,12 @@ def replace_damaged(
         path: From a record to where it is.
     """
     record, draws = features["@record"], features["@draws"]
-    names = [name for name, _ in out.items()]
     first, good = attempt(compute, record, draws, out)
 
     def note(damaged: tf.Tensor) -> tf.Operation:
         return tf.py_function(lambda r: quarantine.add(int(r)), [damaged], [])
 
-    def search() -> tuple[tf.Tensor, ...]:
+    def search() -> tuple[tf.Tensor, tf.Tensor, Features]:
         records, cycles = alternates(features["@epoch"], features["@slot"])
         with tf.control_dependencies([note(record)]):
             start = tf.constant(0)
@@ -129,27 +139,23 @@ def replace_damaged(
         def unfinished(i: tf.Tensor, found: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
             return tf.logical_and(i < MAX_TRIES, tf.logical_not(found))
 
-        def body(i: tf.Tensor, _found: tf.Tensor, _r: tf.Tensor, _d: tf.Tensor, *_v: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def body(i: tf.Tensor, *_: Any) -> tuple[Any, ...]:
             candidate = records[i]
             fresh = draw(candidate, cycles[i])
             values, worked = attempt(compute, candidate, fresh, out)
             recorded = tf.cond(worked, tf.no_op, lambda: tf.group(note(candidate)))
             with tf.control_dependencies([recorded]):
-                return (i + 1, worked, candidate, fresh, *(values[n] for n in names))
+                return i + 1, worked, candidate, fresh, values
 
-        state = (start, tf.constant(False), record, draws, *(first[n] for n in names))
-        _, found, chosen, fresh, *values = tf.while_loop(unfinished, body, state)
+        _, found, chosen, fresh, values = tf.while_loop(unfinished, body, (start, tf.constant(False), record, draws, first))
         said = tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", path(chosen)])
         failed = tf.debugging.Assert(found, [said])
         with tf.control_dependencies([failed] if failed is not None else []):
-            return (tf.identity(chosen), fresh, *values)
+            return tf.identity(chosen), fresh, values
 
-    chosen, fresh, *values = tf.cond(good, lambda: (record, draws, *(first[n] for n in names)), search)
-    done = features | {"@record": chosen, "@draws": fresh} | dict(zip(names, values, strict=True))
-    for name, t in out.items():
-        done[name].set_shape(t.shape)
-    done["@draws"].set_shape(draws.shape)
-    return done
+    chosen, fresh, values = tf.cond(good, lambda: (record, draws, first), search)
+    fresh.set_shape(draws.shape)
+    return features | {"@record": chosen, "@draws": fresh} | _shaped(values, out)
 
 
 def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
@@ -158,7 +164,4 @@ def name_damaged(compute: Compute, features: Features, out: ElementType, path: t
     message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
     check = tf.debugging.Assert(good, [message, features["@record"]])
     with tf.control_dependencies([check] if check is not None else []):
-        done = features | {name: tf.identity(value) for name, value in values.items()}
-    for name, t in out.items():
-        done[name].set_shape(t.shape)
-    return done
+        return features | _shaped({name: tf.identity(value) for name, value in values.items()}, out)

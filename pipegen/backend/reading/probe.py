@@ -108,5 +108,5 @@ def _problem(executor: Executor, record: int) -> str:
     """Returns what is wrong, less the advice on how to go on training."""
     problem = find_problem(executor, record, 0)
     if problem is None:
-        return f"cannot read {executor.records.paths[record]}"
+        return f"cannot read {executor.records.locate(record)}"
     return problem.removesuffix(f"; {executor.advice}")

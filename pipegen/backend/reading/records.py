@@ -1,4 +1,4 @@
-"""The records of one split as tensors: where they are or what they hold, what they are called, and their labels."""
+"""The records of one split as tensors: where they are, what reads them, what they are called, and their labels."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.reading.columns import Column, Paths
-from pipegen.backend.reading.rows import readers
-from pipegen.backend.reading.shards import ShardedTensors
+from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.memory import ram_budget
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.reader import FileReader
+from pipegen.ops.sources.strings import aligned
+from pipegen.types import valid_name
 
 if TYPE_CHECKING:
-    from pipegen.backend.reading.rows import Reader
+    from collections.abc import Callable
+
+    from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
     from pipegen.data.shards.selected import InShards
+    from pipegen.ops.sources.reader import Read, Reader
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
@@ -30,62 +36,46 @@ class Records:
     """The records of a split, in source order.
 
     Attributes:
-        paths: Absolute paths; with `contents`, names for messages.
-        ids: 64-bit example ids, which key the draws; with `members`, of more records than these.
+        paths: What each is called in errors: its file, or its row, or the file that holds it and its row there.
+        ids: 64-bit example ids, which key the draws; with `members`, of more records than these; none for records in shards.
         labels: Class indices, or `None`; likewise.
         mean_bytes: The mean size of a stored record.
-        contents: Encoded images held in memory, in place of files.
-        arrays: For records that are rows of arrays: what reads rows of each feature, in place of files.
-        rows: The row of each record in those arrays.
+        reader: What reads the features that are in no column.
+        features: Those that are read.
+        ram_budget: Bytes of memory that the reader may use.
+        rows: The row of each record, where it is read by that, in place of a file.
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
         members: Which of the records that have `ids` and `labels` these are; `None` for all.
-        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie and what reads them.
+        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie.
     """
 
     paths: Sequence[str]
     ids: Ints | Sequence[int]
-    labels: Ints | Sequence[int] | None
+    labels: Ints | Sequence[int] | None = None
     mean_bytes: float = 0.0
-    contents: Sequence[bytes] | None = None
-    arrays: Mapping[str, Reader] = field(default_factory=dict)
+    reader: Reader = field(default_factory=FileReader)
+    features: tuple[str, ...] = ()
+    ram_budget: int = 0
     rows: Ints | None = None
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     members: Ints | None = None
     in_shards: InShards | None = None
 
-    def path(self, record: int, feature: str | None = None) -> str:
-        """The file of a feature of one record."""
-        return self.beside.get(feature or "", self.paths)[record]
+    def locate(self, record: int, features: Iterable[str] = ()) -> str:
+        """Says where a record is; of several features in files of their own, in one or the other."""
+        files = {name if name in self.beside else "": None for name in features} or {"": None}
+        return " or ".join(self.beside.get(name, self.paths)[record] for name in files)
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
-        """The files of the records that are read, one column after another; none where records are held in memory."""
-        if self.contents is not None or self.rows is not None or self.in_shards is not None:
+        """The files of the records that are read, one column after another; none where a record is no file of its own."""
+        if self.rows is not None or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
     def __len__(self) -> int:
         return len(self.paths)
-
-    def tensors(self) -> RecordTensors | ShardedTensors:
-        """The records as functions read them, made once for all."""
-        with tf.device("CPU:0"):
-            if self.in_shards is not None:
-                return ShardedTensors(self.in_shards)
-            contents = None if self.contents is None else tf.constant(list(self.contents), tf.string)
-            ragged = {name: _ragged(values) for name, values in self.columns.items() if isinstance(values, Ragged)}
-        members = None if self.members is None else Column(self.members)
-        return RecordTensors(
-            paths={"": Paths(self.paths)} | {name: Paths(paths) for name, paths in self.beside.items()},
-            contents=contents,
-            ids=Column(np.asarray(self.ids, "<u8").view("<u4").reshape(-1, 2), members),
-            labels=None if self.labels is None else Column(np.asarray(self.labels, np.int32), members),
-            arrays=self.arrays,
-            rows=None if self.rows is None else Column(self.rows),
-            columns={name: Column(values) for name, values in self.columns.items() if name not in ragged},
-            ragged=ragged,
-        )
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
@@ -93,67 +83,61 @@ def files_of(read: ElementType) -> tuple[str, ...]:
     return tuple(name for name, t in read.items() if t.encoded)
 
 
-@dataclass(frozen=True)
 class RecordTensors:
-    """The same, as functions read them.
+    """The same, as functions read them, for single records or for `(n,)` at once. Made once for all functions."""
 
-    Attributes:
-        paths: The files of every record by feature; those of features without files of their own under the empty name.
-        contents: Encoded images held in memory, in place of files.
-        ids: The lower and the upper half of each id, uint32 `(n, 2)`.
-        labels: Class indices, int32.
-    """
+    def __init__(self, records: Records) -> None:
+        with tf.device("CPU:0"):
+            self._ragged = {name: _ragged(values) for name, values in records.columns.items() if isinstance(values, Ragged)}
+            self._places = _Table(records) if records.in_shards is None else _Shards(records.in_shards)
+        self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in records.features}
+        self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
+        members = None if records.members is None else Column(records.members)
+        self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
+        self.words = self._places.words
+        """From records `(n,)` to the lower and the upper half of their ids, uint32."""
+        self.path = self._places.path
+        """From a record, and the features in question, to a string scalar that says where it is."""
 
-    paths: Mapping[str, Paths]
-    contents: tf.Tensor | None
-    ids: Column
-    labels: Column | None
-    arrays: Mapping[str, Reader] = field(default_factory=dict)
-    rows: Column | None = None
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    ragged: Mapping[str, tf.RaggedTensor] = field(default_factory=dict)
+    def read(self, record: tf.Tensor, out: ElementType) -> Features:
+        """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""
+        return self._every(out, lambda name: self._reads[name](*self._places.at(name, record)), record, lambda values: values)
 
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
-        low, high = tf.unstack(self.ids(record), axis=-1)
-        return low, high
+    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
+        """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
 
-    def path(self, record: tf.Tensor, features: Iterable[str] = ("",)) -> tf.Tensor:
-        """Returns the file of one record, a string scalar; of several features, one or the other."""
-        return tf.strings.join([self._paths(name).one(record) for name in features], " or ")
+        def each(name: str) -> list[tf.Tensor]:
+            places = zip(*(tf.unstack(part, num=count) for part in self._places.at(name, records)), strict=True)
+            return [self._reads[name](*place) for place in places]
 
-    def indexed(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """Returns what is held in memory of a feature for every record: of one, or stacked for records `(n,)`."""
-        if feature in self.columns:
-            return self.columns[feature](record)
-        if self.labels is None:
-            raise InternalError(f"`{feature}` was asked of records that have no label")
-        return tf.cast(self.labels(record), tf.int64)
+        with tf.name_scope("read"):
+            return self._every(out, each, records, lambda values: tf.unstack(values, num=count))
 
-    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the items of one record and which places hold one, padded to `shape` with zeros; or of records `(n,)`, stacked."""
-        items = self.ragged[feature]
+    def _every(self, out: ElementType, read: Callable[[str], Any], records: tf.Tensor, part: Callable[[tf.Tensor], Any]) -> dict[str, Any]:
+        """The features of records: what is in a column is looked up and parted, what is not is read."""
+        found = {}
+        for name, t in out.items():
+            kind = kind_of(t)
+            if kind.ragged:
+                found[name], found[valid_name(name)] = map(part, self._padded(name, records, t.shape))
+            elif not kind.valid:  # which comes with its items
+                listed = self._indexed(name, records) if kind.indexed else None
+                found[name] = read(name) if listed is None else part(listed)
+        return found
+
+    def _indexed(self, name: str, records: tf.Tensor) -> tf.Tensor | None:
+        """Returns what a column lists; `None` where none does, and it is read with the record."""
+        if name in self._columns:
+            return self._columns[name](records)
+        return None if self._labels is None else tf.cast(self._labels(records), tf.int64)
+
+    def _padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+        """The items of records and which places hold one, padded to `shape` with zeros."""
+        items = self._ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
         place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
         there = place < ends[..., 1:]
         return tf.gather(values, tf.where(there, place, tf.shape(values, tf.int64)[0] - 1)), there
-
-    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """Returns what the arrays hold of a feature: of one record, or stacked for records `(n,)`."""
-        return self.arrays[feature](record if self.rows is None else self.rows(record))
-
-    def read(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """The stored bytes of one record's feature: a string scalar."""
-        return self.read_each(feature, record[None], 1)[0]
-
-    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
-        """The same of `count` records, a scalar each."""
-        if self.contents is not None and feature not in self.paths:  # bytes, which taking apart would copy once more
-            return [tf.gather(self.contents, record) for record in tf.unstack(records, num=count)]
-        return [tf.io.read_file(path) for path in tf.unstack(self._paths(feature).each(records), num=count)]
-
-    def _paths(self, feature: str) -> Paths:
-        return self.paths.get(feature) or self.paths[""]
 
 
 def _ragged(values: Ragged) -> tf.RaggedTensor:
@@ -163,19 +147,67 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
 
 
+class _Table:
+    """Finds the records of a table: by their rows, or else by the paths of their files."""
+
+    def __init__(self, records: Records) -> None:
+        members = None if records.members is None else Column(records.members)
+        self._ids = Column(np.asarray(records.ids, "<u8").view("<u4").reshape(-1, 2), members)
+        self._paths = {"": Paths(records.paths)} | {name: Paths(paths) for name, paths in records.beside.items()}
+        self._rows = None if records.rows is None else Column(records.rows)
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        low, high = tf.unstack(self._ids(record), axis=-1)
+        return low, high
+
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        names = dict.fromkeys(name if name in self._paths else "" for name in features) or {"": None}
+        return tf.strings.join([self._paths[name].one(record) for name in names], " or ")
+
+    def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        if self._rows is not None:
+            return (self._rows(record),)
+        paths = self._paths.get(feature) or self._paths[""]
+        return (paths.each(record) if record.shape.rank else paths.one(record),)
+
+
+class _Shards(ShardTensors):
+    """Finds records by the numbers of the files that hold them and their rows there."""
+
+    def __init__(self, held: InShards) -> None:
+        super().__init__(held.selected, held.bases)
+        self._numbers, self._files = tf.constant(held.numbers), Paths(held.files)
+
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        shard, row = self.locate(record[None])
+        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
+
+    def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        shard, row = (tf.reshape(part, tf.shape(record)) for part in self.locate(tf.reshape(record, [-1])))
+        return tf.gather(self._numbers, shard), row
+
+
+def _held(array: np.ndarray[Any, Any]) -> Read:
+    """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair."""
+    if array.dtype != object:
+        return Column(aligned([array]))
+    with tf.device("CPU:0"):
+        texts = tf.constant(array)
+    return lambda row: tf.gather(texts, row)
+
+
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
+    labels, columns = manifest.listing.labels, manifest.columns(split)
+    kinds = {name: kind_of(t) for name, t in read.items() if name not in columns}
+    features = tuple(name for name, kind in kinds.items() if not kind.valid and (labels is None or not kind.indexed))
+    about = manifest.mean_bytes(split), manifest.listing.reader(split), features, ram_budget(runtime)
     held = manifest.in_shards(split)
     if held is not None:
-        return Records(manifest.files(split), (), None, manifest.mean_bytes(split), in_shards=held)
-    # Tensors share the memory of these columns, so that no split holds one of its own.
-    common = (manifest.files(split), manifest.all_ids, manifest.listing.labels, manifest.mean_bytes(split))
-    columns = manifest.columns(split)
+        return Records(manifest.files(split), (), None, *about, in_shards=held)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
-    members, found = manifest.members[split], manifest.rows(split)
-    if found is None:
-        return Records(*common, columns=columns, beside=manifest.beside(split), members=members)
-    rows, numbers = found
-    return Records(*common, arrays=readers(rows, tuple(read), ram_budget(runtime)), rows=numbers, columns=columns, members=members)
+    # Tensors share the memory of these columns, so that no split holds one of its own.
+    beside, members = manifest.beside(split), manifest.members[split]
+    return Records(manifest.files(split), manifest.all_ids, labels, *about, manifest.rows(split), columns, beside, members)

@@ -1,4 +1,4 @@
-"""Reads records that lie in shards: their shard, row and id are found in the graph, from their numbers, for a whole batch at once."""
+"""Finds the shard, the row and the id of records that lie in shards, in the graph, from their numbers, for a whole batch at once."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.xla import compiled
-from pipegen.backend.reading.columns import Column, Paths
+from pipegen.backend.reading.columns import Column
 from pipegen.data.shards.bitmap import BLOCK
 from pipegen.data.shards.ids import MIX_FACTORS, MIX_SHIFTS
-from pipegen.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from pipegen.data.shards.bitmap import Bitmap
-    from pipegen.data.shards.selected import InShards, Selected
+    from pipegen.data.shards.selected import Selected
 
 _WORD = 64
 
@@ -101,44 +100,3 @@ def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     """Finds the stretch, of those that begin at `starts`, rising, that each value is in: int64 `(n,)`; empty ones hold none."""
     return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1
-
-
-class ShardedTensors:
-    """Reads the records of a split that lie in shards, as `RecordTensors` does others: what is looked up there is worked out here."""
-
-    def __init__(self, held: InShards) -> None:
-        self._places = ShardTensors(held.selected, held.bases)
-        self._numbers = tf.constant(held.shards.numbers)
-        self._shards = held.shards
-        self._files = Paths(held.files)
-
-    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
-        """Returns the file of one record and its row there, a string scalar."""
-        shard, row = self._places.locate(record[None])
-        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
-
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the lower and the upper half of the ids of records `(n,)`, uint32."""
-        return self._places.words(record)
-
-    def take(self, feature: str, record: tf.Tensor) -> tf.Tensor:
-        """Reads a feature: of one record, or stacked for records `(n,)`."""
-        file, row = self._located(tf.reshape(record, [-1]))
-        return self._shards.read(feature, tf.reshape(file, tf.shape(record)), tf.reshape(row, tf.shape(record)))
-
-    indexed = read = take
-
-    def padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Refuses: how many items each record has is known of columns alone."""
-        raise InternalError(f"`{feature}` is ragged, and a source of shards lists no columns")
-
-    def read_each(self, feature: str, records: tf.Tensor, count: int) -> list[tf.Tensor]:
-        """The same of `count` records, a scalar each."""
-        file, row = self._located(records)
-        places = zip(tf.unstack(file, num=count), tf.unstack(row, num=count), strict=True)
-        return [self._shards.read(feature, *place) for place in places]
-
-    def _located(self, records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The numbers of the files of records `(n,)` and their rows there."""
-        shard, row = self._places.locate(records)
-        return tf.gather(self._numbers, shard), row

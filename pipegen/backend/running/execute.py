@@ -19,16 +19,15 @@ from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
-from pipegen.backend.reading.rows import Mapped
+from pipegen.backend.reading.records import RecordTensors
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
 from pipegen.memory import threads
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
 from pipegen.physical.nodes import FIXED, Setting
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
-from pipegen.types import ElementType, valid_name
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
@@ -74,10 +73,10 @@ class Executor:
         self.advice = advice
         self._store = store
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
-        mapped = any(isinstance(reader, Mapped) for reader in records.arrays.values())
-        held = records.in_shards
+        held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
-        self.setting = Setting(extent, threads(spec.runtime), spec.runtime.jit != "never", quarantine is not None, mapped, columns)
+        python = records.reader.python(records.features, records.ram_budget)
+        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns)
         window = window_size(index.window_bytes, records.mean_bytes)
         blocks = None if records.in_shards is None else tf.constant(records.in_shards.selected.starts)
         self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks)
@@ -85,7 +84,7 @@ class Executor:
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
         """The rows that a batch has up to there, where its block is widened to whole groups."""
-        self.tensors = records.tensors()
+        self.tensors = RecordTensors(records)
         self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
 
@@ -166,13 +165,13 @@ class Executor:
         return self._kernels[key]
 
     def compute(self, nodes: Sequence[Read | Element]) -> Callable[[Features], Features]:
-        """A function from what is known of an example to what leaves the last of Read and Element nodes."""
+        """A function from what is known of an example to that and what Read and Element nodes make of it."""
 
         def run(features: Features) -> Features:
             done = dict(features)
             for node in nodes:
                 self.element(node, done)
-            return {name: done[name] for name, _ in nodes[-1].out.items()}
+            return done
 
         return run
 
@@ -180,7 +179,7 @@ class Executor:
         """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
         with tf.name_scope(type(node).__name__.lower()):
             if isinstance(node, Read):
-                features.update(self.read(features["@record"], node.out))
+                features.update(self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
                 if isinstance(stage, Branch) and stage.compiled:
@@ -189,29 +188,3 @@ class Executor:
                     apply_element(stage, features, (found or {}).get(stage.feature))
             for name, t in node.out.items():
                 features[name].set_shape(t.shape)
-
-    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
-        """The stored features of `count` records, one by one: what each is looked up by is gathered for all at once."""
-        each: dict[str, list[tf.Tensor]] = {}
-        with tf.name_scope("read"):
-            for name, t in out.items():
-                if t.encoded:
-                    each[name] = self.tensors.read_each(name, records, count)
-                elif kind_of(t).ragged or kind_of(t).indexed:
-                    small = self.read(records, ElementType(((name, t),)))
-                    each |= {key: tf.unstack(values, num=count) for key, values in small.items()}
-                elif not kind_of(t).valid:  # which comes with its items
-                    each[name] = [self.tensors.take(name, record) for record in tf.unstack(records, num=count)]
-        return each
-
-    def read(self, record: tf.Tensor, out: ElementType) -> Features:
-        """The stored features of one record; where no record is a file, also of records `(n,)` at once."""
-        features: Features = {}
-        for name, t in out.items():
-            if t.encoded:
-                features[name] = self.tensors.read(name, record)
-            elif kind_of(t).ragged:
-                features[name], features[valid_name(name)] = self.tensors.padded(name, record, t.shape)
-            elif not kind_of(t).valid:
-                features[name] = (self.tensors.indexed if kind_of(t).indexed else self.tensors.take)(name, record)
-        return features

@@ -20,8 +20,10 @@ from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
+from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
@@ -41,7 +43,7 @@ class Run:
 
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
         """The batches, with their epochs and steps, from what enters; or what hands them over, from those."""
-        with columns_captured() if self.plan.form.derived else nullcontext():
+        with columns_captured(kept_folder(self.x.spec.runtime, COLUMNS)) if self.plan.form.derived else nullcontext():
             for name, operation in self.plan.named():
                 if p.hands_over(operation) == hands_over:
                     ds = self.operation(ds, operation, name)
@@ -101,7 +103,7 @@ class Run:
             case p.Cut():
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
-                return lambda f: chunks.each(f, function.nodes, self.x.read_each, self.x.element, function.chunk)
+                return lambda f: chunks.each(f, function.nodes, self.x.tensors.read_each, self.x.element, function.chunk)
             case p.Examples():
                 return self._one(function)
             case p.Keep():
@@ -117,7 +119,7 @@ class Run:
             case p.Settle():
                 return lambda f: _settled(f, function.rows)
             case p.Rows():
-                return lambda f: f | self.x.read(f["@record"], function.node.out)
+                return lambda f: f | self.x.tensors.read(f["@record"], function.node.out)
             case p.Kernel():
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Own():
@@ -166,13 +168,13 @@ class Run:
         """One example through the nodes, and what is done where it is damaged."""
         x, compute, out = self.x, self.x.compute(examples.nodes), examples.nodes[-1].out
         if examples.guard == "none":
-            return lambda f: f | compute(f)
+            return compute
         if examples.guard == "tell":
             return lambda f: {"@record": f["@record"], "@good": guard.attempt(compute, f["@record"], f["@draws"], out)[1]}
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
             return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
-        quarantine, files = x.quarantine, files_of(x.plan.read) or ("",)
+        quarantine, files = x.quarantine, files_of(x.plan.read)
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
         def replaced(features: Features) -> Features:
@@ -198,10 +200,8 @@ class Run:
 
         def gather(features: Features) -> Features:
             values = cache.gather(features, compute)
-            for name, t in fetch.cache.out.items():
-                if kind_of(t).indexed and name not in features:
-                    values[name] = x.tensors.indexed(name, features["@record"])
-            return features | values
+            beside = [(name, t) for name, t in fetch.cache.out.items() if kind_of(t).indexed and name not in features]
+            return features | values | x.tensors.read(features["@record"], ElementType(tuple(beside)))
 
         if fetch.whole:
             return gather

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.cli.columns import batch_for
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.spec import FLIP, PARTS, RESCALE, ROTATION, batch_for, beside, spec_text
 from pipegen.errors import OpError
 from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.classes import read_labels
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 _SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation", "dev": "validation", "test": "test"}
-_BATCH = 128
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,7 @@ class Pair:
 
 
 def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
-    """Write a spec for a `.npz` file.
-
-    Args:
-        file: The file.
-        spec_folder: Where the spec will stand; its path is relative to that.
+    """Writes the spec of a `.npz` file, with paths relative to the spec's folder.
 
     Returns:
         The text of the spec, and what was found in a few words.
@@ -68,15 +62,12 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     if not pairs:
         shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
         raise CannotRun(f"{file} holds no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
-    path = flow_scalar(os.path.relpath(os.path.abspath(file), os.path.abspath(spec_folder)).replace(os.sep, "/"))
     first = pairs[0]
     summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
     summary += f", in {first.classes} classes" if first.label else ""
-    lines = ["# yaml-language-server: $schema=pipegen.schema.json", f"# `pipegen init` found {summary}."]
-    lines += [f"# {p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
-    lines += ["pipegen: 1", *_source(pairs, path), *_steps(first)]
-    lines.append(f"batch: {{size: {batch_for(first.count, _BATCH)}}}")
-    return "\n".join(lines) + "\n", summary
+    comments = [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
+    batch = f"batch: {{size: {batch_for(first.count, most=128)}}}"
+    return spec_text(summary, comments, [*_source(pairs, beside(file, spec_folder)), *_steps(first), batch]), summary
 
 
 def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
@@ -119,7 +110,7 @@ def _split(name: str) -> str:
 
 def _source(pairs: list[Pair], path: str) -> list[str]:
     if len(pairs) == 1:
-        splits = f"splits: {{parts: {{train: 0.8, validation: 0.2}}{', stratify: label' if pairs[0].label else ''}}}"
+        splits = f"splits: {{{PARTS}, stratify: label}}"
         return [f"source: {_arrays(pairs[0], path)}", *([splits] if pairs[0].label else [])]
     return ["source:", "  by_split:", *(f"    {pair.split}: {_arrays(pair, path)}" for pair in pairs)]
 
@@ -133,14 +124,7 @@ def _arrays(pair: Pair, path: str) -> str:
 
 
 def _steps(pair: Pair) -> list[str]:
-    steps = (
-        [
-            "  - random_flip  # left and right; take it out where that matters, as in text",
-            "  - random_rotation: {degrees: 10}",
-        ]
-        if pair.label
-        else []
-    )
+    steps = [FLIP, ROTATION] if pair.label else []
     if pair.type.interval is not None and pair.type.interval.high > 1:
-        steps.append("  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}")
+        steps.append(RESCALE)
     return ["transforms:", *steps] if steps else []

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from pipegen.cli.common import note, progress, say
-from pipegen.cli.failures import CannotRun
+from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.files import SUFFIX
+from pipegen.terminal import aligned
 
 _ARRAYS = ".npz"
 _TABLES = (".csv", ".tsv", ".tab")
@@ -94,8 +95,7 @@ def _next(target: str, schema: str) -> list[str]:
         f"pipegen validate {target} --data": "check the spec and a sample of the files",
         f"pipegen schema > {schema}": "for completion in your editor, beside the spec",
     }
-    width = max(map(len, steps))
-    return [f"{command:<{width}}  # {why}" for command, why in steps.items()]
+    return aligned((command, f"# {why}") for command, why in steps.items())
 
 
 def _check_folder(folder: str) -> None:
@@ -117,8 +117,5 @@ def _name_of(folder: str) -> str:
 
 def _write_new(target: str, text: str) -> None:
     """Create a file; one that appears meanwhile is left alone too."""
-    try:
-        with open(target, "x", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise CannotRun(f"cannot write {target}: {(error.strerror or str(error)).lower()}") from error
+    with refused("write", target), open(target, "x", encoding="utf-8") as stream:  # one that appears meanwhile is left alone too
+        stream.write(text)

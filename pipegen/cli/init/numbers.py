@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.cli.columns import LABELS, Column, batch_for, columns_of, unused
+from pipegen.cli.columns import LABELS, Column, columns_of, unused
+from pipegen.cli.init.spec import PARTS, batch_for
 from pipegen.errors import OpError
 from pipegen.ops.sources.table import read_table
 
@@ -61,7 +62,7 @@ def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
     rows = table.num_rows
     stratify = ", stratify: label" if label is not None else ""
     after = [
-        f"splits: {{parts: {{train: 0.8, validation: 0.2}}{stratify}}}",
+        f"splits: {{{PARTS}{stratify}}}",
         f"batch: {{size: {batch_for(rows)}}}",
         f"output: {{x: inputs, y: {name}}}",
     ]

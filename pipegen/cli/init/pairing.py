@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders
+from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
 from pipegen.ops.lowering.sizes import PNG
 from pipegen.ops.sources.scan import Scan
 
@@ -33,6 +33,29 @@ _GRAY = 0
 
 
 @dataclass(frozen=True)
+class Levels:
+    """Holds what the pixels of some masks are.
+
+    Attributes:
+        values: Gray levels, or places in a palette.
+        palettes: Whether it has a palette, whose places are classes, for each mask that was looked at.
+    """
+
+    values: set[int] = field(default_factory=set)
+    palettes: list[bool] = field(default_factory=list)
+
+    @property
+    def ordered(self) -> list[int]:
+        """The values, the least first."""
+        return sorted(self.values)
+
+    @property
+    def palette(self) -> bool:
+        """Tells whether all have a palette."""
+        return all(self.palettes)
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Holds what was found.
 
@@ -41,9 +64,7 @@ class Pairs:
         parts: The folders of the images and of the masks, relative to that: for each split, or under the empty name for all.
         counts: How many pairs each part has.
         alone: How many files have no partner.
-        masks: How many masks were looked at.
-        values: What their pixels hold: gray levels, or places in a palette.
-        palette: Whether all have a palette, whose places are classes.
+        levels: What the pixels of masks are.
         sample: What the headers of images say.
         remarks: What the user should know.
     """
@@ -52,28 +73,14 @@ class Pairs:
     parts: Mapping[str, tuple[str, str]]
     counts: Mapping[str, int]
     alone: int
-    masks: int
-    values: tuple[int, ...]
-    palette: bool
+    levels: Levels
     sample: Sample
-    remarks: tuple[str, ...] = ()
+    remarks: list[str]
 
     def summary(self) -> str:
         """Says what was found, in a few words."""
         splits = f", split by folder into {', '.join(self.parts)}" if len(self.parts) > 1 else ""
         return f"{sum(self.counts.values()):,} images, each with a mask of the same name{splits}"
-
-
-@dataclass
-class _Levels:
-    """Holds the values of the pixels of some masks."""
-
-    values: set[int] = field(default_factory=set)
-    palettes: list[bool] = field(default_factory=list)
-
-    def add(self, other: _Levels) -> None:
-        self.values |= other.values
-        self.palettes += other.palettes
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ class _Two:
     masks: str
     pairs: tuple[tuple[str, str], ...]
     alone: int
-    levels: _Levels
+    levels: Levels
 
 
 def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pairs | None:
@@ -135,17 +142,13 @@ def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], 
 def _found(
     folder: str, parts: Mapping[str, tuple[str, str]], counts: Mapping[str, int], all_: Sequence[tuple[_Two, str]], remarks: list[str]
 ) -> Pairs:
-    levels = _Levels()
-    for two, _ in all_:
-        levels.add(two.levels)
+    levels = Levels(set().union(*(two.levels.values for two, _ in all_)), [p for two, _ in all_ for p in two.levels.palettes])
     if any(not _says(two.masks, _MASKS) for two, _ in all_):
         names = " and ".join(f"{name}/" for name in (all_[0][0].images, all_[0][0].masks))
         remarks.append(f"if {names} are two classes, and no images with their masks, the source is `image_folder: {{path: ...}}`")
     files = [os.path.join(below, two.images, image) for two, below in all_ for image, _ in two.pairs]
     sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
-    alone = sum(two.alone for two, _ in all_)
-    values, palette = tuple(sorted(levels.values)), all(levels.palettes)
-    return Pairs(folder, parts, counts, alone, len(levels.palettes), values, palette, sample, tuple(remarks))
+    return Pairs(folder, parts, counts, sum(two.alone for two, _ in all_), levels, sample, remarks)
 
 
 def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
@@ -158,14 +161,13 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | No
     shared = sorted(set(stems[names[0]]) & set(stems[names[1]]))
     if len(shared) < 2 or len(shared) < _NEARLY * max(map(len, stems.values())):
         return None
-    taken = [shared[i * len(shared) // min(_LOOKED_AT, len(shared))] for i in range(min(_LOOKED_AT, len(shared)))]
     images, masks = names
     told = _says(masks, _MASKS) and _says(images, _IMAGES)
     turned = _says(images, _MASKS) and _says(masks, _IMAGES)
-    found: list[tuple[str, str, _Levels]] = []
+    found: list[tuple[str, str, Levels]] = []
     for image, mask, sure, wrong in ((images, masks, told, turned), (masks, images, turned, told)):
-        files = [(os.path.join(folder, image, stems[image][stem]), os.path.join(folder, mask, stems[mask][stem])) for stem in taken]
-        levels = None if wrong else _levels(files, _MANY if sure else _FEW)
+        files = [(os.path.join(folder, image, stems[image][stem]), os.path.join(folder, mask, stems[mask][stem])) for stem in shared]
+        levels = None if wrong else masks_of(files, told=sure)
         if levels is not None:
             found.append((image, mask, levels))
     if len(found) != 1:
@@ -173,21 +175,6 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | No
     image, mask, levels = found[0]
     pairs = tuple((stems[image][stem], stems[mask][stem]) for stem in shared)
     return _Two(image, mask, pairs, sum(map(len, stems.values())) - 2 * len(shared), levels)
-
-
-def masks_of(files: Sequence[tuple[str, str]], *, told: bool, sample: Sample) -> Pairs | None:
-    """Returns what the second files of some pairs hold, or `None` where they are no masks of the first.
-
-    Args:
-        files: Pairs of paths, of which some are looked at.
-        told: Whether a name says that they are masks.
-        sample: What the headers of images say.
-    """
-    taken = [files[i * len(files) // min(_LOOKED_AT, len(files))] for i in range(min(_LOOKED_AT, len(files)))]
-    levels = _levels(taken, _MANY if told else _FEW)
-    if levels is None:
-        return None
-    return Pairs("", {}, {}, 0, len(levels.palettes), tuple(sorted(levels.values)), all(levels.palettes), sample)
 
 
 def is_called_mask(name: str) -> bool:
@@ -206,23 +193,29 @@ def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str
     return stems if len(stems) == len(files) else {}
 
 
-def _levels(files: Sequence[tuple[str, str]], most: int) -> _Levels | None:
-    """Returns the values in the second files of some pairs, or `None` where they are no masks of the first: not gray PNGs nor
-    palettes, of many values, all of one, or of another size."""
+def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
+    """Returns what the second files of some pairs hold, or `None` where they are no masks of the first.
+
+    Those are not gray PNGs nor palettes, of many values, all of one, or of another size.
+
+    Args:
+        files: Pairs of paths, of which some are looked at.
+        told: Whether a name says that they are masks.
+    """
     from PIL import Image
 
-    found = _Levels()
-    for image, mask in files:
+    found = Levels()
+    for image, mask in (files[i] for i in spread(len(files), _LOOKED_AT)):
         try:
             with Image.open(image) as shown, Image.open(mask) as picture:
                 if picture.format != "PNG" or picture.mode not in ("1", "L", "P"):
                     return None
                 if sorted(picture.size) != sorted(shown.size):  # a photograph may lie on its side, as its EXIF says
                     return None
-                colours = picture.getcolors(most)
+                colours = picture.getcolors(_MANY if told else _FEW)
                 if colours is None:
                     return None
-                found.values |= _stored({int(value) for _, value in colours}, mask)
+                found.values.update(_stored({int(value) for _, value in colours}, mask))
                 found.palettes.append(picture.mode == "P")
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue

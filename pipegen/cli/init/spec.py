@@ -9,42 +9,46 @@ from typing import TYPE_CHECKING
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pipegen.cli.init.survey import Sample, Survey
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256
 """Images that are all of one size no larger than this keep it."""
-_BATCH = 32
 _CLASSES_SHOWN = 12
+RESCALE = "  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}"
+FLIP = "  - random_flip  # left and right; take it out where that matters, as in text"
+ROTATION = "  - random_rotation: {degrees: 10}"
+OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
+PARTS = "parts: {train: 0.8, validation: 0.2}"
+
+
+def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) -> str:
+    """Puts a spec together: what was found, as comments, and the lines of its sections."""
+    said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
+    return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *sections, ""])
 
 
 def first_spec(found: Survey, spec_folder: str) -> str:
-    """Write a spec for what was found.
-
-    Args:
-        found: What lies in the folder.
-        spec_folder: Where the spec will stand; its path is relative to that.
-    """
-    lines = ["# yaml-language-server: $schema=pipegen.schema.json", *(f"# {line}" for line in _comments(found)), "pipegen: 1"]
+    """Writes the spec of a folder, whose path is relative to the spec's own folder."""
     labels = "" if found.labelled else ", labels: none"
-    lines.append(f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}")
-    lines += _splits(found)
-    deep = found.sample.deep > 0 and found.sample.deep == len(found.sample.sizes)
-    decode = [f"  - decode: {{{pixels_of(found.sample)}}}"] if deep else []
-    lines += ["transforms:", *decode, f"  - resize: {{size: {size_for(found.sample)}}}"]
+    lines = [f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}"]
+    if found.layout == "splits":
+        parts = ", ".join(f"{split}: {flow_scalar(name)}" for split, name in found.parts.items())
+        lines.append(f"splits: {{method: folder, parts: {{{parts}}}}}")
+    elif found.layout == "classes":
+        lines.append(f"splits: {{{PARTS}, stratify: label}}")
+    pixels = pixels_of(found.sample)
+    lines += ["transforms:", *([f"  - decode: {{{pixels}}}"] if pixels else []), f"  - resize: {{size: {size_for(found.sample)}}}"]
     if found.layout != "flat":
-        lines += [
-            "  - random_flip  # left and right; take it out where that matters, as in text",
-            "  - random_rotation: {degrees: 10}",
-            "  - random_brightness: {factor: 0.2}",
-        ]
-    lines.append("  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}")
-    lines.append(f"batch: {{size: {_batch(found)}}}")
-    return "\n".join(lines) + "\n"
+        lines += [FLIP, ROTATION, "  - random_brightness: {factor: 0.2}"]
+    batch = 32 if found.layout == "flat" else batch_for(2 * found.train_count, 32)
+    return spec_text(found.summary(), _comments(found), [*lines, RESCALE, f"batch: {{size: {batch}}}"])
 
 
 def _comments(found: Survey) -> list[str]:
-    lines = [f"`pipegen init` found {found.summary()}."]
+    lines = []
     counts = found.class_counts
     if counts:
         shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
@@ -53,9 +57,7 @@ def _comments(found: Survey) -> list[str]:
     if found.layout == "splits":
         parts = found.listing.parts
         lines.append(f"Splits: {', '.join(f'{split} {parts.count(split) if parts else 0:,}' for split in found.parts)}")
-    lines += about_sample(found.sample)
-    lines += [plain(remark) for remark in found.remarks]
-    return lines
+    return [*lines, *about_sample(found.sample), *(plain(remark) for remark in found.remarks)]
 
 
 def about_sample(sample: Sample) -> list[str]:
@@ -79,23 +81,15 @@ def about_sample(sample: Sample) -> list[str]:
 
 
 def pixels_of(sample: Sample) -> str:
-    """Returns the arguments that files need which all have 16 bits."""
+    """Returns the arguments that files need which all have 16 bits; nothing for others."""
+    if not sample.deep or sample.deep < len(sample.sizes):
+        return ""
     return "channels: 1, bits: 16" if sample.gray == len(sample.sizes) else "bits: 16"
 
 
 def _range(values: tuple[int, ...]) -> str:
     low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"
-
-
-def _splits(found: Survey) -> list[str]:
-    if found.layout == "flat":
-        return []
-    if found.layout == "splits":
-        return [
-            f"splits: {{method: folder, parts: {{{', '.join(f'{split}: {flow_scalar(name)}' for split, name in found.parts.items())}}}}}"
-        ]
-    return ["splits: {parts: {train: 0.8, validation: 0.2}, stratify: label}"]
 
 
 def size_for(sample: Sample) -> str:
@@ -109,10 +103,10 @@ def size_for(sample: Sample) -> str:
     return str(max((size for size in _SIZES if size <= shorter), default=_SIZES[0]))
 
 
-def _batch(found: Survey) -> int:
-    """A usual batch, or a smaller one that leaves small data some steps."""
-    size = _BATCH
-    while size > 1 and found.layout != "flat" and found.train_count < 2 * size:
+def batch_for(rows: int, most: int = 64) -> int:
+    """Returns a usual batch size, a power of 2 up to `most`, that leaves an epoch of so many rows some steps."""
+    size = most
+    while size > 1 and rows < 4 * size:
         size //= 2
     return size
 
@@ -123,6 +117,11 @@ def relative(folder: str, spec_folder: str) -> str:
     relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
     chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
     return chosen.replace(os.sep, "/") + "/"
+
+
+def beside(path: str, spec_folder: str) -> str:
+    """A file, or a folder, as the spec names it: relative to its own folder."""
+    return flow_scalar(os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/"))
 
 
 def plain(text: str) -> str:

@@ -109,9 +109,8 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
         return _with_splits(folder, parts, progress)
     if len(full) > 1:
         remarks = [f"{loose:,} images lie beside the class folders; they belong to no class and are not used"] if loose else []
-        return _with_classes(folder, progress, remarks)
-    listing = _list(folder, progress, labels="none")
-    return Survey(folder, "flat", False, {}, listing, _sample(listing))
+        return _without_splits(folder, "classes", progress, remarks)
+    return _without_splits(folder, "flat", progress, [])
 
 
 def enter(folder: str) -> str:
@@ -152,27 +151,25 @@ def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], N
     remarks += [f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is" for split in bare]
     if len(parts) == 1:
         remarks.append("no other folder is named like a split and has classes, so a part of the training images is set aside")
-        return _with_classes(os.path.join(folder, parts["train"]), progress, remarks)
+        return _without_splits(os.path.join(folder, parts["train"]), "classes", progress, remarks)
     source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled["train"] else "none")
     listing = source.list_parts(Path.cwd(), parts, progress)
-    return Survey(folder, "splits", labelled["train"], parts, listing, _sample(listing), tuple(remarks))
+    return Survey(folder, "splits", labelled["train"], parts, listing, sample_of(listing.keys, listing.path), tuple(remarks))
 
 
-def _with_classes(folder: str, progress: Callable[[int], None] | None, remarks: list[str]) -> Survey:
-    listing = _list(folder, progress, labels="folder")
-    return Survey(folder, "classes", True, {}, listing, _sample(listing), tuple(remarks))
-
-
-def _list(folder: str, progress: Callable[[int], None] | None, labels: Literal["folder", "none"]) -> Listing:
+def _without_splits(folder: str, layout: Layout, progress: Callable[[int], None] | None, remarks: list[str]) -> Survey:
+    labelled = layout == "classes"
     try:
-        return ImageFolder(path=os.path.abspath(folder), labels=labels).list(Path.cwd(), progress)
+        listing = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none").list(Path.cwd(), progress)
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from error
+    return Survey(folder, layout, labelled, {}, listing, sample_of(listing.keys, listing.path), tuple(remarks))
 
 
-def _sample(listing: Listing) -> Sample:
-    """The headers of files spread over a listing."""
-    return sample_of(listing.keys, listing.path)
+def spread(count: int, most: int) -> list[int]:
+    """Returns up to `most` of so many indices, evenly spaced."""
+    taken = min(most, count)
+    return [k * count // taken for k in range(taken)]
 
 
 def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
@@ -182,9 +179,7 @@ def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
     from pipegen.ops.lowering.library import UnreadableError, bits_of
 
     sample = Sample()
-    count = len(names)
-    taken = min(_SAMPLE, count)
-    for i in (k * count // taken for k in range(taken)):
+    for i in spread(len(names), _SAMPLE):
         try:
             with Image.open(path(i)) as image:
                 sample.formats[image.format or "unknown"] += 1

@@ -83,15 +83,10 @@ def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
         inner = dict(_parts(annotation, path))
         default = "optional" if isinstance(info.default, Model) else default_of(model, name)
         text = docs.get(name) or info.description or ""
-        yield Key(path, _accepts(model, name, annotation), default, " ".join(text.split()))
+        accepts = "a word or `{NAME: {…}}`" if (model, name) == (PipelineSpec, "source") else describe_argument(annotation)
+        yield Key(path, accepts, default, " ".join(text.split()))
         for below, part in inner.items():
             yield from _keys(part, f"{below}.")
-
-
-def _accepts(model: type[Model], name: str, annotation: Any) -> str:
-    if model is PipelineSpec and name == "source":
-        return "a word or `{NAME: {…}}`"
-    return describe_argument(annotation)
 
 
 def _parts(annotation: Any, path: str) -> Iterator[tuple[str, type[Model]]]:

@@ -12,6 +12,7 @@ from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import describe_argument, field_type, shape
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Model
@@ -49,11 +50,9 @@ def argument_names(op: type[Model]) -> list[str]:
 
 def op_table() -> str:
     """Every op, a line each."""
-    known = all_ops()
-    width, wide = max(map(len, known)), max(map(len, map(family, known.values())))
-    said = {name: textwrap.shorten(summary(op), _SUMMARY, placeholder=" …") for name, op in known.items()}
-    rows = [f"{name:<{width}}  {family(op):<{wide}}  {said[name]}" for name, op in known.items()]
-    return "\n".join([bold(f"{'name':<{width}}  {'family':<{wide}}  what it does"), *rows])
+    rows = [(name, family(op), textwrap.shorten(summary(op), _SUMMARY, placeholder=" …")) for name, op in all_ops().items()]
+    head, *lines = aligned([("name", "family", "what it does"), *rows])
+    return "\n".join([bold(head), *lines])
 
 
 def markdown_table() -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.reference.keys import keys_named
 from pipegen.cli.reference.op_docs import summary
 from pipegen.ops.registry import sources
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,8 +75,7 @@ def terminal(name: str) -> str:
 
     def filled(match: re.Match[str]) -> str:
         if match[2] is None:
-            width = max(map(len, sources()))
-            return "\n".join(f"{op:<{width}}  {summary(cls)}" for op, cls in sources().items())
+            return "\n".join(aligned((op, summary(cls)) for op, cls in sources().items()))
         return "\n".join(line for key in keys_named(match[2]) for line in key_lines(key))
 
     text = "```".join(part if i % 2 else _filled(part) for i, part in enumerate(source_text(name).split("```")))

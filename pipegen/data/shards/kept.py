@@ -12,7 +12,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import fingerprint
 from pipegen.data.shards.bitmap import BLOCK, Bitmap
-from pipegen.kept import SPLITS_SUFFIX, keep, open_kept
+from pipegen.kept import SPLITS, keep, open_kept
 from pipegen.log import log
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
 
 def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
     """Reads the bitmaps of `size` records from a file, or else counts and keeps them."""
-    name = f"{key}{SPLITS_SUFFIX}"
+    name = f"{key}.{SPLITS}"
     try:
         return _mapped(folder, name, names, size)
     except (OSError, ValueError):

@@ -14,7 +14,7 @@ from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.selected import InShards, Names, Selected
 from pipegen.data.shards.splits import assign_shards
 from pipegen.kept import SPLITS, kept_folder
-from pipegen.ops.sources.shards import shards_of
+from pipegen.ops.sources.shards import listed_labels, shards_of
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.base import Listing
@@ -25,11 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class ShardedManifest(Manifest):
-    """A listing of shards and its splits.
-
-    Attributes:
-        members: For each split, in the spec's order, which records of which shards it has.
-    """
+    """A listing of shards and its splits: `members` says for each, in the spec's order, which records of which shards it has."""
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
 
@@ -60,8 +56,8 @@ class ShardedManifest(Manifest):
         return Names(self.members[split], self.listing.path)
 
     def in_shards(self, split: str) -> InShards:
-        """Returns where the records of a split are, and what reads them."""
-        return InShards(self.members[split], self.bases, shards_of(self.listing), self.listing.files())
+        """Returns where the records of a split are."""
+        return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.files())
 
     def columns(self, split: str) -> dict[str, Array]:
         """Returns none: what a record holds is read with it."""
@@ -73,7 +69,7 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def _labels(self) -> Array | None:
-        return shards_of(self.listing).listed_labels()
+        return listed_labels(self.listing)
 
     def ids(self, split: str) -> Array:
         """Computes the 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.data.shards.bitmap import Bitmap
-    from pipegen.ops.sources.shards import Shards
     from pipegen.ops.sources.strings import Strings
 
 Array = np.ndarray[Any, Any]
@@ -70,13 +69,13 @@ class InShards:
     Attributes:
         selected: Those of the split.
         bases: What the ids in each shard are made from, uint64 `(shards,)`.
-        shards: What reads them.
+        numbers: What the reader knows each file as, int64 `(shards,)`.
         files: The absolute paths of all files.
     """
 
     selected: Selected
     bases: Array
-    shards: Shards
+    numbers: Array
     files: Strings
 
 

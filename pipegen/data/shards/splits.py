@@ -15,7 +15,7 @@ from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.sources.base import Parts
-from pipegen.ops.sources.shards import shards_of
+from pipegen.ops.sources.shards import listed_labels, shards_of
 from pipegen.ops.sources.strings import Strings
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str
     shards = shards_of(listing)
     if shards.total > RANKED:
         raise _too_many(splits, shards.total)
-    labels = shards.listed_labels() if splits.stratify is not None else None
+    labels = listed_labels(listing) if splits.stratify is not None else None
     keys = Strings.hold(f"{key}#{row}" for key, n in zip(listing.keys, shards.rows.tolist(), strict=True) for row in range(n))
     records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
     found = {}

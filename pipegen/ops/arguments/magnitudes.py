@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError, PartError
-from pipegen.ops.arguments.schedules import AnySchedule, Schedule
+from pipegen.ops.arguments.checks import Odd as Odd
+from pipegen.ops.arguments.checks import checked as checked
+from pipegen.ops.arguments.schedules import AnySchedule, Schedule, Strength
 from pipegen.ops.arguments.schedules import Number as Number
 from pipegen.ops.arguments.schedules import Range as Range
 
@@ -21,11 +23,6 @@ Magnitude = Number | Range | AnySchedule
 
 Level = Number | AnySchedule
 """A plain number, or a schedule of plain numbers."""
-
-
-def _given(value: Magnitude) -> tuple[float | tuple[float, float], ...]:
-    """The strengths that an argument names: several in a schedule."""
-    return value.given() if isinstance(value, Schedule) else (value,)
 
 
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
@@ -80,44 +77,41 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
-def check_range(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
+def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Rejects a reversed pair or one out of bounds, by a `ValueError`, which pydantic reports at the argument."""
-    for each in _given(value):
-        pair = each if isinstance(each, tuple) else (each, each)
-        if pair[0] > pair[1]:
-            raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
-        for x in pair:
-            if (low is not None and x < low) or (high is not None and x > high):
-                bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
-                raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
+    pair = value if isinstance(value, tuple) else (value, value)
+    if pair[0] > pair[1]:
+        raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
+    for x in pair:
+        if (low is not None and x < low) or (high is not None and x > high):
+            bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
+            raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
-def check_magnitude(value: Magnitude, name: str, low: float | None = None, high: float | None = None) -> None:
+def check_magnitude(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Rejects a magnitude around 0 that is negative, reversed, or lets a value below `low` or above `high` be drawn; see `check_range`."""
-    for each in _given(value):
-        if not isinstance(each, tuple) and each < 0:
-            help_ = write(f"{name}: [{each:g}, {-each:g}]", "arguments", "for a range, write {}")
-            raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
-        check_range(each, name, low if isinstance(each, tuple) else None, high)
+    if not isinstance(value, tuple) and value < 0:
+        help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
+        raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
+    check_range(value, name, low if isinstance(value, tuple) else None, high)
 
 
-def check_factor(value: Magnitude, name: str, low: float = 0.0, *, exclusive: bool = False) -> None:
-    """Rejects a factor that is reversed or can fall below `low`, or with `exclusive` to it; see `check_range`."""
-    bound = f"above {low:g}" if exclusive else f"at least {low:g}"
-    for each in _given(value):
-        check_range(each, name)
-        least, most = factor_range(each)
-        if not isinstance(each, tuple) and each < 0:
-            help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
-            raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
-        if least < low or (exclusive and least == low):
-            if isinstance(each, tuple):
-                raise ValueError(f"`{name}` must be {bound}, got {least:g}")
-            means = f"`{name}: {each:g}` means the range [{least:g}, {most:g}]"
-            raise ValueError(f"{means}, but a factor must be {bound}; write the range you mean")
+def check_factor(value: Strength, name: str, *, exclusive: bool = False) -> None:
+    """Rejects a factor that is reversed or can fall below 0, or with `exclusive` to it; see `check_range`."""
+    check_range(value, name)
+    least, most = factor_range(value)
+    if not isinstance(value, tuple) and value < 0:
+        help_ = write(f"{name}: [{most:g}, {least:g}]", "arguments", "for a range, write {}")
+        raise PartError(f"`{name}: m` means [1 - m, 1 + m] where m is a single number, which cannot be negative", help=help_)
+    if least < 0 or (exclusive and least == 0):
+        bound = "above 0" if exclusive else "at least 0"
+        if isinstance(value, tuple):
+            raise ValueError(f"`{name}` must be {bound}, got {least:g}")
+        means = f"`{name}: {value:g}` means the range [{least:g}, {most:g}]"
+        raise ValueError(f"{means}, but a factor must be {bound}; write the range you mean")
 
 
-def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str = "degrees") -> tuple[OpError, ...]:
+def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) -> tuple[OpError, ...]:
     """Reports what is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
@@ -131,7 +125,7 @@ def angle_lints(op: str, degrees: Magnitude, most: float, why: str, field: str =
     return ()
 
 
-def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
+def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]:
     """Reports what is odd about a range of distances: reaching a whole side."""
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
@@ -140,9 +134,9 @@ def shift_lints(name: str, fraction: Magnitude) -> tuple[OpError, ...]:
     return (OpError("PG510", message, field=name, help="for pixels, divide by the image's side"),)
 
 
-def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float) -> tuple[OpError, ...]:
-    """Reports what is odd about a range of factors: reaching `low` or less, or beyond `high`."""
-    least, most = factor_range(factor)
+def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float, *, drawn: bool = True) -> tuple[OpError, ...]:
+    """Reports what is odd about a factor, or a range of those that are `drawn`: reaching `low` or less, or beyond `high`."""
+    least, most = factor_range(factor if drawn else (factor, factor))  # type: ignore[arg-type]
     if low is not None and least <= low:
         what = "0, where nothing of the image is left" if least == 0 else f"{least:g}"
         return (OpError("PG510", f"the `{name}` of `{op}` reaches {what}", field=name, help=f"its range is [{least:g}, {most:g}]"),)
@@ -150,3 +144,17 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
         help_ = f"its range is [{least:g}, {most:g}]; 1 changes nothing"
         return (OpError("PG510", f"the `{name}` of `{op}` reaches {most:g}", field=name, help=help_),)
     return ()
+
+
+AROUND_ZERO = checked(check_magnitude)
+"""Of a magnitude around 0."""
+AROUND_ONE = checked(check_factor)
+"""Of a factor that may be 0."""
+ABOVE_ZERO = checked(check_factor, exclusive=True)
+"""Of a factor that may not."""
+SLANT = checked(check_magnitude, -89, 89)
+"""Of an angle that stays below 90 degrees."""
+TURN = Odd(angle_lints, most=360, why="a full turn is 360")
+TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
+STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
+FAR = Odd(shift_lints)

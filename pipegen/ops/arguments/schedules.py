@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, create_model, field_validator, model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.model import Model
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Range = tuple[Number, Number]
@@ -50,8 +48,6 @@ class Schedule(Model):
 
     def at(self, epoch: tf.Tensor, meant: Meant) -> tuple[tf.Tensor, tf.Tensor]:
         """The range of draws in an epoch, an integer scalar: float64 scalars, looked up and never computed in TensorFlow."""
-        import tensorflow as tf
-
         ranges = self.ranges(meant)
         pair = tf.gather(tf.constant(ranges, tf.float64), tf.minimum(tf.cast(epoch, tf.int32), len(ranges) - 1))
         return pair[0], pair[1]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from pipegen.lazy import tf
 from pipegen.ops.base import Fill, Interpolation, Transform
 from pipegen.ops.families.policies import Policy
 
 if TYPE_CHECKING:
-    import tensorflow as tf
     from typing_extensions import Self
 
     from pipegen.ops.arguments.schedules import Schedule
@@ -67,15 +67,11 @@ class Chosen(NamedTuple):
 
     def signed(self, name: str, limit: float) -> tf.Tensor:
         """Of one operation, the strength times its limit, with its sign; 0 where a layer does something else."""
-        import tensorflow as tf
-
         amount = self.sign * self.strength * limit
         return tf.where(self.operation == NUMBER[name], amount, tf.zeros_like(amount))
 
     def bits(self, limits: Limits) -> tf.Tensor:
         """Returns the bits that `posterize` leaves, int32 `(..., layers)`."""
-        import tensorflow as tf
-
         return 8 - tf.cast(tf.round(self.strength * limits.bits), tf.int32)
 
     def threshold(self) -> tf.Tensor:
@@ -84,7 +80,6 @@ class Chosen(NamedTuple):
 
     def amounts(self, limits: Limits) -> dict[str, tuple[tuple[str, ...], tf.Tensor]]:
         """By their units: the operations that have an amount, and how much it is, float64 `(..., layers)`."""
-        import tensorflow as tf
 
         def amount(names: tuple[str, ...], limit: float) -> tf.Tensor:
             return tf.add_n([self.signed(name, limit) for name in names])
@@ -102,15 +97,11 @@ class Chosen(NamedTuple):
 
 def uniform_operation(u: tf.Tensor, names: tuple[str, ...]) -> tf.Tensor:
     """Operations by number, each as likely as another: int32 of the shape of `u`."""
-    import tensorflow as tf
-
     return tf.gather(tf.constant([NUMBER[name] for name in names]), tf.cast(u * len(names), tf.int32))
 
 
 def signs(u: tf.Tensor) -> tf.Tensor:
     """-1 or 1, each as likely: float64 of the shape of `u`."""
-    import tensorflow as tf
-
     return tf.where(u < 0.5, -tf.ones_like(u), tf.ones_like(u))
 
 
@@ -143,8 +134,6 @@ class Augmentation(Policy):
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """For each layer, counted from 1, what it does and how strongly: `operation_1`, and with it what that operation has:
         `degrees_1`, `slope_1`, `fraction_1` or `pixels_1` of a translation, `factor_1`, `bits_1` that stay, `threshold_1`."""
-        import tensorflow as tf
-
         chosen, found = self.layers(u), {}
         for layer in range(len(self.shares())):
             operation = chosen.operation[..., layer]
@@ -159,8 +148,6 @@ class Augmentation(Policy):
         return sum(self.shares()[layer].get(name, 0.0) for name in KINDS[kind])
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        import tensorflow as tf
-
         layer, kind = divmod(number, len(KINDS))
         members = tf.constant([name in KINDS[kind] for name in OPERATIONS])
         return tf.gather(members, self.operations(u)[..., layer])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.base import ColourTransform, GeometricTransform
 from pipegen.ops.families.augmentation import COLOUR, AugmentationPart
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
 
 
 class AllGeometry(AugmentationPart, GeometricTransform):
@@ -17,10 +14,6 @@ class AllGeometry(AugmentationPart, GeometricTransform):
     part = "geometry"
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import multiply, radians, stack
-
         chosen, limits = self.policy.layers(u), self.policy.limits
         slant_x, slant_y = chosen.signed("shear_x", limits.shear), chosen.signed("shear_y", limits.shear)
         right, down = chosen.signed("translate_x", limits.translation), chosen.signed("translate_y", limits.translation)
@@ -51,10 +44,6 @@ class AllColour(AugmentationPart, ColourTransform):
         return any(own.get("color", 0) for own in self.policy.shares())
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import LUMA, multiply, stack
-
         chosen, limit = self.policy.layers(u), self.policy.limits.enhancement
         brightness, colour, contrast = (1.0 + chosen.signed(name, limit) for name in COLOUR)
         luma = LUMA if channels == 3 else (1.0,)

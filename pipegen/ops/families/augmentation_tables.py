@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.families.augmentation import NUMBER, LayerPart
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.sharpening import SharpenTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.families.sharpening import SharpenTransform, gains
+from pipegen.ops.lowering.tables import auto_contrasted, equalized, posterized, solarized
 
 
 class LayerTable(LayerPart, LookupTableTransform):
@@ -18,10 +15,6 @@ class LayerTable(LayerPart, LookupTableTransform):
     part = "tables"
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.tables import posterized, solarized
-
         chosen = self.policy.layers(u)
         operation, bits = chosen.operation[..., self.layer], chosen.bits(self.policy.limits)[..., self.layer]
         reduced, turned = posterized(bits), solarized(chosen.threshold()[..., self.layer])
@@ -36,10 +29,6 @@ class LayerHistogramTable(LayerPart, LookupTableTransform):
     needs_histogram = True
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.tables import auto_contrasted, equalized
-
         stretches = _is(self.policy.operations(u)[..., self.layer], "auto_contrast")
         return tf.where(stretches, auto_contrasted(histogram), equalized(histogram))
 
@@ -50,8 +39,6 @@ class LayerFilter(LayerPart, SharpenTransform):
     part = "filter"
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.families.sharpening import gains
-
         return gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Magnitude, symmetric_range
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.ops.lowering.filters import filter_columns, filter_rows, widen
 
 LARGEST = 10.0
 """The largest sigma, in pixels. A wider filter costs more than the rest of a recipe; a smaller image shows the same."""
@@ -29,23 +27,13 @@ class BlurTransform(NeighbourhoodTransform):
         return 0.4 + 0.1 * self.radius()
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        from pipegen.ops.lowering.filters import filter_columns, filter_rows, widen
-
-        def first(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return widen(images, int(real.shape[-1]) - 1), whole, real
-
-        def rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return filter_rows(images, wide, whole, real), whole, real
-
-        def columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return (filter_columns(images, wide, whole, real),)
-
-        return first, rows, columns
+        return widen, filter_rows, filter_columns
 
 
-def sigma_lints(op: str, largest: float) -> tuple[OpError, ...]:
-    """Reports what is odd about a blur that reaches this sigma."""
+def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
+    """Reports what is odd about the sigma of a blur."""
+    largest = symmetric_range(sigma)[1]
     if 0 < largest < 0.3:
         message = f"`{op}` blurs by less than a third of a pixel, which nobody sees"
-        return (OpError("PG510", message, field="sigma", help="`sigma` is in pixels, and not a fraction of the image"),)
+        return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
     return ()

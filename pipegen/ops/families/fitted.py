@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import PrivateAttr
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import ElementTransform, Transform, require_image
 from pipegen.types import FLOATING
@@ -14,7 +15,6 @@ from pipegen.types import FLOATING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     from typing_extensions import Self
 
     from pipegen.ops.arguments.learned import Statistics

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.wording import uses
 from pipegen.types import times, valid_name
-
-if TYPE_CHECKING:
-    from pipegen.ops.families.decoder import DecodeTransform
 
 
 @dataclass(frozen=True, slots=True)

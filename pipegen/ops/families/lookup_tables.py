@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.base import Family, require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
 from pipegen.ops.wording import uses
-from pipegen.types import BYTE_RANGE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
-
+from pipegen.types import BYTE_RANGE, FeatureType
 
 _EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
 _HISTOGRAM_NS = 1.5
@@ -69,6 +63,9 @@ class LookupTableTransform(StagedTransform):
             self._check_range(x)
         return x.with_(dtype="uint8", interval=BYTE_RANGE)
 
+    def is_identity(self, x: FeatureType) -> bool:
+        return self.idle() and x.dtype == "uint8" and x.interval == BYTE_RANGE  # so that nothing is rounded on the way
+
     def _check_range(self, x: FeatureType) -> None:
         whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
         if whole:
@@ -78,10 +75,6 @@ class LookupTableTransform(StagedTransform):
             given = "values of an unknown range"
             help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
         raise OpError("PG221", f"`{self.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
-
-    def keeps_type(self, x: FeatureType) -> bool:
-        """Returns whether nothing is rounded on the way, so that a table that changes nothing is the identity."""
-        return x.dtype == "uint8" and x.interval == BYTE_RANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +122,15 @@ class OccasionalLookupTable(LookupTableTransform):
     probability: Annotated[float, Field(ge=0, le=1)] = 0.5
     """The share of examples that the step changes."""
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0 and self.keeps_type(x)
 
-
-def threshold_lints(op: str, threshold: float | tuple[float, float]) -> tuple[OpError, ...]:
+def threshold_lints(op: str, name: str, threshold: float | tuple[float, float]) -> tuple[OpError, ...]:
     """Reports what is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
     highest = threshold[1] if isinstance(threshold, tuple) else threshold
     if not 0 < highest <= 1:
         return ()
-    message = f"the `threshold` of `{op}` reaches {highest:g}, but values are from 0 to 255"
+    message = f"the `{name}` of `{op}` reaches {highest:g}, but values are from 0 to 255"
     meant = f"{255 * highest:g}"
     if isinstance(threshold, tuple):
         meant = f"[{255 * threshold[0]:g}, {meant}]"
-    help_ = write(f"threshold: {meant}", "arguments", "for a share of the range write {}")
-    return (OpError("PG510", message, field="threshold", help=help_),)
+    help_ = write(f"{name}: {meant}", "arguments", "for a share of the range write {}")
+    return (OpError("PG510", message, field=name, help=help_),)

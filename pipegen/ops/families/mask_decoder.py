@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pipegen.lazy import tf
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.lowering.masks import decode_mask
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import Interval
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, Interval
 
 LARGEST = 255
 """The largest class index of a mask, which is held in a byte."""
@@ -37,8 +34,6 @@ class MaskDecoder(DecodeTransform):
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""
-        from pipegen.ops.lowering.masks import decode_mask
-
         return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:

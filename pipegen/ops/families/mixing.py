@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import Transform, require_image
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities
 from pipegen.ops.traits import Family
 from pipegen.ops.wording import use
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType
 
 GROUP = 8
 """Consecutive positions of an epoch's order whose examples mix with one another: a part of the meaning of every such step."""
@@ -73,8 +70,6 @@ class MixingTransform(Transform):
 
     def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
         """The share that stays the example's own, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
-        import tensorflow as tf
-
         parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
         return tf.where(u[..., 1] < self.probability, parts, WHOLE)
 
@@ -158,8 +153,6 @@ def mix_labels(labels: tf.Tensor, partners: tf.Tensor, own_share: tf.Tensor) -> 
     Returns:
         float32 `(n, classes)`.
     """
-    import tensorflow as tf
-
     # Products of float32 are exact as float64, so that it makes no difference whether a compiler joins them with the sum.
     share, rest, own, other = (tf.cast(t, tf.float64) for t in (own_share[:, None], 1.0 - own_share[:, None], labels, partners))
     return tf.cast(own * share + other * rest, tf.float32)
@@ -178,10 +171,6 @@ def symmetric_beta(u: tf.Tensor, alpha: float) -> tf.Tensor:
     Returns:
         float64 `(...)` in [0, 1].
     """
-    import math
-
-    import tensorflow as tf
-
     cosine = tf.cos(u[..., 1] * (2 * math.pi))
     squared = tf.math.expm1(-tf.math.log(u[..., 0]) / alpha) * cosine * cosine  # T^2 / v; infinite at U = 0, which is right
     return 0.5 + 0.5 * tf.sign(cosine) / tf.sqrt(1.0 + 1.0 / squared)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled, interpolated
-from pipegen.ops.base import ConstantFill, Fill, Interpolation, require_image
+from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_image
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.filters import sides
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.wording import fitted_use
-from pipegen.types import FLOATING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
-
-    from pipegen.ops.base import Transform
-    from pipegen.types import FeatureType, Interval
+from pipegen.types import FLOATING, FeatureType, Interval
 
 
 class NeighbourhoodTransform(StagedTransform):
@@ -50,7 +45,7 @@ class NeighbourhoodTransform(StagedTransform):
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns what the draws say, computed in float64 and rounded once. `probability` has no part in it.
+        """Returns what the draws say, computed in float64 and rounded once; by default nothing. `probability` has no part in it.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
@@ -60,7 +55,7 @@ class NeighbourhoodTransform(StagedTransform):
         Returns:
             Tensors whose first axis is the example: `(n, ...)`.
         """
-        raise NotImplementedError
+        return ()
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         """Pure functions that run one after another before `finish`.
@@ -82,10 +77,6 @@ class NeighbourhoodTransform(StagedTransform):
             counts, the images come as float64 of float32 values, and go as float64 from a step that keeps the dtype: see
             `ops/lowering/floats.py`.
         """
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.filters import sides
-
         (values,) = given
         return tf.reshape(values, [-1, *sides(images)])
 
@@ -100,8 +91,6 @@ class NeighbourhoodTransform(StagedTransform):
         Returns:
             Images of the dtype and shape that `infer` says.
         """
-        import tensorflow as tf
-
         for phase in self.phases():
             parameters = phase(images, *parameters)
         done = self.finish(images, *parameters)
@@ -112,7 +101,7 @@ class NeighbourhoodTransform(StagedTransform):
         return self.infer(x).interval if self.overshoots and x.dtype != "uint8" else None
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0
+        return self.idle()
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.NEIGHBOURHOOD, weight=self.weight())

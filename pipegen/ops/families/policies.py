@@ -7,19 +7,15 @@ with one clip. So a policy costs one warp and one matrix for all, and a branch f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.base import Transform
 from pipegen.ops.traits import Family
-from pipegen.types import times
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, times
 
 
 class Policy(Transform):

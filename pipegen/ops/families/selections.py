@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.base import ColourTransform, GeometricTransform, Part, Transform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.wording import step_kwargs
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 def _read(value: Any) -> Any:

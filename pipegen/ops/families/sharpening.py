@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.floats import nearest_float32, working
 
 LARGEST = 20.0
 """The largest factor; with it, sums of bytes still fit 32 bits."""
@@ -36,8 +34,6 @@ class SharpenTransform(NeighbourhoodTransform):
 
 def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns how much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
-    import tensorflow as tf
-
     gain = (1.0 - factor) / _SMOOTH
     return tf.cast(tf.round(gain * float(1 << _BITS)), tf.int32), tf.cast(gain, tf.float32)
 
@@ -45,10 +41,6 @@ def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The images as lines of values, with a row and a pixel of zeros before and after: neighbours are then slices, which are
     right but at the border."""
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.filters import sides
-
     height, width, channels = sides(images)
     margin = (width + 1) * channels
     flat = tf.reshape(images, [-1, height * width * channels])
@@ -58,19 +50,12 @@ def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tenso
 
 def _inside(length: int | tf.Tensor, repeat: int) -> tf.Tensor:
     """Returns whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
-    import tensorflow as tf
-
     i = tf.range(length * repeat)
     return tf.logical_and(i >= repeat, i < (length - 1) * repeat)
 
 
 def _sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The blend y = s + factor · (x - s), as lines `(n, height, width · channels)`."""
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.filters import rounded_shift, sides
-    from pipegen.ops.lowering.floats import nearest_float32, working
-
     height, width, channels = sides(images)
     row, size = width * channels, height * width * channels
     margin = row + channels

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.base import Arithmetic, ElementTransform, PointwiseTransform
 from pipegen.ops.families.fitted import StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.types import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.floats import as_float32, nearest_float32, working
+from pipegen.ops.lowering.moments import channel_moments, sample_moments
+from pipegen.types import FeatureType, Interval
 
 
 class StandardizePart(StepPart):
@@ -50,23 +47,12 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
             bounds = Interval(-x.interval.width, x.interval.width)
         return x.with_(dtype="float32", interval=bounds)
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return False
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return ()
-
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return (self._moments,)
 
     def _moments(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns what is subtracted, what is multiplied by, and what is added for the rounding of the first, float32 `(n,)`: of an image
         with little contrast it would show."""
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.floats import as_float32
-        from pipegen.ops.lowering.moments import sample_moments
-
         mean, std = sample_moments(images)
         shift = mean if self.center else tf.zeros_like(mean)
         factor = 1.0 / (std + self.epsilon) if self.scale else tf.ones_like(std)
@@ -74,10 +60,6 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
         return tuple(as_float32(t) for t in (rounded, factor, (rounded - shift) * factor))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.floats import as_float32, nearest_float32, working
-
         dtype = working(images)
         shift, factor, rest = (tf.cast(g, dtype)[:, None, None, None] for g in given)
         return as_float32(nearest_float32(tf.cast(images, dtype) - shift) * factor + rest)
@@ -124,6 +106,4 @@ class ImageMoments(StepPart, ElementTransform):
         return {}
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.moments import channel_moments
-
         return channel_moments(image)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.base import ElementTransform
+from pipegen.lazy import tf
+from pipegen.ops.base import ElementTransform, Transform
 from pipegen.ops.families.fitted import StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.lowering.whitening import whiten
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import Interval, times
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.ops.base import Transform
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, Interval, times
 
 LARGEST = 8192
 """Values of an image up to which it can be whitened: its matrix takes 256 MiB, and finding that 3 GiB and some ten minutes."""
@@ -59,15 +55,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
         low, high = x.interval.low, x.interval.high
         return y.with_(interval=Interval(float((low * up + high * down - middle).min()), float((high * up + low * down - middle).max())))
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return False
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return ()
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.whitening import whiten
-
         return whiten(images, self.numbers)
 
 
@@ -86,8 +74,6 @@ class ImageValues(StepPart, ElementTransform):
         return x.with_(dtype="float64", interval=None)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         return tf.cast(image, tf.float64)
 
 

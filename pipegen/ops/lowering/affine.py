@@ -6,18 +6,14 @@ Every function takes float64 scalars or tensors of the batch's shape `(...)` and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from pipegen.ops.lowering.linear import about_centre, multiply, stack
+from pipegen.lazy import tf
+from pipegen.ops.lowering.linear import about_centre, multiply, radians, stack
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    import tensorflow as tf
-
-    Scalar: TypeAlias = float | tf.Tensor
-    Point: TypeAlias = tuple[Scalar, Scalar]
+Scalar: TypeAlias = "float | tf.Tensor"
+Point: TypeAlias = "tuple[Scalar, Scalar]"
 
 
 def mirrored(across: Scalar, down: Scalar, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -28,8 +24,6 @@ def mirrored(across: Scalar, down: Scalar, like: tf.Tensor, height: tf.Tensor, w
 
 def turned(angle: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """The picture turned about the centre, counter-clockwise as seen, by an angle in radians."""
-    import tensorflow as tf
-
     cos, sin = tf.cos(angle), tf.sin(angle)
     return about_centre(((cos, -sin), (sin, cos)), angle, height, width)
 
@@ -63,10 +57,6 @@ def affine(
         height: float64 scalar: the height of the canvas, in pixels.
         width: float64 scalar: its width.
     """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.linear import radians
-
     along_x, along_y = (tf.tan(radians(angle)) for angle in shear)
     matrix = multiply(magnified(factor, factor, height, width), slanted(along_x, along_y, degrees, height, width))
     return multiply(multiply(matrix, turned(radians(degrees), height, width)), moved(x * width, y * height))

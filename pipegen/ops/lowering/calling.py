@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.types import FLOATING, times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    import tensorflow as tf
-
-    from pipegen.types import Dim, Interval
+from pipegen.lazy import np, tf
+from pipegen.types import FLOATING, Dim, Interval, times
 
 _SLACK = 1e-6
 """How far a float may lie outside a declared range, in widths of it: the rounding that every step is allowed (E1)."""
@@ -61,8 +55,6 @@ def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, wor
     Raises:
         UnknownError: TensorFlow's, when the function fails or breaks its promise.
     """
-    import tensorflow as tf
-
     given = [image] if words is None else [image, words]
     dtype = tf.as_dtype(declared.dtype)
     try:
@@ -74,8 +66,6 @@ def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, wor
 
 
 def _checked(function: Callable[..., Any], declared: Declared, image: Any, words: Any = None) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     # PCG64 by name, and its seed spelled out: `default_rng` may mean another generator in another NumPy.
     generators = () if words is None else (np.random.Generator(np.random.PCG64(np.random.SeedSequence([int(w) for w in words]))),)
     try:
@@ -100,8 +90,6 @@ def _told(error: BaseException) -> str:
 
 def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str | None:
     """Says how a result breaks its declaration."""
-    import numpy as np
-
     if not isinstance(result, np.ndarray):
         return f"{'nothing' if result is None else f'a `{type(result).__name__}`'}, and has to return a NumPy array"
     if result.dtype.name != declared.dtype:

@@ -7,17 +7,13 @@ Every function takes float64 tensors of the batch's shape `(...)` and gives `A (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TypeAlias
 
+from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import LUMA, diagonal, stack, vector, zeros
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    import tensorflow as tf
-
-    ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+ColourMatrix: TypeAlias = "tuple[tf.Tensor, tf.Tensor, tf.Tensor]"
 
 U_SCALE, V_SCALE = 0.492111, 0.877283
 """The scales of the colour differences blue minus luma and red minus luma in YUV."""
@@ -42,8 +38,6 @@ def saturation(factor: tf.Tensor) -> ColourMatrix:
 
 def hue(angle: tf.Tensor) -> ColourMatrix:
     """The chroma (U, V) turned by an angle in radians, on three channels; see `random_hue`."""
-    import tensorflow as tf
-
     cos, sin = tf.cos(angle), tf.sin(angle)
     quarter = quarter_turn()
     rows = [[weight + ((1.0 if i == j else 0.0) - weight) * cos + quarter[i][j] * sin for j, weight in enumerate(LUMA)] for i in range(3)]
@@ -76,8 +70,6 @@ def shift(deltas: Sequence[tf.Tensor]) -> ColourMatrix:
 
 def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
     """`second` after `first`; the mean stays that of the image that enters `first`."""
-    import tensorflow as tf
-
     a1, b1, m1 = first
     a2, b2, m2 = second
 

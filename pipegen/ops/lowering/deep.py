@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.lazy import tf
+from pipegen.ops.lowering.formats import head_of, is_jpeg, kind, luma, refused, sure
+from pipegen.ops.lowering.library import read_by_library, too_shallow
 
 _GRAY_TYPES = (0, 4)
 """Colour types of a PNG without colour: gray, and gray with transparency."""
@@ -16,21 +16,7 @@ _AFTER_KINDS = 7
 
 
 def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decode a PNG, TIFF, PGM or PPM file of 16 bits; files of less are refused.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        exif: Whether a TIFF is turned upright.
-
-    Returns:
-        uint16 `(height, width, channels)`.
-    """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.formats import head_of, is_jpeg, kind, refused
-    from pipegen.ops.lowering.library import read_by_library, too_shallow
-
+    """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, as `decode_other` does one of 8; files of less are refused."""
     head = head_of(contents)
     number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
 
@@ -49,11 +35,6 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
 
 
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.formats import luma, sure
-    from pipegen.ops.lowering.library import too_shallow
-
     # TensorFlow would multiply 8 bits by 257 without a word.
     with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
         known = tf.identity(contents)

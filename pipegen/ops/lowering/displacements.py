@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import tf
+from pipegen.ops.lowering.filters import gaussian_radius
+from pipegen.ops.lowering.threefry import half_words
 
+if TYPE_CHECKING:
     from pipegen.ops.lowering.filters import Whole
 
 _WEIGHT = 1 << 11
@@ -39,8 +41,6 @@ def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> t
     Returns:
         float32 `(n, 2, height, width)`: whole numbers, `UNIT` standing for 1.
     """
-    import tensorflow as tf
-
     rows, columns = _points(height, sigma), _points(width, sigma)
     noise = tf.reshape(_noise(key, 2 * rows * columns), [-1, 2, rows, columns])
     down = tf.linalg.matmul(_weights(height, sigma), noise)  # (n, 2, height, columns)
@@ -49,10 +49,6 @@ def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> t
 
 def _noise(key: tf.Tensor, count: Whole) -> tf.Tensor:
     """Odd numbers from -255 to 255, each as likely: float32 `(n, count)`."""
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.threefry import half_words
-
     bytes_ = tf.bitwise.right_shift(half_words(key, count), tf.constant(8, tf.uint16))
     return tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)
 
@@ -64,15 +60,11 @@ def _points(length: Whole, sigma: float) -> Whole:
 
 
 def _reach(sigma: float) -> int:
-    from pipegen.ops.lowering.filters import gaussian_radius
-
     return gaussian_radius(sigma)
 
 
 def _weights(length: Whole, sigma: float) -> tf.Tensor:
     """Returns how much each point of the grid counts at each pixel: float32 `(length, points)`, whole numbers that sum to `_WEIGHT`."""
-    import tensorflow as tf
-
     step, reach = spacing(sigma), _reach(sigma)
     points = _points(length, sigma)
     pixel = tf.cast(tf.range(length), tf.float64)[:, None]

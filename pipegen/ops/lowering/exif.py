@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import tf
 
 ORIENTATION_TAG = 0x0112
 SHORT = 3
@@ -13,6 +10,18 @@ SEARCHED = 65536
 """Bytes at the start of a file in which EXIF is looked for: the Exif standard puts it into the first segment."""
 MOST_ENTRIES = 128
 """Entries of the first image file directory that are looked at; their tags ascend, and this one's is low."""
+
+TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
+    1: (False, ()),
+    2: (False, (1,)),  # mirrored left to right
+    3: (False, (0, 1)),  # upside down
+    4: (False, (0,)),  # mirrored top to bottom
+    5: (True, ()),  # mirrored along the main diagonal
+    6: (True, (1,)),  # turn clockwise
+    7: (True, (0, 1)),  # mirrored along the other diagonal
+    8: (True, (0,)),  # turn counter-clockwise
+}
+"""How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
 
 # RE2 reads a pattern as UTF-8, so bytes above 127 cannot be written in it: `\C` is any byte. Before `Exif` stand the
 # marker FF E1 and the length of the segment.
@@ -28,8 +37,6 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 scalar from 1 to 8; 1 when there is none or it makes no sense.
     """
-    import tensorflow as tf
-
     start = tf.strings.substr(contents, 0, SEARCHED)
     tiff = tf.io.decode_raw(tf.strings.regex_replace(start, _TO_TIFF, "", replace_global=False), tf.uint8, fixed_length=SEARCHED)
     mark = tf.cast(tiff[:4], tf.int32)
@@ -67,23 +74,11 @@ def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     Returns:
         The upright image; from 5 on, height and width change places.
     """
-    import tensorflow as tf
 
-    def turned(transposes: bool, mirrored: list[int]) -> tf.Tensor:
+    def turned(transposes: bool, mirrored: tuple[int, ...]) -> tf.Tensor:
         y = tf.transpose(image, [1, 0, 2]) if transposes else image
         return tf.reverse(y, mirrored) if mirrored else y
 
-    rows, columns = 0, 1
-    cases = [
-        (False, []),  # 1: upright
-        (False, [columns]),  # 2: mirrored left to right
-        (False, [rows, columns]),  # 3: upside down
-        (False, [rows]),  # 4: mirrored top to bottom
-        (True, []),  # 5: mirrored along the main diagonal
-        (True, [columns]),  # 6: turn clockwise
-        (True, [rows, columns]),  # 7: mirrored along the other diagonal
-        (True, [rows]),  # 8: turn counter-clockwise
-    ]
-    y = tf.switch_case(orientation - 1, [lambda case=case: turned(*case) for case in cases])
+    y = tf.switch_case(orientation - 1, [lambda case=case: turned(*case) for case in TURNS.values()])
     y.set_shape([None, None, image.shape[-1]])
     return y

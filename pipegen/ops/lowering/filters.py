@@ -7,16 +7,12 @@ width · channels)`: a loop over three channels, the innermost ones of an image,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
+from pipegen.lazy import tf
 from pipegen.ops.lowering.floats import nearest_float32, working
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    import tensorflow as tf
-
-    Whole: TypeAlias = int | tf.Tensor
+Whole: TypeAlias = "int | tf.Tensor"
 
 BITS = 14
 """The weights of bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""
@@ -37,8 +33,6 @@ def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tenso
     Returns:
         int32 `(n, radius + 1)` that sum to exactly 2 to the power of `BITS`, and float32 that sum to 1.
     """
-    import tensorflow as tf
-
     distance = tf.range(radius + 1, dtype=tf.float64)
     # A sigma so small that all the weight is in the middle stands for 0.
     bell = tf.exp(-tf.square(distance / tf.maximum(sigma, 1e-3)[:, None]) / 2.0)
@@ -48,10 +42,10 @@ def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tenso
     return tf.concat([middle, sides], -1), tf.cast(real, tf.float32)
 
 
-def widen(images: tf.Tensor, radius: int) -> tf.Tensor:
-    """Images `(n, height, width, channels)` as lines, with `radius` more pixels at the left and at the right, reflected."""
-    import tensorflow as tf
-
+def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Gives images `(n, height, width, channels)` as lines, with as many more pixels at the left and at the right as the weights
+    reach, reflected; and the weights."""
+    radius = int(real.shape[-1]) - 1
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
 
@@ -59,10 +53,10 @@ def widen(images: tf.Tensor, radius: int) -> tf.Tensor:
         columns = _reflect(tf.range(radius) + first, width)[:, None] * channels + tf.range(channels)
         return tf.gather(lines, tf.reshape(columns, [-1]), axis=2)
 
-    return tf.concat([beyond(-radius), lines, beyond(width)], 2)
+    return tf.concat([beyond(-radius), lines, beyond(width)], 2), whole, real
 
 
-def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Sum each value with those above and below, weighted.
 
     Args:
@@ -72,10 +66,8 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         real: float32, the weights for floats.
 
     Returns:
-        As many lines: uint16 in 1/256 of a level for bytes, else floats.
+        As many lines, uint16 in 1/256 of a level for bytes, else floats; and the weights.
     """
-    import tensorflow as tf
-
     radius = int(real.shape[-1]) - 1
     height, _, _ = sides(images)
 
@@ -83,26 +75,18 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         return tf.gather(wide, _reflected(offset, height), axis=1)
 
     if not images.dtype.is_integer:
-        return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius))
+        return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius)), whole, real
     shift = BITS - 8
     total = _weighted(line, whole, radius) + (1 << (shift - 1))
-    return tf.cast(tf.bitwise.right_shift(total, shift), tf.uint16)
+    return tf.cast(tf.bitwise.right_shift(total, shift), tf.uint16), whole, real
 
 
-def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """Sum each value with those to the left and to the right, weighted.
-
-    Args:
-        images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `filter_rows`.
-        whole: int32 `(n, radius + 1)`, the weights for bytes.
-        real: float32, the weights for floats.
+def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Sums each value with those to the left and to the right, weighted, from what `filter_rows` gives.
 
     Returns:
         Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
     """
-    import tensorflow as tf
-
     radius = int(real.shape[-1]) - 1
     _, width, channels = sides(images)
 
@@ -111,21 +95,18 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
         return wide[:, :, start : start + width * channels]
 
     if not images.dtype.is_integer:
-        return tf.cast(_weighted(column, tf.cast(real, working(images)), radius), images.dtype)
-    return tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype)
+        return (tf.cast(_weighted(column, tf.cast(real, working(images)), radius), images.dtype),)
+    return (tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype),)
 
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
     """int32 divided by 2 to the power of `bits`, rounded half to even."""
-    import tensorflow as tf
-
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(x, bits), 1)
     return tf.bitwise.right_shift(x + ((1 << (bits - 1)) - 1) + odd, bits)
 
 
 def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
     """The sum of what `at` gives at offsets of up to `radius` lines; equal weights are multiplied once, unless that would not be exact."""
-    import tensorflow as tf
 
     def read(offset: int) -> tf.Tensor:
         return tf.cast(at(offset), weights.dtype)  # type: ignore[operator]
@@ -140,8 +121,6 @@ def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
 
 def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
     """Height, width and channels; a tensor where a side is not known before."""
-    import tensorflow as tf
-
     shape = tf.shape(images)
     height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
     return height, width, int(images.shape[3])
@@ -149,8 +128,6 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
 
 def _reflected(offset: int, length: Whole) -> tf.Tensor:
     """Returns which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
-    import tensorflow as tf
-
     if isinstance(length, int):
         lines = [(i + offset) % (2 * length) for i in range(length)]
         return tf.constant([min(i, 2 * length - 1 - i) for i in lines], tf.int32)
@@ -159,7 +136,5 @@ def _reflected(offset: int, length: Whole) -> tf.Tensor:
 
 def _reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     """The line inside 0..length-1 that a line stands for (abc|cba, the edge repeated)."""
-    import tensorflow as tf
-
     i = tf.math.floormod(i, 2 * length)
     return tf.minimum(i, 2 * length - 1 - i)

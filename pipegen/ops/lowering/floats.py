@@ -6,10 +6,7 @@ float64, so that it makes no difference there; sums in a fixed order then have t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import tf
 
 _DROPPED = 29
 """How many bits of a float64 a float32 does not have."""
@@ -17,8 +14,6 @@ _DROPPED = 29
 
 def working(images: tf.Tensor) -> tf.DType:
     """Returns what the floats of a step are computed in: float64 where the images are, else float32."""
-    import tensorflow as tf
-
     return tf.float64 if images.dtype == tf.float64 else tf.float32
 
 
@@ -27,8 +22,6 @@ def nearest_float32(values: tf.Tensor) -> tf.Tensor:
 
     It is done on the bits, as integers: XLA leaves out a cast to float32 and back (TensorFlow 2.16 does).
     """
-    import tensorflow as tf
-
     if values.dtype != tf.float64:
         return values
     bits = tf.bitcast(values, tf.int64)
@@ -39,6 +32,4 @@ def nearest_float32(values: tf.Tensor) -> tf.Tensor:
 
 def as_float32(values: tf.Tensor) -> tf.Tensor:
     """Returns float32 of float64 values, each rounded to the nearest, half to even; others stay as they are."""
-    import tensorflow as tf
-
     return tf.cast(nearest_float32(values), tf.float32) if values.dtype == tf.float64 else values

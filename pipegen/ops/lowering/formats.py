@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
+from pipegen.lazy import tf
+from pipegen.ops.lowering.library import read_by_library, too_deep
 
 _HEAD = 64
 _BITMAP_PLAIN, _BITMAP_FIELDS = 0, 3
@@ -27,10 +26,6 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
     Returns:
         uint8 `(height, width, channels)`.
     """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.library import read_by_library
-
     head = head_of(contents)
 
     def library() -> tf.Tensor:
@@ -50,8 +45,6 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
 
 def luma(image: tf.Tensor) -> tf.Tensor:
     """Gray as Pillow computes it: ⌊(19595 R + 38470 G + 7471 B + 32768) / 65536⌋, `(height, width, 1)` of the same dtype."""
-    import tensorflow as tf
-
     exact = tf.int32 if image.dtype == tf.uint8 else tf.int64
     weighted = tf.reduce_sum(tf.cast(image, exact) * tf.constant([19595, 38470, 7471], exact), axis=-1, keepdims=True)
     return tf.cast((weighted + 32768) // 65536, image.dtype)
@@ -59,28 +52,21 @@ def luma(image: tf.Tensor) -> tf.Tensor:
 
 def with_opacity(image: tf.Tensor) -> tf.Tensor:
     """RGB with a fourth channel that hides nothing."""
-    import tensorflow as tf
-
     return tf.concat([image, tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))], axis=-1)
 
 
 def head_of(contents: tf.Tensor) -> tf.Tensor:
     """The first 64 bytes of a file as int32 `(64,)`, zeros behind the end of a shorter one."""
-    import tensorflow as tf
-
     return tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
 
 
 def is_jpeg(head: tf.Tensor) -> tf.Tensor:
     """Returns whether files that start with `head`, `(..., n)`, are JPEGs."""
-    import tensorflow as tf
-
     return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, head.dtype), axis=-1)
 
 
 def kind(head: tf.Tensor) -> tf.Tensor:
     """Returns what a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, PPM or its kin, and anything else."""
-    import tensorflow as tf
 
     def starts(magic: bytes, at: int = 0) -> tf.Tensor:
         return tf.reduce_all(head[at : at + len(magic)] == list(magic))
@@ -95,8 +81,6 @@ def kind(head: tf.Tensor) -> tf.Tensor:
 
 def sure(*checks: tuple[tf.Tensor, str]) -> Any:
     """A context in which every condition is known to hold; the message of one that does not goes on from the name of the file."""
-    import tensorflow as tf
-
     # The raw op, since `tf.debugging.Assert` wraps it in a branch of its own. Eagerly it returns `None`.
     asserts = [tf.raw_ops.Assert(condition=condition, data=[message]) for condition, message in checks]
     return tf.control_dependencies([a for a in asserts if a is not None])
@@ -104,37 +88,27 @@ def sure(*checks: tuple[tf.Tensor, str]) -> Any:
 
 def refused(contents: tf.Tensor, message: str, dtype: tf.DType) -> tf.Tensor:
     """No pixels of a file, for the reason that `message` says, unless it is empty."""
-    import tensorflow as tf
-
     with sure((tf.strings.length(contents) != 0, "is empty"), (tf.constant(False), message)):
         return tf.zeros([0, 0, 1], dtype)
 
 
 def _whole(digits: tf.Tensor) -> tf.Tensor:
     """Little-endian bytes as one number; four bytes wrap around to a signed one."""
-    import tensorflow as tf
-
     return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
 
 
 def _read(contents: tf.Tensor, channels: int, *checks: tuple[tf.Tensor, str]) -> tf.Tensor:
     """Decode after making sure of each condition."""
-    import tensorflow as tf
-
     with sure(*checks):
         return tf.io.decode_image(contents, channels, expand_animations=False)
 
 
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    from pipegen.ops.lowering.library import too_deep
-
     # TensorFlow would drop the lower 8 bits without a word.
     return _read(contents, channels, (head[24] != 16, too_deep("a 16-bit PNG")))
 
 
 def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     bits, packing = _whole(head[28:30]), _whole(head[30:34])
     known = tf.reduce_any(bits == [8, 24, 32]) & tf.reduce_any(packing == [_BITMAP_PLAIN, _BITMAP_FIELDS])
     image = _read(contents, 0, (known, "is a compressed BMP or one of less than 8 bits a pixel; save it as PNG"))
@@ -151,18 +125,14 @@ def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
 
 
 def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    import tensorflow as tf
-
     # TensorFlow 2.21 corrupts its memory on an animation. The flag stands in the extended header.
     extended = tf.reduce_all(head[12:16] == list(b"VP8X"))
     animated = extended & (tf.bitwise.bitwise_and(head[20], _ANIMATION) != 0)
     readable = tf.constant(hasattr(tf.raw_ops, "DecodeWebP"))
-    old = f"is a WebP image, which TensorFlow {tf.__version__} cannot read; TensorFlow 2.21 can"
+    old = f"is a WebP image, which TensorFlow {tf.version.VERSION} cannot read; TensorFlow 2.21 can"
     moving = "is an animated WebP image, which TensorFlow cannot read; save one frame of it"
     return _read(contents, 4 if channels == 4 else 0, (readable, old), (~animated, moving))[..., : max(channels, 3)]
 
 
 def _unknown(contents: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     return refused(contents, "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image", tf.uint8)

@@ -11,10 +11,10 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import np, tf
+from pipegen.ops.lowering.exif import TURNS
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
@@ -27,10 +27,6 @@ _SIDES = (256, 257)
 _TIFF_MARKS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _PREMULTIPLIED = 1, 1
-_TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
-    2: (False, (1,)), 3: (False, (0, 1)), 4: (False, (0,)), 5: (True, ()), 6: (True, (1,)), 7: (True, (0, 1)), 8: (True, (0,)),
-}  # fmt: skip
-"""How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
 
 
 class UnreadableError(Exception):
@@ -49,19 +45,7 @@ class _Header:
 
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
-    """Decode a file with Pillow or tifffile.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        bits: 8 or 16.
-        exif: Whether a TIFF is turned upright.
-
-    Returns:
-        uint8 or uint16 `(height, width, channels)`.
-    """
-    import tensorflow as tf
-
+    """Calls `read` from a graph on a string scalar, a file's bytes."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
     call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
     pixels, problem = tf.numpy_function(call, [contents], [dtype, tf.string], stateful=False)
@@ -74,7 +58,6 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
 
 def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
     """The pixels and an empty text, or no pixels and what is wrong."""
-    import numpy as np
     from PIL import UnidentifiedImageError
 
     contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
@@ -160,7 +143,6 @@ def too_shallow(what: str) -> str:
 
 def _by_pillow(contents: bytes, channels: int) -> Any:
     """8 bits; Pillow turns a TIFF upright by itself."""
-    import numpy as np
     from PIL import Image
 
     with Image.open(io.BytesIO(contents), formats=_FORMATS) as image:
@@ -170,8 +152,6 @@ def _by_pillow(contents: bytes, channels: int) -> Any:
 
 def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
     """PPM and PGM of up to 65,535 values, and PBM. Values are spread to the whole range, as their format means them."""
-    import numpy as np
-
     header = _DEEP_HEADER.match(contents)
     most = int(header[4]) if header is not None else 1
     what = {b"2": "PGM", b"5": "PGM", b"3": "PPM", b"6": "PPM"}[header[1]] if header is not None else "PBM"
@@ -222,8 +202,6 @@ def _numbers(value: Any) -> tuple[int, ...]:
 
 def _deep_tiff(contents: bytes, header: _Header) -> Any:
     """16 bits as stored, uint16 `(height, width, samples)`, black at 0."""
-    import numpy as np
-
     if header.samples == 1 and header.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO):
         from PIL import Image
 
@@ -242,8 +220,6 @@ def _deep_tiff(contents: bytes, header: _Header) -> Any:
 
 def _by_tifffile(contents: bytes) -> Any:
     """Pillow would cut 16 bits of several channels to 8."""
-    import numpy as np
-
     try:
         import tifffile
     except ImportError:
@@ -261,8 +237,6 @@ def _by_tifffile(contents: bytes) -> Any:
 
 def _with_channels(pixels: Any, channels: int) -> Any:
     """uint16 of gray or RGB, with or without transparency, as gray, RGB or RGBA; luma as Pillow computes it for 8 bits."""
-    import numpy as np
-
     gray, opaque = pixels.shape[-1] <= 2, pixels.shape[-1] in (1, 3)
     if channels == 1 and gray:
         return pixels[..., :1]
@@ -277,16 +251,12 @@ def _with_channels(pixels: Any, channels: int) -> Any:
 
 
 def _upright(pixels: Any, orientation: int) -> Any:
-    import numpy as np
-
-    transposes, mirrored = _TURNS.get(orientation, (False, ()))
+    transposes, mirrored = TURNS.get(orientation, (False, ()))
     return np.flip(pixels.swapaxes(0, 1) if transposes else pixels, mirrored)
 
 
 def _as_stored(upright: Any, orientation: int) -> Any:
     """Undoes `_upright`."""
-    import numpy as np
-
-    transposes, mirrored = _TURNS.get(orientation, (False, ()))
+    transposes, mirrored = TURNS.get(orientation, (False, ()))
     pixels = np.flip(upright, mirrored)
     return pixels.swapaxes(0, 1) if transposes else pixels

@@ -6,15 +6,13 @@ once does not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
+from pipegen.lazy import tf
 
-    import tensorflow as tf
-
-    Scalar: TypeAlias = float | tf.Tensor
+Scalar: TypeAlias = "float | tf.Tensor"
 
 LUMA = (0.299, 0.587, 0.114)
 """The weights of red, green and blue in luma (ITU-R BT.601)."""
@@ -22,16 +20,12 @@ LUMA = (0.299, 0.587, 0.114)
 
 def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
     """`low + (high - low) * u` in float64, for `u` in [0, 1); the bounds are numbers, or scalars where a schedule sets them."""
-    import tensorflow as tf
-
     low, high = bounds
     return tf.convert_to_tensor(low, tf.float64) + tf.convert_to_tensor(high - low, tf.float64) * tf.cast(u, tf.float64)
 
 
 def radians(degrees: tf.Tensor) -> tf.Tensor:
     """Degrees as radians, in float64."""
-    import math
-
     return degrees * (math.pi / 180.0)
 
 
@@ -42,16 +36,12 @@ def stack(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> tf.Tensor:
         rows: The entries by row: numbers, or tensors that broadcast to `like`.
         like: A float64 tensor of the batch's shape `(...)`.
     """
-    import tensorflow as tf
-
     zero = tf.zeros_like(like, dtype=tf.float64)
     return tf.stack([tf.stack([zero + entry for entry in row], axis=-1) for row in rows], axis=-2)
 
 
 def vector(entries: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
     """A float64 vector `(..., n)` from its entries, broadcast to the shape of `like`."""
-    import tensorflow as tf
-
     zero = tf.zeros_like(like, dtype=tf.float64)
     return tf.stack([zero + entry for entry in entries], axis=-1)
 
@@ -77,8 +67,6 @@ def about_centre(
 
 def multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """`first @ second` for `(..., n, n)`, as sums in a fixed order."""
-    import tensorflow as tf
-
     return tf.reduce_sum(first[..., :, :, None] * second[..., None, :, :], -2)
 
 
@@ -94,8 +82,6 @@ def zeros(channels: int, like: tf.Tensor) -> tf.Tensor:
 
 def zeros_for(u: tf.Tensor) -> tf.Tensor:
     """float64 zeros of the batch's shape `(...)`, for draws `(..., num_draws)` of which there may be none."""
-    import tensorflow as tf
-
     like = tf.zeros(tf.shape(u)[:-1], tf.float64)
     like.set_shape(u.shape[:-1])
     return like

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
+from pipegen.lazy import np, tf
 from pipegen.ops.lowering.sizes import PNG
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    import numpy as np
-    import tensorflow as tf
 
 _DEPTH_AT, _COLOUR_AT = 24, 25
 """The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
@@ -36,8 +31,6 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
     Raises:
         tf.errors.InvalidArgumentError: For a file with several channels, and for a value that names no class.
     """
-    import tensorflow as tf
-
     gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
     header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
     depth, colour = (tf.cast(header[at], tf.int32) for at in (_DEPTH_AT, _COLOUR_AT))
@@ -57,22 +50,17 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
 def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
     """The class index of each stored value, int32 `(height, width, 1)`, as uint8."""
-    import numpy as np
-    import tensorflow as tf
-
     if values is None:
-        largest = tf.reduce_max(stored)
-        known = tf.debugging.Assert(
-            largest <= 255, [tf.strings.format("the mask holds {}, and class indices go up to 255; give it `values`", largest)]
-        )
-        with tf.control_dependencies([known] if known is not None else []):
-            return tf.cast(stored, tf.uint8)
-    table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
-    for value, index in values:
-        table[value] = index
-    found = tf.gather(tf.constant(table), stored)
-    odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
-    known = tf.debugging.Assert(odd == _NONE, [tf.strings.format("the mask holds {}, which is none of its `values` or `classes`", odd)])
+        found, odd, why = stored, tf.reduce_max(stored), "and class indices go up to 255; give it `values`"
+        holds = odd <= 255
+    else:
+        table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
+        for value, index in values:
+            table[value] = index
+        found, why = tf.gather(tf.constant(table), stored), "which is none of its `values` or `classes`"
+        odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
+        holds = odd == _NONE
+    known = tf.debugging.Assert(holds, [tf.strings.format(f"the mask holds {{}}, {why}", odd)])
     with tf.control_dependencies([known] if known is not None else []):
         return tf.cast(found, tf.uint8)
 
@@ -81,7 +69,6 @@ def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
     """Reads what a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
     import io
 
-    import numpy as np
     from PIL import Image, UnidentifiedImageError
 
     contents = given if isinstance(given, bytes) else given.item()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-    import tensorflow as tf
-
-    from pipegen.ops.arguments.moments import Moments
+from pipegen.lazy import np, tf
+from pipegen.ops.arguments.moments import Moments
 
 
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -22,8 +18,6 @@ def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Args:
         images: `(n, height, width, channels)`; a side is below 2^15, so that the squares of a column of bytes fit 32 bits.
     """
-    import tensorflow as tf
-
     height, width, channels = (tf.shape(images)[a] if images.shape[a] is None else images.shape[a] for a in (1, 2, 3))
     lines = tf.reshape(images, [-1, height, width * channels])
     exact = tf.int32 if images.dtype == tf.uint8 else tf.float64
@@ -45,8 +39,6 @@ def channel_moments(image: tf.Tensor) -> tf.Tensor:
     Args:
         image: `(height, width, channels)`.
     """
-    import tensorflow as tf
-
     x = tf.cast(image, tf.float64)
     count = tf.cast(tf.shape(image)[0] * tf.shape(image)[1], tf.float64)
     mean = tf.reduce_sum(x, [0, 1]) / count

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+from pipegen.lazy import np
 
 _COLOURS = ((230, 57, 70), (29, 135, 229), (255, 193, 7), (46, 160, 67), (156, 39, 176), (255, 112, 32), (0, 172, 193), (121, 85, 72))
 """Of the classes from 1 on, round and round; class 0 is taken for the background and stays clear."""
@@ -24,8 +23,6 @@ def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int
     Returns:
         uint8 `(height, width, 3)`.
     """
-    import numpy as np
-
     plain = np.broadcast_to(image[..., :3] if image.shape[-1] >= 3 else image[..., :1], (*image.shape[:2], 3)).astype(np.float32)
     classes: np.ndarray[Any, Any] = mask[..., 0].astype(np.int64)
     colours = np.array(_COLOURS, np.float32)[(classes - 1) % len(_COLOURS)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pipegen.lazy import np
+from pipegen.types import Interval
 
 if TYPE_CHECKING:
-    import numpy as np
     from PIL import Image
 
-    from pipegen.types import Interval
-
-    Array = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float, float] | None:
@@ -31,8 +31,6 @@ def levels(image: Array, interval: Interval | None = None) -> Array:
     """The image as uint8: values from 0 to 255 are rounded, half to even; others are mapped to them from their `mapped_range`."""
     if image.dtype == "uint8":
         return image
-    import numpy as np
-
     values, bounds = np.asarray(image, np.float64), mapped_range(image, interval)
     if bounds is not None:
         values = (values - bounds[0]) * (255.0 / max(bounds[1] - bounds[0], 1e-6))

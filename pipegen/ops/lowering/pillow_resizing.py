@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from pipegen.lazy import tf
 from pipegen.ops.lowering.resizing import nearest_indices
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    import tensorflow as tf
 
     from pipegen.ops.lowering.resizing import Side
 
@@ -49,8 +48,6 @@ def resize_as_pillow(image: tf.Tensor, height: Side, width: Side, name: Filter, 
     Returns:
         `(height, width, channels)` of the same dtype.
     """
-    import tensorflow as tf
-
     given = tf.unstack(tf.shape(image)[:2])
     box = box or (0, 0, *given)
     as_it_is = tf.reduce_all(tf.stack([height, width, box[2], box[3]]) == tf.stack([*given, *given]))
@@ -62,15 +59,11 @@ def resize_as_pillow(image: tf.Tensor, height: Side, width: Side, name: Filter, 
 def centred_box(height: Side, width: Side, size: tuple[int, int]) -> Box:
     """Returns the largest part in the middle of an image that has the proportions of `size`: top, left, height and width, whole
     pixels, rounded down."""
-    import tensorflow as tf
-
     rows, columns = tf.minimum(height, width * size[0] // size[1]), tf.minimum(width, height * size[1] // size[0])
     return (height - rows) // 2, (width - columns) // 2, rows, columns
 
 
 def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box) -> tf.Tensor:
-    import tensorflow as tf
-
     top, left, rows, columns = box
     if name == "nearest":
         shown = nearest_indices(tf.shape(image)[0], height, (top, rows)), nearest_indices(tf.shape(image)[1], width, (left, columns))
@@ -93,8 +86,6 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
     """`(h, w, channels)` as `(count, w, channels)`, weighted, and rounded and clipped to what `dtype` can hold."""
-    import tensorflow as tf
-
     limit, width, _ = tf.unstack(tf.shape(image))
     channels = image.shape[-1]
     x = tf.reshape(image, [limit, width * channels])
@@ -117,8 +108,6 @@ def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DT
 
 def _filter(limit: tf.Tensor, span: Span, count: Side, name: str) -> tuple[tf.Tensor, tf.Tensor]:
     """The input pixels that each output pixel reads, int32 `(count, n)` within `limit`, and their weights, float64, which sum to 1."""
-    import tensorflow as tf
-
     first, size = (tf.cast(part, tf.float64) for part in span)
     scale = size / tf.cast(count, tf.float64)
     wider = tf.maximum(scale, 1.0)
@@ -134,20 +123,14 @@ def _filter(limit: tf.Tensor, span: Span, count: Side, name: str) -> tuple[tf.Te
 
 
 def _box(x: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     return tf.cast((x > -0.5) & (x <= 0.5), tf.float64)
 
 
 def _bilinear(x: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     return tf.maximum(1.0 - tf.abs(x), 0.0)
 
 
 def _hamming(x: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     x = tf.abs(x)
     turned = x * math.pi
     bell = tf.math.divide_no_nan(tf.sin(turned), turned) * (0.54 + 0.46 * tf.cos(turned))
@@ -155,16 +138,12 @@ def _hamming(x: tf.Tensor) -> tf.Tensor:
 
 
 def _bicubic(x: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     x = tf.abs(x)
     near, far = (1.5 * x - 2.5) * x * x + 1.0, (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
     return tf.where(x < 1.0, near, tf.where(x < 2.0, far, tf.zeros_like(x)))
 
 
 def _lanczos(x: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     def sinc(x: tf.Tensor) -> tf.Tensor:
         turned = x * math.pi
         return tf.where(x == 0, tf.ones_like(x), tf.math.divide_no_nan(tf.sin(turned), turned))
@@ -177,8 +156,6 @@ _FILTERS = {"box": _box, "bilinear": _bilinear, "hamming": _hamming, "bicubic": 
 
 def _premultiplied(image: tf.Tensor) -> tf.Tensor:
     """int32 `(h, w, 4)` with colours times opacity, rounded as Pillow does."""
-    import tensorflow as tf
-
     x = tf.cast(image, tf.int32)
     product = x[..., :3] * x[..., 3:] + 128
     return tf.concat([tf.bitwise.right_shift(tf.bitwise.right_shift(product, 8) + product, 8), x[..., 3:]], -1)
@@ -186,8 +163,6 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
 
 def _unveiled(x: tf.Tensor) -> tf.Tensor:
     """Undoes `_premultiplied`; what cannot be seen, or hides all, stays."""
-    import tensorflow as tf
-
     colour, opacity = x[..., :3], x[..., 3:]
     shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
     return tf.concat([tf.where((opacity == 0) | (opacity == _OPAQUE), colour, shown), opacity], -1)

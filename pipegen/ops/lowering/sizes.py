@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import tf
+from pipegen.ops.lowering.deep import decode_deep
+from pipegen.ops.lowering.exif import orientation, swaps_sides
+from pipegen.ops.lowering.formats import decode_other
+from pipegen.ops.lowering.once import once
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """How a PNG starts."""
@@ -24,12 +27,6 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
     Returns:
         int32 `(2,)`.
     """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.deep import decode_deep
-    from pipegen.ops.lowering.exif import orientation, swaps_sides
-    from pipegen.ops.lowering.formats import decode_other
-    from pipegen.ops.lowering.once import once
 
     def jpeg() -> tf.Tensor:
         size = tf.io.extract_jpeg_shape(contents)[:2]

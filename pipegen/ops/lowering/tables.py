@@ -6,39 +6,28 @@ in integers, or in float64 rounded once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.lazy import np, tf
 
 
 def repeated(values: list[int], u: tf.Tensor) -> tf.Tensor:
     """One table for every example; `u` is `(n, num_draws)`."""
-    import tensorflow as tf
-
     return tf.tile(tf.constant([[values]], tf.int32), [tf.shape(u)[0], 1, 1])
 
 
 def solarized(threshold: tf.Tensor) -> tf.Tensor:
     """255 - x where x is at or above the threshold, float64 `(n,)`; Pillow's `solarize`."""
-    import tensorflow as tf
-
     values = tf.range(256)
     return tf.where(tf.cast(values, tf.float64) < threshold[:, None, None], values, 255 - values)
 
 
 def posterized(bits: tf.Tensor) -> tf.Tensor:
     """The highest bits of x alone, their number being int32 `(n,)`; Pillow's `posterize`."""
-    import tensorflow as tf
-
     dropped = tf.bitwise.left_shift(tf.ones_like(bits), 8 - bits)[:, None, None]
     return tf.range(256) // dropped * dropped
 
 
 def gamma_corrected(gamma: tf.Tensor) -> tf.Tensor:
     """255 · (x / 255) ^ gamma for exponents float64 `(n,)`, rounded half to even."""
-    import tensorflow as tf
-
     shares = tf.range(256, dtype=tf.float64) / 255.0
     return tf.cast(tf.round(255.0 * shares ** gamma[:, None, None]), tf.int32)
 
@@ -51,9 +40,6 @@ def auto_contrasted(histogram: tf.Tensor) -> tf.Tensor:
     exact quotient. The products come from a table, since a compiler may fuse a product and a difference, which rounds
     otherwise.
     """
-    import numpy as np
-    import tensorflow as tf
-
     values = tf.range(256)
     least = tf.reduce_min(tf.where(histogram > 0, values, 255), -1)
     most = tf.reduce_max(tf.where(histogram > 0, values, 0), -1)
@@ -71,8 +57,6 @@ def equalized(histogram: tf.Tensor) -> tf.Tensor:
     With s = (pixels - pixels of the greatest value) // 255, x becomes (s // 2 + pixels below x) // s, at most 255; a
     channel with s = 0 stays. `histogram` is int32 `(n, channels, 256)`.
     """
-    import tensorflow as tf
-
     values = tf.range(256)
     most = tf.reduce_max(tf.where(histogram > 0, values, 0), -1)
     last = tf.gather(histogram, most[..., None], batch_dims=2)

@@ -6,17 +6,14 @@ vectors from the authors' Random123 library.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
+from pipegen.lazy import tf
 
-    import tensorflow as tf
-
-    Word: TypeAlias = tf.Tensor
-    """A uint32 tensor."""
+Word: TypeAlias = "tf.Tensor"
+"""A uint32 tensor."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -24,8 +21,6 @@ _PARITY = 0x1BD11BDA
 
 def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Word, Word]:
     """Encrypt a counter: two uint32 words of random bits for each pair of key and counter words (broadcast together)."""
-    import tensorflow as tf
-
     shape = tf.TensorShape([])
     for word in (*key, *counter):
         shape = tf.broadcast_static_shape(shape, word.shape)
@@ -38,14 +33,10 @@ def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Wo
 @cache
 def _cipher() -> Callable[..., tuple[Word, Word]]:
     """The rounds as a function for words of any shape: they are more than a hundred operations, which are traced once a process."""
-    import tensorflow as tf
-
     return tf.function(_rounds, autograph=False, input_signature=[tf.TensorSpec(None, tf.uint32)] * 4)
 
 
 def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Word, Word]:
-    import tensorflow as tf
-
     key, counter = (key0, key1), (counter0, counter1)
     schedule = (*key, tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(key[0], key[1]), tf.constant(_PARITY, tf.uint32)))
     x0, x1 = counter[0] + schedule[0], counter[1] + schedule[1]
@@ -60,8 +51,6 @@ def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Wor
 
 def key_of(u: tf.Tensor) -> tf.Tensor:
     """A key for each example, uint32 `(n, 2)`, from two draws: float64 `(n, 2)`, uniform in [0, 1)."""
-    import tensorflow as tf
-
     return tf.cast(tf.cast(tf.floor(u * 4294967296.0), tf.int64), tf.uint32)
 
 
@@ -72,8 +61,6 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
         key: uint32 `(n, 2)`.
         count: How many numbers for each example.
     """
-    import tensorflow as tf
-
     pairs = (count + 1) // 2
     number = tf.cast(tf.range(pairs), tf.uint32)[None, :]
     # The second word of each pair would cost as much as another counter: XLA computes both results apart.
@@ -82,7 +69,5 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
 
 
 def _rotate_left(x: Word, bits: int) -> Word:
-    import tensorflow as tf
-
     left = tf.bitwise.left_shift(x, tf.constant(bits, tf.uint32))
     return tf.bitwise.bitwise_or(left, tf.bitwise.right_shift(x, tf.constant(32 - bits, tf.uint32)))

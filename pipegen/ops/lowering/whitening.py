@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pipegen.errors import DataError
+from pipegen.lazy import np, tf
 from pipegen.ops.arguments.whitening import Whitening
+from pipegen.ops.lowering.floats import as_float32, working
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-    import tensorflow as tf
-
-    Array = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _ROWS = 1024
 """Images whose products are added up at a time: of a few, adding the matrices would take longer than the products."""
@@ -34,8 +31,6 @@ class Covariance:
     """
 
     def __init__(self, values: int) -> None:
-        import numpy as np
-
         self.count = 0
         self.mean = np.zeros(values)
         self.products = np.zeros((values, values))
@@ -46,8 +41,6 @@ class Covariance:
         Raises:
             DataError: For values that are not finite.
         """
-        import numpy as np
-
         n, total = len(block), self.count + len(block)
         own = block.mean(0)
         if not np.isfinite(own).all():
@@ -71,8 +64,6 @@ def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whi
         ValueError: When there is no image.
         DataError: When a value is not finite.
     """
-    import numpy as np
-
     found: Covariance | None = None
     waiting: list[Array] = []
     channels = 1
@@ -102,8 +93,6 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
         channels: Subtract from each value the mean of its channel, of which there are so many, and take products around it; by
             default each value's own mean.
     """
-    import numpy as np
-
     matrix, mean = found.products, found.mean  # the matrix is worked on in place: it may take much of the memory
     matrix /= found.count
     if channels is not None:
@@ -127,10 +116,6 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
         images: `(n, height, width, channels)` with known sides.
         numbers: The transform.
     """
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.floats import as_float32, working
-
     if numbers is None:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
     shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
@@ -144,9 +129,6 @@ def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
     They are tensors outside any graph, which functions take as arguments: as a constant, each program would have a copy of the
     matrix in it.
     """
-    import numpy as np
-    import tensorflow as tf
-
     if numbers not in _TENSORS:
         shift = np.round(numbers.mean * 256.0) / 256.0
         rest = (shift - numbers.mean) @ numbers.matrix

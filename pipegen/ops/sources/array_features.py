@@ -86,11 +86,6 @@ class ArrayFeature(Picture):
         """The types that it can turn out to have; the first is what stands for it before the data is there."""
         return kind_of(self).array_types(self)
 
-    @property
-    def num_classes(self) -> int | None:
-        """Returns the number of classes, as far as it is given."""
-        return len(self.classes) if isinstance(self.classes, tuple) else self.classes
-
     def height_width(self) -> tuple[int | None, int | None]:
         """Returns the size of an image in pixels, as far as it is given."""
         return height_width(self.size) if self.size is not None else (None, None)

@@ -61,14 +61,6 @@ class Arrays(Source):
         choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
         return tuple(ElementType(tuple(zip(names, chosen, strict=True))) for chosen in choices)
 
-    def has_labels(self) -> bool:
-        """Returns whether one of the features is a label."""
-        return any(kind_of(feature).labels for feature in self.features.values())
-
-    def has_rows(self) -> bool:
-        """Always."""
-        return True
-
     def needs_data(self) -> bool:
         """Returns whether no file is named."""
         return self.path is None and all(feature.path is None for feature in self.features.values())

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.ops.base import Model
+from pipegen.ops.sources.reader import FileReader
 from pipegen.ops.sources.strings import Strings, as_sizes, shareable
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipegen.ops.base import Transform
-    from pipegen.ops.sources.rows import Rows
+    from pipegen.ops.sources.reader import Reader
     from pipegen.ops.sources.shards import Shards
     from pipegen.ops.sources.strings import Ints
     from pipegen.types import ElementType
@@ -86,9 +87,6 @@ class Parts:
         place = {name: i for i, name in enumerate(names)}
         return cls(names, np.array([place[split] for split in splits], np.int16))
 
-    def __len__(self) -> int:
-        return len(self.codes)
-
     def __iter__(self) -> Iterator[str]:
         return (self.names[code] for code in self.codes.tolist())
 
@@ -124,9 +122,9 @@ class Listing:
     parts: Parts | None = None
     paths: Strings | None = None
     """Absolute paths where they are not `root/key` (several roots); else `None`."""
-    rows: Mapping[str, Rows] | None = None
-    """For records that are no files: the arrays whose rows they are, by split, or under the empty name for every split. A key is
-    the number of a row, behind the split where there are several."""
+    readers: Mapping[str, Reader] = field(default_factory=lambda: {"": FileReader()})
+    """What reads the records, by split, or under the empty name for every split. Where they are `numbered`, a key is the number of a
+    row, behind the split where there are several."""
 
     in_table: bool = False
     """Whether a table says which records there are, in which order and with which labels, and not the keys."""
@@ -140,7 +138,7 @@ class Listing:
     cells: Cells | None = None
     """Reads any column of a table."""
     type: ElementType | None = None
-    """The type of a record, where the data says more of it than the arguments, and records are no rows of arrays."""
+    """The type of a record, where the data says more of it than the arguments."""
 
     shards: Shards | None = None
     """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
@@ -159,11 +157,20 @@ class Listing:
         for name, column in columns.items():
             object.__setattr__(self, name, column)
 
+    def reader(self, split: str = "") -> Reader:
+        """Returns what reads the records of a split."""
+        return self.readers.get(split) or next(iter(self.readers.values()))
+
+    @property
+    def numbered(self) -> bool:
+        """Returns whether records are rows that have no files, and are known by their numbers."""
+        return self.reader().numbered
+
     def files(self) -> Strings:
-        """The absolute paths of the records; their keys where they are rows of arrays."""
+        """The absolute paths of the records; their keys where they are numbered rows."""
         if self.paths is not None:
             return self.paths
-        return self.keys if self.rows is not None else self.keys.below(f"{self.root}/")
+        return self.keys if self.numbered else self.keys.below(f"{self.root}/")
 
     def path(self, i: int) -> str:
         """The absolute path of record `i`; the number of the row where it is one."""
@@ -221,8 +228,8 @@ class Source(Model):
         return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
-        """Returns whether a record is a row of arrays, and no file of its own."""
-        return False
+        """Returns whether records are rows that have no files; by default, whether nothing of them is decoded."""
+        return not any(t.encoded for _, t in self.infer().items())
 
     def has_folders(self) -> bool:
         """Returns whether the folders that files lie in say something, such as their class."""
@@ -236,6 +243,9 @@ class Source(Model):
         """Returns whether the records come from `build(data=)` and from nowhere else."""
         return False
 
+    def without_looking(self) -> None:
+        """Lets the listing pass over files that do not exist, where it looks for them at all."""
+
     def unpacked(self, base: Path) -> int:
         """Returns the bytes of memory that listing takes because files have to be unpacked, as far as the files themselves say.
 
@@ -246,7 +256,9 @@ class Source(Model):
 
     def has_labels(self) -> bool:
         """Returns whether records carry a class label, or several."""
-        raise NotImplementedError
+        from pipegen.ops.kinds.registry import kind_of
+
+        return any(kind_of(t).labels for _, t in self.infer().items())
 
     def has_columns(self) -> bool:
         """Returns whether records are rows of a table, whose other columns can be asked for."""
@@ -254,7 +266,7 @@ class Source(Model):
 
     def has_classes(self) -> bool:
         """Returns whether each record is of one class."""
-        return self.has_labels()
+        return self.class_feature() is not None
 
     def split_names(self) -> tuple[str, ...] | None:
         """The splits, when the source itself says which record is in which; else `None`."""
@@ -272,6 +284,16 @@ class Source(Model):
             OpError: `PG401` when a path does not exist, `PG402` when nothing was found.
         """
         raise NotImplementedError
+
+    def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
+        """List the records of splits that each have a folder of their own; by default all records, of which each lies in one or none.
+
+        Args:
+            base: What relative paths are relative to.
+            folders: The folder of each split, relative to the source's own.
+            progress: Called with the number of files seen so far, now and then.
+        """
+        return self.list(base, progress)
 
 
 def main_label(names: Iterable[str]) -> str | None:

@@ -111,9 +111,9 @@ class BySplit(Source):
         """Infers what the reference split gives."""
         return self.parts[self.reference].infer()
 
-    def has_labels(self) -> bool:
-        """Returns whether the reference split has labels, and so all."""
-        return self.parts[self.reference].has_labels()
+    def has_classes(self) -> bool:
+        """Returns whether there are labels, however many an example has: nothing here is assigned by them."""
+        return self.has_labels()
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of the training source."""

@@ -1,68 +1,19 @@
-"""Tables that are held by columns: a DataFrame, a Parquet file. Their cells are read as the text that a table of text would have."""
+"""Tables that are held by columns: a DataFrame, a Parquet file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.columns import LIST
 from pipegen.ops.sources.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-@dataclass(frozen=True)
-class ColumnTable(Table):
-    """A table of which only those columns are read that are asked for.
-
-    Attributes:
-        columns: From the number of a column to its values.
-    """
-
-    columns: Callable[[int], Iterable[Any]]
-
-    def place(self, row: int) -> str:
-        """The row, counted from 0, and the table's name."""
-        return f"row {row} of {self.called}"
-
-    def cells(self, number: int) -> tuple[str, ...]:
-        """See `Table.cells`."""
-        return tuple(map(text_of, self.columns(number)))
-
-
-def text_of(value: Any) -> str:
-    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
-    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = [LIST + text_of(item) for item in value]
-        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if _is_missing(value):
-        return ""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "" if _is_missing(value) else str(value)
-
-
-def _is_missing(value: Any) -> bool:
-    """`None`, not-a-number of any kind, what pandas marks as missing, and what NumPy masks."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        return False
-
-
-def from_memory(data: Any, base: str) -> ColumnTable:
+def from_memory(data: Any, base: str) -> Table:
     """A DataFrame of pandas or Polars, a table of Arrow, or a map from names to columns.
 
     Args:
@@ -98,10 +49,10 @@ def from_memory(data: Any, base: str) -> ColumnTable:
         raise OpError("PG418", f"the columns of `data` differ in length: {', '.join(map(str, sorted(number)))} rows")
     called = "`data`" if isinstance(data, Mapping) else f"the {type(data).__name__}"
     rows = next(iter(number), 0)
-    return ColumnTable(called, "", base, tuple(map(str, names)), len(names), rows, of)
+    return Table(called, "", base, tuple(map(str, names)), len(names), rows, of)
 
 
-def read_parquet(file: str) -> ColumnTable:
+def read_parquet(file: str) -> Table:
     """A Parquet file; each column is read when it is asked for.
 
     Args:
@@ -132,4 +83,4 @@ def read_parquet(file: str) -> ColumnTable:
         return column
 
     rows = table.metadata.num_rows
-    return ColumnTable(repr(file), file, os.path.dirname(file), names, len(names), rows, values)
+    return Table(repr(file), file, os.path.dirname(file), names, len(names), rows, values)

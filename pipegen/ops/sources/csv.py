@@ -49,9 +49,5 @@ class Csv(TableSource):
         return self
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Read the table and look for its files; see `Source.list`.
-
-        Raises:
-            OpError: As `read_table` and `TableSource.listing`.
-        """
+        """Read the table and look for its files; see `Source.list`, and for errors `read_table` and `TableSource.listing`."""
         return self.listing(read_table(str(base), self.path, separator=self.separator, header=self.header), base, progress)

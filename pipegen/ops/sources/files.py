@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, field_validator
@@ -18,12 +19,13 @@ from pipegen.ops.sources.glob import compile_glob
 from pipegen.ops.sources.pictures import StoredPicture, decoders, lives_on
 from pipegen.ops.sources.reports import count, find_root, nothing_found, quoted, tally_notes
 from pipegen.ops.sources.scan import Scan
+from pipegen.ops.sources.strings import Strings
 from pipegen.patterns import compile_pattern
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pipegen.ops.base import Transform
@@ -56,12 +58,9 @@ class FilesFeature(StoredPicture):
             compile_glob(pattern)
         return path
 
-    def split_path(self) -> tuple[str, str | None]:
-        """The folder, and the pattern below it."""
-        return _split(self.path)
-
 
 def _split(path: str) -> tuple[str, str | None]:
+    """The folder, and the pattern below it."""
     parts = path.split("/")
     wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
     if wild is None:
@@ -111,16 +110,12 @@ class Files(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return decoders({name: (feature, feature.classes) for name, feature in self.features.items()})
+        return decoders(self.features)
 
     def infer(self) -> ElementType:
         """Encoded files."""
         of = lives_on(self.features)
         return ElementType(tuple((name, kind_of(f).stored_type(f, of[name], f.classes)) for name, f in self.features.items()))
-
-    def has_labels(self) -> bool:
-        """No: a mask is no class of the record."""
-        return False
 
     def has_folders(self) -> bool:
         """Returns whether folders may say something: where records have one file each."""
@@ -143,20 +138,18 @@ class Files(Source):
         if tried.errors:
             raise OpErrors(tried.errors)
         first, *others = self.pictures
-        keyed = {name: self._keyed(name, files) for name, (_, files) in found.items()} if others else {}
         root, files = found[first]
         if not others:
             return Listing(root, files.paths, None, (), files.sizes, tuple(notes))
-        keys = [key for key in keyed[first] if all(key in keyed[name] for name in others)]
-        if not keys:
-            raise self._no_pairs(first, others[0], keyed)
-        notes += _unpaired(found, keyed, set(keys))
-        whole = {name: _chosen(*found[name], [keyed[name][key] for key in keys]) for name in self.pictures}
+        places = self._paired(found)
+        for name in self.pictures:
+            notes += _unpaired(name, found[name][1].paths, places[name])
+        whole = {name: _chosen(*found[name], places[name]) for name in self.pictures}
         sizes: Ints = sum((whole[name].sizes.astype("int64") for name in others), start=whole[first].sizes)
         return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside={name: whole[name] for name in others})
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
-        folder, pattern = self.features[name].split_path()
+        folder, pattern = _split(self.features[name].path)
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
         scan = Scan(root, match=compile_glob(pattern) if pattern else None, follow_links=self.follow_links, progress=progress)
@@ -167,47 +160,76 @@ class Files(Source):
         notes.extend(tally_notes(scan.tally))
         return root, files
 
-    def _key(self, name: str, path: str) -> str:
-        if self.key == "stem":
-            return os.path.splitext(path)[0]
-        match = _compiled(self.key).search(path)
-        if match is None or match.first is None:
-            raise OpError("PG424", f"`key` finds nothing in {path!r} of `{name}`", field="key", help="narrow the `path` of the feature")
-        return match.first
+    def _paired(self, found: Mapping[str, tuple[str, Tree]]) -> dict[str, Ints]:
+        """The places of the files of each record, by feature, in the order of the first one's paths."""
+        import numpy as np
 
-    def _keyed(self, name: str, files: Tree) -> dict[str, int]:
-        """The place of each file by what it shares with others; the places rise."""
-        keyed: dict[str, int] = {}
-        for place, path in enumerate(files.paths):
-            key = self._key(name, path)
-            other = keyed.setdefault(key, place)
-            if other != place:
-                message = f"{files.paths[other]!r} and {path!r} of `{name}` are both {key!r}, so one has no partner"
-                help_ = "narrow the pattern, or give a `key` that tells them apart"
-                raise OpError("PG424", message, field=f"features.{name}.path", help=help_)
-        return keyed
+        keyless: dict[str, str] = {}
+        keys = {name: Strings.hold(self._keys(name, files.paths, keyless)) for name, (_, files) in found.items()}
+        numbers = dict(
+            zip(keys, np.split(_numbered(Strings.join([*keys.values()])), np.cumsum([*map(len, keys.values())])[:-1]), strict=True)
+        )
+        for name, own in numbers.items():
+            known, first = np.unique(own, return_index=True)
+            if len(known) < len(own):
+                raise self._same_key(name, found[name][1].paths, keys[name], first[np.searchsorted(known, own)])
+            if name in keyless:
+                message = f"`key` finds nothing in {keyless[name]!r} of `{name}`"
+                raise OpError("PG424", message, field="key", help="narrow the `path` of the feature")
+        shared = reduce(np.intersect1d, numbers.values())
+        one, other = list(keys)[:2]
+        if not len(shared):
+            message = f"no file of `{one}` has a partner in `{other}`: they are called such as {keys[one][0]!r} and {keys[other][0]!r}"
+            help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
+            raise OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
+        order = numbers[one][np.isin(numbers[one], shared)]
+        rows = {name: np.argsort(own) for name, own in numbers.items()}
+        return {name: rows[name][np.searchsorted(own, order, sorter=rows[name])] for name, own in numbers.items()}
 
-    def _no_pairs(self, first: str, other: str, keyed: Mapping[str, Mapping[str, int]]) -> OpError:
-        a, b = next(iter(keyed[first])), next(iter(keyed[other]))
-        message = f"no file of `{first}` has a partner in `{other}`: they are called such as {a!r} and {b!r}"
-        help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
-        return OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
+    def _keys(self, name: str, paths: Strings, keyless: dict[str, str]) -> Iterator[str]:
+        """Returns what each file shares with the others of its record, as far as the first path in which `key` finds nothing."""
+        for path in paths:
+            if self.key == "stem":
+                yield os.path.splitext(path)[0]
+                continue
+            match = _compiled(self.key).search(path)
+            if match is None or match.first is None:
+                keyless[name] = path
+                return
+            yield match.first
+
+    def _same_key(self, name: str, paths: Strings, keys: Strings, first: Ints) -> OpError:
+        """Says which file is the first to have the key of another; `first`: for each, the first with its key."""
+        place = int((first != range(len(first))).argmax())
+        message = f"{paths[int(first[place])]!r} and {paths[place]!r} of `{name}` are both {keys[place]!r}, so one has no partner"
+        help_ = "narrow the pattern, or give a `key` that tells them apart"
+        return OpError("PG424", message, field=f"features.{name}.path", help=help_)
 
 
-def _chosen(root: str, files: Tree, places: list[int]) -> FilesOf:
+def _numbered(texts: Strings) -> Ints:
+    """A number for each text, the same for the same ones, int64."""
     import numpy as np
 
-    paths = files.paths.take(np.array(places)).packed()
+    order = texts.order()
+    rising = chain.from_iterable((texts if order is None else texts.take(order)).blocks())
+    differs = np.fromiter((a != b for a, b in pairwise(rising)), bool, max(0, len(texts) - 1))
+    numbers: Ints = np.zeros(len(texts), np.int64)
+    numbers[slice(None) if order is None else order] = np.concatenate([[0], np.cumsum(differs)])
+    return numbers
+
+
+def _chosen(root: str, files: Tree, places: Ints) -> FilesOf:
+    paths = files.paths.take(places).packed()
     return FilesOf(paths, paths.below(f"{root}/"), files.sizes[places])
 
 
-def _unpaired(found: Mapping[str, tuple[str, Tree]], keyed: Mapping[str, Mapping[str, int]], whole: set[str]) -> list[Note]:
-    """Reports files that are part of no record."""
-    notes = []
-    for name, places in keyed.items():
-        alone = [found[name][1].paths[place] for key, place in places.items() if key not in whole]
-        if alone:
-            verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
-            message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"
-            notes.append(Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning"))
-    return notes
+def _unpaired(name: str, paths: Strings, places: Ints) -> builtins.list[Note]:
+    """Reports the files of a feature that are part of no record."""
+    import numpy as np
+
+    alone = paths.take(np.setdiff1d(np.arange(len(paths)), places))
+    if not alone:
+        return []
+    verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
+    message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"
+    return [Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning")]

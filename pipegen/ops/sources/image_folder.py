@@ -82,21 +82,12 @@ class ImageFolder(Source):
         label = FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)
         return ElementType((("image", image), ("label", label)))
 
-    def has_labels(self) -> bool:
-        """Returns whether the sub-folders are classes."""
-        return self.labels == "folder"
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images; see `Source.list`."""
         return self._list_below(self._scan(base, progress), "")
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
-        """List the images of splits that each have a folder of their own, the classes one level below.
-
-        Args:
-            base: What relative paths are relative to.
-            folders: The folder of each split, relative to `path`.
-            progress: Called with the number of files seen so far, now and then.
+        """List the images of splits that each have a folder of their own, the classes one level below; see `Source.list_parts`.
 
         Returns:
             One listing with `parts`, its keys relative to `path`. Notes about the folder of a split have the field

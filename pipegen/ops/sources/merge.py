@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.ops.kinds.ragged import joined
 from pipegen.ops.sources.base import Files, Listing, Note, Parts
 from pipegen.ops.sources.columns import Labels, classes_used, with_classes
-from pipegen.ops.sources.rows import Rows, common_type
+from pipegen.ops.sources.rows import common_type, mismatch
+from pipegen.ops.sources.shards import Shards
 from pipegen.ops.sources.strings import Strings
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     """
     import numpy as np
 
-    first = listings.get(reference) or next(iter(listings.values()), None)
-    names = first.class_names if first is not None else ()
+    if not listings:
+        return Listing(root or "", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
+    first = listings.get(reference) or next(iter(listings.values()))
+    names = first.class_names
     index = {name: i for i, name in enumerate(names)}
     all_notes = list(notes)
     columns: list[dict[str, Any]] = []
@@ -55,32 +58,33 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
             all_notes += wrong
     every = tuple(chosen.values())
     cells = [listing.cells for listing in every if listing.cells is not None]
-    rows, wrong = _rows(listings, first)
-    all_notes += wrong
+    all_notes += _apart(listings, first, reference)
+    types = [listing.type for listing in listings.values() if listing.type is not None and listing.numbered]
     return Listing(
-        root=root if root is not None else first.root if first is not None else "",
+        root=root if root is not None else first.root,
         keys=Strings.join([listing.keys if root is not None else listing.keys.below(f"{split}/") for split, listing in chosen.items()]),
-        labels=_all([listing.labels for listing in every]) if first is not None and first.labels is not None else None,
+        labels=_all([listing.labels for listing in every]) if first.labels is not None else None,
         class_names=names,
         sizes=_all([listing.sizes for listing in every]),
         notes=tuple(all_notes),
         parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
         paths=Strings.join([listing.files() for listing in every]) if root is None else None,
-        rows=rows,
+        readers={split: listing.reader() for split, listing in listings.items()},
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
         beside=_all_files([listing.beside for listing in every]),
         cells=partial(_cells, cells) if cells else None,
-        column_classes=first.column_classes if first is not None else {},
-        type=first.type if first is not None else None,
+        column_classes=first.column_classes,
+        type=common_type(types, first.type) if first.type is not None and first.numbered else first.type,
+        shards=_all_shards([listing.shards for listing in every]),
     )
 
 
-def _columns(split: str, listing: Listing, first: Listing | None, reference: str) -> tuple[dict[str, Any], list[Note]]:
+def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:
     """The columns of a split with its labels counted as in the reference, and a `PG408` note for each class that it lacks."""
     values, notes = dict(listing.columns), []
     for name, own in listing.column_classes.items():
-        names = first.column_classes.get(name, own) if first is not None else own
+        names = first.column_classes.get(name, own)
         labels = Labels(listing.columns[name], own)
         lacking = classes_used(labels) - set(names)
         if lacking:
@@ -89,8 +93,8 @@ def _columns(split: str, listing: Listing, first: Listing | None, reference: str
         else:
             values[name] = with_classes(labels, names)
     for name in values.keys() - listing.column_classes.keys():
-        here, there = listing.columns[name].shape[1:], first.columns[name].shape[1:] if first is not None else ()
-        if here != there and listing.rows is None:
+        here, there = listing.columns[name].shape[1:], first.columns[name].shape[1:]
+        if here != there and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
             notes.append(Note("PG210", message, field=split, severity="error"))
     return values, notes
@@ -120,6 +124,15 @@ def _all(columns: Sequence[Ints | None]) -> Ints:
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
+def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
+    """The shards of several splits, one after another; each split's reader knows them by the numbers that they have there."""
+    held = [shards for shards in parts if shards is not None]
+    if not held:
+        return None
+    digests = Strings.join([shards.digests for shards in held])
+    return Shards(_all([shards.rows for shards in held]), _all([shards.numbers for shards in held]), digests)
+
+
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns of several splits, one after another; none where a note says what is wrong with them."""
     try:
@@ -128,34 +141,30 @@ def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
-def _rows(listings: Mapping[str, Listing], first: Listing | None) -> tuple[dict[str, Rows] | None, list[Note]]:
-    """The arrays of each split, with one type for all, and a `PG210` note for each split whose rows have another."""
-    if first is None or first.rows is None:
-        return None, []
-    reference = first.rows[""]
-    parts = {split: listing.rows[""] for split, listing in listings.items() if listing.rows is not None}
-    found = {split: reference.mismatch(rows) for split, rows in parts.items()}
-    notes = [Note("PG210", f"`{split}`: {what}", field=split, severity="error") for split, what in found.items() if what is not None]
-    if notes:
-        return None, notes
-    type_ = common_type(parts, reference)
-    return {split: Rows(rows.arrays, type_) for split, rows in parts.items()}, []
+def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> list[Note]:
+    """A note for each split whose records cannot be read as those of the reference: other rows, files that hold many, other classes."""
+    notes = []
+    for split, listing in listings.items():
+        what = mismatch(first.type, listing.type) if first.type and listing.type and first.numbered and listing.numbered else None
+        if (listing.shards is None) != (first.shards is None):
+            what = f"records lie many in a file either here or in `{reference}`, and not in both"
+        if what is not None:
+            notes.append(Note("PG210", f"`{split}`: {what}", field=split, severity="error"))
+        elif listing.shards is not None and listing.class_names != first.class_names:
+            help_ = f"the classes of `{reference}`: {', '.join(first.class_names)}"
+            notes.append(Note("PG408", f"`{split}` has other classes than `{reference}`, or in another order", help_, split, "error"))
+    return notes
 
 
 def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...], prefix: str) -> list[Note]:
     """A `PG408` note for each class of a split that the reference does not have."""
-    unknown = {i for i, name in enumerate(listing.class_names) if name not in names}
     found = []
-    for i in sorted(unknown):
-        with_it: list[int] = (listing.labels == i).nonzero()[0][:1].tolist() if listing.labels is not None else []
+    for i, name in enumerate(listing.class_names):
+        with_it: list[int] = (listing.labels == i).nonzero()[0][:1].tolist() if listing.labels is not None and name not in names else []
         for example in map(listing.path, with_it):
-            name = listing.class_names[i]
-            if listing.rows is not None or listing.in_table:
-                where = f"in row {example}" if listing.rows is not None else f"such as {example}"
-                message = f"`{split}` has the class {name!r}, {where}, and `{reference}` has no such class"
-                found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
-                continue
-            folder = example[: example.index(f"/{name}/", len(listing.root)) + len(name) + 1]
-            message = f"`{split}` has the class {name!r}, in {folder!r}, and `{reference}` has no such class"
+            where = f"in row {example}" if listing.numbered else f"such as {example}"
+            if not (listing.numbered or listing.in_table):
+                where = f"in {example[: example.index(f'/{name}/', len(listing.root)) + len(name) + 1]!r}"
+            message = f"`{split}` has the class {name!r}, {where}, and `{reference}` has no such class"
             found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
     return found

@@ -27,15 +27,7 @@ _HIGHEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class _Header:
-    """Holds what the header of an array says, checked.
-
-    Attributes:
-        shape: Sizes of the axes, none negative.
-        fortran: Whether the first axis varies fastest.
-        dtype: The NumPy dtype, none of objects.
-        start: Bytes before the array's own.
-        nbytes: Bytes of the array.
-    """
+    """Holds what the header of an array says, checked; `start` counts the bytes before the array's own."""
 
     shape: tuple[int, ...]
     fortran: bool

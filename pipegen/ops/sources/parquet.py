@@ -28,9 +28,5 @@ class Parquet(TableSource):
     """The file, relative to the spec's file."""
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Read the file's columns and look for the images; see `Source.list`.
-
-        Raises:
-            OpError: As `find_table`, `read_parquet` and `TableSource.listing`.
-        """
+        """Read the file's columns and look for the images; see `Source.list`, and for errors `read_parquet` and `TableSource.listing`."""
         return self.listing(read_parquet(find_table(str(base), self.path)), base, progress)

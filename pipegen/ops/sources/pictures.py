@@ -38,6 +38,12 @@ class Picture(Model):
     ignore: _Index = 0
     """For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
 
+    @property
+    def num_classes(self) -> int | None:
+        """Returns the number of classes, as far as it is given."""
+        classes: int | tuple[str, ...] | None = getattr(self, "classes", None)
+        return len(classes) if isinstance(classes, tuple) else classes
+
 
 class StoredPicture(Picture):
     """The same of a feature in files."""
@@ -123,7 +129,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequen
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 
-def decoders(features: Mapping[str, tuple[Picture, int | None]]) -> dict[str, Transform]:
-    """Returns what decodes the files of those features that no step of the spec decodes; each is given with its number of classes."""
-    found = {name: kind_of(feature).decoder(feature, classes) for name, (feature, classes) in features.items()}
+def decoders(features: Mapping[str, Picture]) -> dict[str, Transform]:
+    """Returns what decodes the files of those features that no step of the spec decodes."""
+    found = {name: kind_of(feature).decoder(feature, feature.num_classes) for name, feature in features.items()}
     return {name: decoder for name, decoder in found.items() if decoder is not None}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -13,32 +12,55 @@ from pipegen.ops.arguments.sizes import height_width
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.base import Listing, Note, main_label
 from pipegen.ops.sources.pictures import lives_on
+from pipegen.ops.sources.reader import Reader
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.row_masks import sizes_apart
 from pipegen.ops.sources.strings import Strings
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipegen.ops.sources.array_features import ArrayFeature
+    from pipegen.ops.sources.reader import Hold, Read
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28
 _SCANNED = 2**25
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The arrays whose rows are the records.
+class Rows(Reader):
+    """Reads rows of arrays. An array is held once, whatever number of splits and datasets read it; or, where it is mapped from a file that
+    is large beside the RAM budget, in that file alone.
 
-    Attributes:
+    Args:
         arrays: The images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
-        type: The type of a row.
     """
 
-    arrays: Mapping[str, Any]
-    type: ElementType
+    numbered: ClassVar[bool] = True
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = arrays
+        self._open: dict[tuple[str, bool], Read] = {}
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what takes rows of an array, made once."""
+        from pipegen.ops.lowering.stored import Mapped
+
+        key = feature, self._stays(feature, ram_budget)
+        if key not in self._open:
+            self._open.setdefault(key, (Mapped if key[1] else hold)(self.arrays[feature]))
+        return self._open[key]
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says whether one of the arrays stays in its file."""
+        return "rows of a mapped file" if any(self._stays(name, ram_budget) for name in features if name in self.arrays) else ""
+
+    def _stays(self, feature: str, ram_budget: int) -> bool:
+        import numpy as np
+
+        array = self.arrays[feature]
+        return isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget
 
     def digest(self) -> str:
         """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
@@ -53,22 +75,23 @@ class Rows:
                 found.update(block)
         return found.hexdigest()
 
-    def mismatch(self, other: Rows) -> str | None:
-        """Says what of another split's rows differs from these; a model takes one shape and one dtype."""
-        for name, x in self.type.items():
-            y = other.type[name]
-            if (x.dtype, x.shape) != (y.dtype, y.shape):
-                return f"`{name}` is {y.with_(interval=None)} here and {x.with_(interval=None)} there"
-            if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
-                return f"`{name}` has other `classes` or another `ignore` here than there"
-        return None
+
+def mismatch(reference: ElementType, other: ElementType) -> str | None:
+    """Says what of another split's rows differs from those of the reference; a model takes one shape and one dtype."""
+    for name, x in reference.items():
+        y = other[name]
+        if (x.dtype, x.shape) != (y.dtype, y.shape):
+            return f"`{name}` is {y.with_(interval=None)} here and {x.with_(interval=None)} there"
+        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
+            return f"`{name}` has other `classes` or another `ignore` here than there"
+    return None
 
 
-def common_type(parts: Mapping[str, Rows], reference: Rows) -> ElementType:
+def common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
     """The type of the rows of several splits: values can occur that occur in any."""
     features = []
-    for name, x in reference.type.items():
-        intervals = [rows.type[name].interval for rows in parts.values()]
+    for name, x in reference.items():
+        intervals = [part[name].interval for part in parts]
         known = [interval for interval in intervals if interval is not None]
         whole = known[0] if len(known) == len(intervals) else None
         for interval in known:
@@ -148,16 +171,15 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     of = lives_on(features)
-    rows = Rows(images, ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
-    notes = sizes_apart(rows.type)
+    type_ = ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items()))
+    notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    return Listing(
-        "", Strings.hold(map(str, range(n))), main, names, np.full(n, size), rows={"": rows}, columns=columns, column_classes=classes
-    )
+    keys, readers = Strings.hold(map(str, range(n))), {"": Rows(images)}
+    return Listing("", keys, main, names, np.full(n, size), readers=readers, columns=columns, column_classes=classes, type=type_)
 
 
 def _nothing(notes: list[Note]) -> Listing:

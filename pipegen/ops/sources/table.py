@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.columns import LIST
 from pipegen.ops.sources.reports import close_names, count, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
@@ -29,6 +30,7 @@ class Table:
         names: The names of the columns, or `None` for a table without a header.
         width: How many columns there are.
         num_rows: How many rows.
+        columns: From the number of a column to its values. Those are read that are asked for.
     """
 
     called: str
@@ -37,14 +39,11 @@ class Table:
     names: tuple[str, ...] | None
     width: int
     num_rows: int
+    columns: Callable[[int], Iterable[Any]]
 
     def place(self, row: int) -> str:
-        """Says where a row stands, for messages."""
-        raise NotImplementedError
-
-    def cells(self, number: int) -> tuple[str, ...]:
-        """The cells of the column of this number, without blanks around them."""
-        raise NotImplementedError
+        """Says where a row stands, for messages: here its number, from 0, and the table's name."""
+        return f"row {row} of {self.called}"
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
         """The cells of a column.
@@ -58,7 +57,7 @@ class Table:
         """
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
-        return self.cells(self._number(wanted, field))
+        return tuple(map(text_of, self.columns(self._number(wanted, field))))
 
     def _number(self, wanted: str | int, field: str) -> int:
         if isinstance(wanted, int):
@@ -96,9 +95,33 @@ class TextTable(Table):
         """The file and the line."""
         return f"{self.file}:{self.lines[row]}"
 
-    def cells(self, number: int) -> tuple[str, ...]:
-        """See `Table.cells`."""
-        return tuple(row[number].strip() for row in self.rows)
+
+def text_of(value: Any) -> str:
+    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip()
+    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
+        items = [LIST + text_of(item) for item in value]
+        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
+    if _is_missing(value):
+        return ""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if _is_missing(value) else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    """`None`, not-a-number of any kind, what pandas marks as missing, and what NumPy masks."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
 
 
 def find_table(base: str, path: str) -> str:
@@ -148,7 +171,9 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
-    return TextTable(repr(file), file, os.path.dirname(file), names, width, len(cells), tuple(cells), tuple(lines))
+    return TextTable(
+        repr(file), file, os.path.dirname(file), names, width, len(cells), lambda i: (row[i] for row in cells), tuple(cells), tuple(lines)
+    )
 
 
 def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence[str]]]:

@@ -64,11 +64,6 @@ class TableFeature(StoredPicture):
         """Returns whether an example has any number of labels."""
         return self.separator is not None
 
-    @property
-    def num_classes(self) -> int | None:
-        """Returns the number of classes, as far as it is given."""
-        return len(self.classes) if isinstance(self.classes, tuple) else self.classes
-
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
         return kind_of(self).stored_type(self, of, self.num_classes)

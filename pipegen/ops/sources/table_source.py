@@ -11,7 +11,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_features import FeatureName
-from pipegen.ops.sources.base import Files, Listing, Note, Source, main_label
+from pipegen.ops.sources.base import Files, Listing, Note, Source
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.reports import count, quoted
@@ -55,29 +55,12 @@ class TableSource(Source):
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks."""
-        return decoders({name: (feature, feature.num_classes) for name, feature in self.features.items()})
-
-    @property
-    def label(self) -> str | None:
-        """The feature whose classes are those of the data: `label`, else the first that has one class for each example."""
-        return main_label(name for name, feature in self.features.items() if kind_of(feature).labels and not feature.several)
+        return decoders(self.features)
 
     def infer(self) -> ElementType:
         """An encoded image and what else there is, in the order that the features are listed in."""
         of = lives_on(self.features)
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
-
-    def has_labels(self) -> bool:
-        """Returns whether a column holds labels."""
-        return any(kind_of(feature).labels for feature in self.features.values())
-
-    def has_classes(self) -> bool:
-        """Returns whether a column holds one class for each example."""
-        return self.label is not None
-
-    def has_rows(self) -> bool:
-        """Returns whether no column names files."""
-        return not self.pictures
 
     def has_columns(self) -> bool:
         """Always."""
@@ -112,9 +95,10 @@ class TableSource(Source):
         beside = {name: further[0] for name, further in found.items() if further is not None and name != self.pictures[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
-        main = columns.pop(self.label) if self.label is not None else None
+        label = self.class_feature()
+        main = columns.pop(label) if label is not None else None
         # Without one class for each example, the classes are those of the first feature that has several.
-        names = classes[self.label] if self.label is not None else next(iter(classes.values()), ())
+        names = classes[label] if label is not None else next(iter(classes.values()), ())
         return Listing(
             table.folder,
             files.keys,
@@ -127,7 +111,7 @@ class TableSource(Source):
             columns=columns,
             beside=beside,
             cells=table.column,
-            column_classes={n: c for n, c in classes.items() if n != self.label},
+            column_classes={n: c for n, c in classes.items() if n != label},
             type=self.infer().replace(**types),
         )
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.augmentation import NUMBER, Chosen, Limits, signs
 from pipegen.ops.families.augmentation_parts import LayeredAugmentation
 from pipegen.ops.families.auto_augment_policies import PolicyName, sub_policies
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 FULL_LEVEL = 9
 """The level of full strength in the published tables."""
@@ -53,21 +50,15 @@ class AutoAugment(LayeredAugmentation):
         return tuple(dict(share) for share in shares)
 
     def operations(self, u: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         table, number = sub_policies(self.policy), self._number(u)
         drawn = tf.gather(tf.constant([[NUMBER[name] for name in sub.operations] for sub in table]), number)
         probability = tf.gather(tf.constant([sub.probabilities for sub in table], tf.float64), number)
         return tf.where(u[..., 1:3] < probability, drawn, tf.zeros_like(drawn))
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        import tensorflow as tf
-
         levels = tf.constant([sub.levels for sub in sub_policies(self.policy)], tf.float64)
         return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / FULL_LEVEL, signs(u[..., 3:5]))
 
     def _number(self, u: tf.Tensor) -> tf.Tensor:
         """Returns the number of the sub-policy, int32 `(...)`."""
-        import tensorflow as tf
-
         return tf.cast(u[..., 0] * len(sub_policies(self.policy)), tf.int32)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pipegen.ops.arguments.magnitudes import Number
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicFactor
+from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.lowering.colours import brightness
+from pipegen.ops.lowering.linear import zeros_for
 
-if TYPE_CHECKING:
-    import tensorflow as tf
 
-
-class Brightness(DeterministicFactor):
+class Brightness(DeterministicColour):
     """Multiplies every value by one factor: y = factor · x.
 
     This is what Pillow's and torchvision's brightness do. Transparency, the fourth of
@@ -22,8 +22,11 @@ class Brightness(DeterministicFactor):
     op = "brightness"
     examples = (Example("brightness: {factor: 1.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
 
-    factor: Number
+    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)]
     """What values are multiplied by, at least 0; 1 changes nothing."""
+
+    def idle(self) -> bool:
+        return self.factor == 1
 
     def takes(self, channels: int) -> bool:
         """Gray and RGB, and RGB with transparency, which stays as it is."""
@@ -32,7 +35,5 @@ class Brightness(DeterministicFactor):
     def mixes_channels(self) -> bool:
         return False
 
-    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import brightness
-
-        return brightness(like + self.factor, channels)
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return brightness(zeros_for(u) + self.factor, channels)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.windows import inside, place
 
 
 class CenterCrop(CropTransform):
@@ -30,8 +27,6 @@ class CenterCrop(CropTransform):
         return height_width(self.size)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.windows import inside, place
-
         h, w = self.output_size()
         inside((h, w), height, width)
         return place((height - h) // 2, (width - w) // 2, h, w, u)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example, Number
 from pipegen.ops.families.mixing import WHOLE, MixingTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 class Cutmix(MixingTransform):
@@ -44,15 +42,11 @@ class Cutmix(MixingTransform):
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`own_share`, and the rectangle that is another one's: `top`, `left`, `height` and `width`, int32 `(...)`."""
-        import tensorflow as tf
-
         top, left, bottom, right = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
         return super().drawn_on(u, shape) | {"top": top, "left": left, "height": bottom - top, "width": right - left}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         """The rectangle: int32 `(..., 4)`: top, left, bottom and right; the last two outside."""
-        import tensorflow as tf
-
         ratio = tf.sqrt(tf.cast(WHOLE - self.drawn_share(u), tf.float64) / WHOLE)
         edges = []
         for side, centre in ((height, u[..., 4]), (width, u[..., 5])):
@@ -64,16 +58,12 @@ class Cutmix(MixingTransform):
         return tf.stack([top, left, bottom, right], -1)
 
     def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         top, left, bottom, right = tf.unstack(chosen, axis=-1)
         area = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
         cut = tf.cast(bottom - top, tf.int64) * tf.cast(right - left, tf.int64)
         return tf.cast(tf.cast(area - cut, tf.float64) / tf.cast(area, tf.float64), tf.float32)
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         top, left, bottom, right = (edge[:, None] for edge in tf.unstack(chosen, axis=1))
         row, column = tf.range(tf.shape(images)[1])[None], tf.range(tf.shape(images)[2])[None]
         rows = tf.logical_and(row >= top, row < bottom)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.tables import equalized
 
 
 class Equalization(DeterministicLookupTable):
@@ -23,6 +20,4 @@ class Equalization(DeterministicLookupTable):
     examples = (Example("equalization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import equalized
-
         return equalized(histogram)

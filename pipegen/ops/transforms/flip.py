@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import mirrored
+from pipegen.ops.lowering.linear import zeros_for
+from pipegen.types import FeatureType
 
 
 class Flip(DeterministicGeometric):
@@ -32,7 +31,6 @@ class Flip(DeterministicGeometric):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import mirrored
-
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        like = zeros_for(u)
         return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import field_validator
-
-from pipegen.ops.arguments.magnitudes import Number, check_factor, factor_lints
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Number, Odd, check_factor, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
+from pipegen.ops.lowering.tables import gamma_corrected
 
-if TYPE_CHECKING:
-    import tensorflow as tf
 
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+def _above_zero(value: float, name: str) -> None:
+    check_factor((value, value), name, exclusive=True)
 
 
 class Gamma(DeterministicLookupTable):
@@ -26,24 +24,11 @@ class Gamma(DeterministicLookupTable):
     op = "gamma"
     examples = (Example("gamma: {gamma: 2.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
 
-    gamma: Number
+    gamma: Annotated[Number, checked(_above_zero), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
     """The exponent, above 0; 1 changes nothing."""
 
-    @field_validator("gamma")
-    @classmethod
-    def _gamma(cls, value: float) -> float:
-        check_factor((value, value), "gamma", exclusive=True)
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.gamma == 1 and self.keeps_type(x)
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return factor_lints(self.op, "gamma", (self.gamma, self.gamma), 0.1, 10.0)
+    def idle(self) -> bool:
+        return self.gamma == 1
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.tables import gamma_corrected
-
         return gamma_corrected(tf.fill([tf.shape(u)[0]], tf.constant(self.gamma, tf.float64)))

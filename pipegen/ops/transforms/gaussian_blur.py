@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Odd
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.blurs import LARGEST, BlurTransform, sigma_lints
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.filters import gaussian_radius, gaussian_weights
 
 
 class GaussianBlur(BlurTransform):
@@ -31,23 +28,14 @@ class GaussianBlur(BlurTransform):
 
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
-    sigma: Annotated[float, Field(ge=0, le=LARGEST)]
+    sigma: Annotated[float, Field(ge=0, le=LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
 
     def radius(self) -> int:
-        from pipegen.ops.lowering.filters import gaussian_radius
-
         return gaussian_radius(self.sigma)
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return self.sigma == 0
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return sigma_lints(self.op, self.sigma)
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.filters import gaussian_weights
-
         return gaussian_weights(tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64)), self.radius())

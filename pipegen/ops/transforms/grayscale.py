@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicColour
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import gray
+from pipegen.ops.lowering.linear import zeros_for
+from pipegen.types import FeatureType
 
 
 class Grayscale(DeterministicColour):
@@ -36,7 +35,5 @@ class Grayscale(DeterministicColour):
     def is_identity(self, x: FeatureType) -> bool:
         return x.dtype == "float32" and x.channels == 1 == self.channels
 
-    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import gray
-
-        return gray(like, channels, self.channels)
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return gray(zeros_for(u), channels, self.channels)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pipegen.ops.arguments.magnitudes import Number, angle_lints
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import TURN, Number
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicColour
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import hue
+from pipegen.ops.lowering.linear import radians, zeros_for
 
 
 class Hue(DeterministicColour):
@@ -27,17 +24,11 @@ class Hue(DeterministicColour):
     min_channels = 3
     examples = (Example("hue: {degrees: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
 
-    degrees: Number
+    degrees: Annotated[Number, TURN]
     """The angle in degrees."""
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and self.degrees == 0
+    def idle(self) -> bool:
+        return self.degrees == 0
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return angle_lints(self.op, self.degrees, most=360, why="a full turn is 360")
-
-    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import hue
-        from pipegen.ops.lowering.linear import radians
-
-        return hue(radians(like + self.degrees))
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return hue(radians(zeros_for(u) + self.degrees))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.tables import repeated
 
 
 class Invert(DeterministicLookupTable):
@@ -18,6 +15,4 @@ class Invert(DeterministicLookupTable):
     examples = (Example("invert", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import repeated
-
         return repeated([255 - x for x in range(256)], u)

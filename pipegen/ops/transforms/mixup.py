@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example, Number
 from pipegen.ops.families.mixing import WHOLE, MixingTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.floats import as_float32, working
+from pipegen.types import FeatureType
 
 
 class Mixup(MixingTransform):
@@ -49,15 +47,9 @@ class Mixup(MixingTransform):
         return self.drawn_share(u)[..., None]
 
     def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         return tf.cast(chosen[..., 0], tf.float32) * (1.0 / WHOLE)
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.floats import as_float32, working
-
         dtype = working(images)
         own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
         mixed = tf.cast(images, dtype) * own + tf.cast(partners, dtype) * (WHOLE - own)

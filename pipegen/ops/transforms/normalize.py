@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.arguments.magnitudes import Number, checked
 from pipegen.ops.arguments.presets import Preset, constants, needs_three_channels
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
 from pipegen.ops.inputs import centred_values, is_standardised
@@ -16,6 +16,11 @@ from pipegen.types import FeatureType, Interval
 
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
 PerChannel = Number | Annotated[tuple[Number, ...], Field(min_length=1)]
+
+
+def _above_zero(value: float | tuple[float, ...], name: str) -> None:
+    if any(v <= 0 for v in _tuple(value, 1.0)):
+        raise ValueError(f"`{name}` is divided by, so it must be above 0")
 
 
 class Normalize(PointwiseTransform):
@@ -44,15 +49,8 @@ class Normalize(PointwiseTransform):
     """The module of `keras.applications` that the model comes from, or the mode `tf`, `torch` or `caffe`."""
     mean: PerChannel | None = None
     """What is subtracted, in the units of the incoming values: a number, or one for each channel; 0 by default."""
-    std: PerChannel | None = None
+    std: Annotated[PerChannel | None, checked(_above_zero)] = None
     """What is divided by, in the units of the incoming values: a number, or one for each channel; 1 by default."""
-
-    @field_validator("std")
-    @classmethod
-    def _std(cls, value: float | tuple[float, ...] | None) -> float | tuple[float, ...] | None:
-        if any(v <= 0 for v in _tuple(value, 1.0)):
-            raise ValueError("`std` is divided by, so it must be above 0")
-        return value
 
     @model_validator(mode="after")
     def _one_form(self) -> Normalize:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.selections import Selection
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 class OneOf(Selection):
@@ -52,8 +50,6 @@ class OneOf(Selection):
         return weights[number] / sum(weights)
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        import tensorflow as tf
-
         low, high = (sum(self.share(i) for i in range(end)) for end in (number, number + 1))
         last = all(self.share(i) == 0 for i in range(number + 1, len(self.steps)))  # whatever sums round to
         return tf.logical_and(u[..., 0] >= low, u[..., 0] < (1.0 if last else high))

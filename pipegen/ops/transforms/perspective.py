@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import model_validator
 
+from pipegen.lazy import tf
+from pipegen.ops.arguments.checks import needs_one
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import cornered
+from pipegen.ops.lowering.linear import zeros_for
+from pipegen.types import FeatureType
 
 Corner = tuple[Number, Number]
 
@@ -40,13 +38,13 @@ class Perspective(DeterministicGeometric):
     bottom_right: Corner = (0.0, 0.0)
     """How far the bottom right corner moves, [x, y] in fractions of the sides, to the right and down."""
 
+    _given = needs_one("top_left", "top_right", "bottom_left", "bottom_right")
+
     def _moves(self) -> tuple[Corner, ...]:
         return self.top_left, self.top_right, self.bottom_left, self.bottom_right
 
     @model_validator(mode="after")
     def _convex(self) -> Perspective:
-        if not self.model_fields_set & {"top_left", "top_right", "bottom_left", "bottom_right"}:
-            raise ValueError("give at least one of `top_left`, `top_right`, `bottom_left` and `bottom_right`")
         unit = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
         moved = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(unit, self._moves(), strict=True)]
         around = [moved[i] for i in (0, 1, 3, 2)]
@@ -58,10 +56,9 @@ class Perspective(DeterministicGeometric):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, projective=True)
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return set(self._moves()) == {(0, 0)}
 
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import cornered
-
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        like = zeros_for(u)
         return cornered([(like + x, like + y) for x, y in self._moves()], like, height, width)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.tables import repeated
 
 
 class Posterization(DeterministicLookupTable):
@@ -24,11 +21,9 @@ class Posterization(DeterministicLookupTable):
     bits: Annotated[int, Field(ge=1, le=8)]
     """How many bits stay, from 1 to 8; 8 changes nothing."""
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.bits == 8 and self.keeps_type(x)
+    def idle(self) -> bool:
+        return self.bits == 8
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import repeated
-
         step = 2 ** (8 - self.bits)
         return repeated([x // step * step for x in range(256)], u)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Range, check_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, require_image
 from pipegen.ops.families.custom import CustomTransform, full_range
+from pipegen.ops.lowering.calling import Declared, call
 from pipegen.types import FeatureType, Interval
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Side = Annotated[int, Field(ge=1, le=32767)] | None
 
@@ -54,19 +53,12 @@ class Python(CustomTransform):
     shape: tuple[Side, Side, Side] | None = None
     """What the function returns, as `[height, width, channels]` in pixels, with `null` for a side that varies; by default the shape of
     the image that it gets."""
-    range: Range | None = None
+    range: Annotated[Range | None, checked(check_range)] = None
     """The least and the greatest value that the function may return. Steps such as `rescale: {to}` need to know it; without it nothing
     is known of floats."""
     version: Annotated[int, Field(ge=1)] | None = None
     """Stands for the function's code, in the hash of the spec too: with it, what was computed may be kept on a disk. Write another
     number whenever the function gives another kind of image."""
-
-    @field_validator("range")
-    @classmethod
-    def _range(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None:
-            check_range(value, "range")
-        return value
 
     def infer(self, x: FeatureType) -> FeatureType:
         """Returns what the step declares."""
@@ -87,8 +79,6 @@ class Python(CustomTransform):
         return self.version is not None
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.calling import Declared, call
-
         interval = Interval(*self.range) if self.range is not None else None
         declared = Declared(self.function, self.dtype or image.dtype.name, self.shape, interval, not self.moves_pixels)
         return call(self.callee, declared, image)

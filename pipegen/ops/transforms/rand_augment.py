@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from pipegen.ops.arguments.magnitudes import Level, level_range
-from pipegen.ops.arguments.schedules import Schedule
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Level, checked, level_range
+from pipegen.ops.arguments.schedules import Strength
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.augmentation import OPERATIONS, Chosen, Limits, signs, uniform_operation
 from pipegen.ops.families.augmentation_parts import LayeredAugmentation
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
 USED = tuple(name for name in OPERATIONS if name != "invert")
+
+
+def _plain(value: Strength, name: str) -> None:
+    if isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
 
 
 class RandAugment(LayeredAugmentation):
@@ -44,17 +47,10 @@ class RandAugment(LayeredAugmentation):
 
     num_ops: Annotated[int, Field(ge=1, le=16)] = 2
     """How many operations each example gets; the same one may come twice."""
-    magnitude: Level = 9.0
+    magnitude: Annotated[Level, checked(_plain)] = 9.0
     """How strong they are, from 0 to `max_magnitude`; a schedule changes it over the epochs."""
     max_magnitude: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     """The magnitude that stands for full strength."""
-
-    @field_validator("magnitude")
-    @classmethod
-    def _plain(cls, value: Level) -> Level:
-        if isinstance(value, Schedule) and any(isinstance(v, tuple) for v in value.given()):
-            raise ValueError("`magnitude` is a plain number in each epoch, not a range")
-        return value
 
     @model_validator(mode="after")
     def _within(self) -> RandAugment:
@@ -74,8 +70,6 @@ class RandAugment(LayeredAugmentation):
         return uniform_operation(u[..., : self.num_ops], USED)
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        import tensorflow as tf
-
         side = u[..., self.num_ops :]
         strength = tf.zeros_like(side) + tf.convert_to_tensor(self.magnitude, tf.float64) / self.max_magnitude
         return Chosen(self.operations(u), strength, signs(side))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import OccasionalLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.tables import auto_contrasted
 
 
 class RandomAutoContrast(OccasionalLookupTable):
@@ -25,6 +22,4 @@ class RandomAutoContrast(OccasionalLookupTable):
     )
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import auto_contrasted
-
         return auto_contrasted(histogram)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pydantic import field_validator
+from typing import Annotated
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, symmetric_range
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.lowering.colours import shift
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 TINY = 1 / 200
 """A shift by less than this share of the value range, about one level of 255, cannot be seen."""
 
 
-class RandomChannelShift(ColourTransform):
+class RandomChannelShift(UniformColour):
     """Adds an amount drawn uniformly to every value of an image: y = x + delta, the same for all channels or one for each.
 
     By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. That one
@@ -30,25 +28,15 @@ class RandomChannelShift(ColourTransform):
     """
 
     op = "random_channel_shift"
-    random = True
     examples = (
         Example("random_channel_shift: {delta: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
         Example("random_channel_shift: {delta: [0, 20], per_channel: true}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    delta: Magnitude
+    delta: Annotated[Magnitude, AROUND_ZERO]
     """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
     per_channel: bool = False
     """Draw an amount for each channel, instead of one for all."""
-
-    @field_validator("delta")
-    @classmethod
-    def _delta(cls, value: Magnitude) -> Magnitude:
-        check_magnitude(value, "delta")
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and (self.probability == 0 or symmetric_range(self.delta) == (0, 0))
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = max(abs(v) for v in symmetric_range(self.delta))
@@ -74,8 +62,6 @@ class RandomChannelShift(ColourTransform):
         return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
         amounts = uniform(u, symmetric_range(self.delta))
         return {"delta": amounts if self.per_channel else amounts[..., 0]}
 
@@ -84,7 +70,5 @@ class RandomChannelShift(ColourTransform):
         return {"delta": delta[..., : shape[2]] if self.per_channel else delta}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import shift
-
         delta = self.drawn(u)["delta"]
         return shift([delta[..., c] if self.per_channel else delta for c in range(channels)])

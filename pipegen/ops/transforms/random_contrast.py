@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pipegen.ops.arguments.magnitudes import Magnitude
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.factors import FactorTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.lowering.colours import contrast
 
 
-class RandomContrast(FactorTransform):
+class RandomContrast(UniformColour):
     """Moves every value away from the image's mean gray, or towards it: y = factor · x + (1 - factor) · mean.
 
     `mean` is the mean luma (0.299 R + 0.587 G + 0.114 B) of the image that enters the run of colour steps, as in
@@ -20,12 +19,13 @@ class RandomContrast(FactorTransform):
     """
 
     op = "random_contrast"
+    factors = frozenset({"factor"})
     examples = (
         Example("random_contrast: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
         Example("random_contrast: {factor: [0.5, 1.5]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    factor: Magnitude
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)]
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     def uses_mean(self) -> bool:
@@ -35,6 +35,4 @@ class RandomContrast(FactorTransform):
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import contrast
-
         return contrast(self.drawn(u)["factor"], channels)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example, Transform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.lowering.windows import inside, pick, place
 
 
 class RandomCrop(CropTransform):
@@ -40,8 +37,6 @@ class RandomCrop(CropTransform):
         return (CenterCrop(size=self.size, feature=self.feature),)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.windows import inside, pick, place
-
         h, w = self.output_size()
         inside((h, w), height, width)
         return place(pick(u[..., 0], height - h), pick(u[..., 1], width - w), h, w, u)

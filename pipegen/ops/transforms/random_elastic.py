@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, checked, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.families.uniform import UniformTransform
+from pipegen.ops.lowering.displacements import UNIT, smooth_field, spacing
+from pipegen.ops.lowering.filters import sides
+from pipegen.ops.lowering.threefry import key_of
+from pipegen.types import FeatureType
 
 FARTHEST = 10_000.0
 """The largest alpha, at which positions still fit 32 bits by far."""
 
 
-class RandomElastic(DisplacementTransform):
+class RandomElastic(UniformTransform, DisplacementTransform):
     """Moves each pixel by a random distance that changes smoothly over the image: the elastic distortion of Simard,
     Steinkraus and Platt (2003).
 
@@ -34,25 +34,15 @@ class RandomElastic(DisplacementTransform):
     """
 
     op = "random_elastic"
-    random = True
     examples = (
         Example("random_elastic: {alpha: 50, sigma: 5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    alpha: Magnitude
+    alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
     """The distance before smoothing, in pixels: 50 means from 0 to 50, a pair is the range."""
     sigma: Annotated[float, Field(ge=1, le=100)]
     """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small ones crumple, large ones bend."""
-
-    @field_validator("alpha")
-    @classmethod
-    def _alpha(cls, value: Magnitude) -> Magnitude:
-        check_magnitude(value, "alpha", 0, FARTHEST)
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return super().is_identity(x) or symmetric_range(self.alpha) == (0, 0)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = symmetric_range(self.alpha)[1] / (6.14 * self.sigma)
@@ -71,18 +61,9 @@ class RandomElastic(DisplacementTransform):
         return 3
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-
-        return {"alpha": tf.abs(uniform(u[..., 0], symmetric_range(self.alpha)))}
+        return {"alpha": tf.abs(super().drawn(u)["alpha"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.displacements import UNIT, spacing
-        from pipegen.ops.lowering.threefry import key_of
-
         alpha = self.drawn(u)["alpha"]
         return key_of(u[:, 1:3]), tf.cast(alpha * (256.0 / (UNIT * spacing(self.sigma))), tf.float32)
 
@@ -91,11 +72,6 @@ class RandomElastic(DisplacementTransform):
 
     def _displacements(self, images: tf.Tensor, key: tf.Tensor, gain: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.displacements import smooth_field
-        from pipegen.ops.lowering.filters import sides
-
         height, width, _ = sides(images)
         field = smooth_field(key, height, width, self.sigma)
         moved = tf.cast(tf.round(field * gain[:, None, None, None]), tf.int32)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import Annotated
 
-from pydantic import field_validator
-
+from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled
-from pipegen.ops.arguments.magnitudes import Range, check_range
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import IMAGE_224, ConstantFill, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.filters import sides
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.windows import pick, place
+from pipegen.types import FeatureType
 
 
 class RandomErasing(NeighbourhoodTransform):
@@ -33,24 +32,12 @@ class RandomErasing(NeighbourhoodTransform):
         Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    area: Range = (0.02, 0.33)
+    area: Annotated[Range, checked(check_range, 0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
-    aspect_ratio: Range = (0.3, 3.3)
+    aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (0.3, 3.3)
     """The range of the rectangle's width divided by its height."""
     fill: ConstantFill = ConstantFill()
     """What is put there: `{constant: VALUE}`, in the units of the values that enter."""
-
-    @field_validator("area")
-    @classmethod
-    def _area(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "area", 0, 1)
-        return value
-
-    @field_validator("aspect_ratio")
-    @classmethod
-    def _aspect_ratio(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "aspect_ratio", 0.01, 100)
-        return value
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; the constant widens the interval."""
@@ -64,19 +51,10 @@ class RandomErasing(NeighbourhoodTransform):
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The rectangle: `top`, `left`, `height` and `width`, int32 `(n,)`."""
-        import tensorflow as tf
-
         (place,) = self.parameters(u, shape[0], shape[1])
         return dict(zip(("top", "left", "height", "width"), tf.unstack(place, axis=-1), strict=True))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import math
-
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-        from pipegen.ops.lowering.windows import pick, place
-
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         low, high = self.aspect_ratio
         area = uniform(u[:, 0], self.area) * (rows * columns)
@@ -86,10 +64,6 @@ class RandomErasing(NeighbourhoodTransform):
         return (place(pick(u[:, 2], height - h), pick(u[:, 3], width - w), h, w, u),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.filters import sides
-
         # In two steps: TensorFlow takes a part of what was just stacked for the part itself, and forgets a new axis.
         top, left, h, w = (part[:, None] for part in tf.unstack(given[0], num=4, axis=1))
         height, width, _ = sides(images)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, GeometricTransform, Traits
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import mirrored
+from pipegen.types import FeatureType
 
 
 class RandomFlip(GeometricTransform):
@@ -40,9 +38,6 @@ class RandomFlip(GeometricTransform):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0
-
     def num_draws(self) -> int:
         return 2 if self.axis == "both" else 1
 
@@ -52,10 +47,6 @@ class RandomFlip(GeometricTransform):
         return {axis: u[..., i] < self.probability for i, axis in enumerate(axes)}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.affine import mirrored
-
         none = tf.zeros_like(u[..., 0])
         flips = {axis: tf.cast(flip, tf.float64) for axis, flip in self.drawn(u).items()}
         return mirrored(flips.get("horizontal", none), flips.get("vertical", none), none, height, width)

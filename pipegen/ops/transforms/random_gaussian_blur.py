@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import PrivateAttr, field_validator
+from pydantic import PrivateAttr
 
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_magnitude, checked, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.blurs import LARGEST, BlurTransform, sigma_lints
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.families.uniform import UniformTransform
+from pipegen.ops.lowering.filters import gaussian_radius, gaussian_weights
 
 
-class RandomGaussianBlur(BlurTransform):
+class RandomGaussianBlur(UniformTransform, BlurTransform):
     """Blurs an image with a Gaussian whose standard deviation is drawn uniformly.
 
     The filter is separable and reaches 3 sigma of the largest sigma; the image is reflected at its border (abc|cba).
@@ -26,22 +23,15 @@ class RandomGaussianBlur(BlurTransform):
     """
 
     op = "random_gaussian_blur"
-    random = True
     examples = (
         Example("random_gaussian_blur: {sigma: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    sigma: Magnitude
+    sigma: Annotated[Magnitude, checked(check_magnitude, 0, LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
 
     _radius: int | None = PrivateAttr(default=None)
-
-    @field_validator("sigma")
-    @classmethod
-    def _sigma(cls, value: Magnitude) -> Magnitude:
-        check_magnitude(value, "sigma", 0, LARGEST)
-        return value
 
     def at(self, epoch: tf.Tensor) -> RandomGaussianBlur:
         now = super().at(epoch)
@@ -51,27 +41,10 @@ class RandomGaussianBlur(BlurTransform):
         return now
 
     def radius(self) -> int:
-        from pipegen.ops.lowering.filters import gaussian_radius
-
         return self._radius if self._radius is not None else gaussian_radius(symmetric_range(self.sigma)[1])
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return super().is_identity(x) or symmetric_range(self.sigma) == (0, 0)
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return sigma_lints(self.op, symmetric_range(self.sigma)[1])
-
-    def num_draws(self) -> int:
-        return 1
-
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-
-        return {"sigma": tf.abs(uniform(u[..., 0], symmetric_range(self.sigma)))}
+        return {"sigma": tf.abs(super().drawn(u)["sigma"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.lowering.filters import gaussian_weights
-
         return gaussian_weights(self.drawn(u)["sigma"], self.radius())

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
-
-from pydantic import field_validator
+from typing import Annotated
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, checked, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.uniform import UniformTransform
+from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.floats import working
+from pipegen.ops.lowering.threefry import half_words, key_of
 from pipegen.types import FeatureType, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import tensorflow as tf
 
 _BITS = 12
 """Normal numbers are kept in 1/4096."""
@@ -26,7 +25,7 @@ _STD_BITS = 8
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
 
 
-class RandomGaussianNoise(NeighbourhoodTransform):
+class RandomGaussianNoise(UniformTransform, NeighbourhoodTransform):
     """Adds normal noise of mean 0, drawn for each value by itself, and clips to the range of the values that enter.
 
     The standard deviation is drawn uniformly for each image. Each value's noise is a function of the image's draws and
@@ -35,24 +34,14 @@ class RandomGaussianNoise(NeighbourhoodTransform):
     """
 
     op = "random_gaussian_noise"
-    random = True
     overshoots = True
     examples = (
         Example("random_gaussian_noise: {std: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_gaussian_noise: {std: [0.01, 0.05], probability: 0.5}", UNIT_224, "float32[224×224×3] in [0, 1]"),
     )
 
-    std: Magnitude
+    std: Annotated[Magnitude, checked(check_magnitude, 0)]
     """The standard deviation, in the units of the values that enter: 10 means from 0 to 10, a pair is the range."""
-
-    @field_validator("std")
-    @classmethod
-    def _std(cls, value: Magnitude) -> Magnitude:
-        check_magnitude(value, "std", 0)
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return super().is_identity(x) or symmetric_range(self.std) == (0, 0)
 
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
@@ -81,17 +70,9 @@ class RandomGaussianNoise(NeighbourhoodTransform):
         return 3
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-
-        return {"std": tf.abs(uniform(u[..., 0], symmetric_range(self.std)))}
+        return {"std": tf.abs(super().drawn(u)["std"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.threefry import key_of
-
         std = self.drawn(u)["std"]
         # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
@@ -103,20 +84,12 @@ class RandomGaussianNoise(NeighbourhoodTransform):
 
 def _draw(images: tf.Tensor, key: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """16 random bits for each value of an image, uint16 `(n, values)`."""
-    from pipegen.ops.lowering.filters import sides
-    from pipegen.ops.lowering.threefry import half_words
-
     height, width, channels = sides(images)
     return half_words(key, height * width * channels), whole, real
 
 
 def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The values `(n, values)` with noise, from their places among the quantiles."""
-    import tensorflow as tf
-
-    from pipegen.ops.lowering.filters import rounded_shift
-    from pipegen.ops.lowering.floats import working
-
     values = tf.reshape(images, tf.shape(places))
     noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))
     if images.dtype.is_integer:

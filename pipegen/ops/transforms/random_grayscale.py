@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.colours import gray
+from pipegen.ops.lowering.linear import zeros_for
 
 
 class RandomGrayscale(ColourTransform):
@@ -32,11 +30,5 @@ class RandomGrayscale(ColourTransform):
     probability: Annotated[float, Field(ge=0, le=1)] = 0.5
     """The share of examples that loses its colour."""
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and self.probability == 0
-
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import gray
-        from pipegen.ops.lowering.linear import zeros_for
-
         return gray(zeros_for(u), 3, 3)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import field_validator
-
-from pipegen.ops.arguments.magnitudes import Magnitude, angle_lints, check_magnitude, symmetric_range
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURNS, Magnitude
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.lowering.colours import hue
+from pipegen.ops.lowering.linear import radians
 
 
-class RandomHue(ColourTransform):
+class RandomHue(UniformColour):
     """Turns colours about the gray axis by an angle drawn uniformly; luma and grays stay as they are.
 
     In YIQ (the chroma plane of NTSC), (I, Q) is rotated by the angle. I and Q are U and V turned by 33 degrees, so
@@ -28,38 +24,14 @@ class RandomHue(ColourTransform):
     """
 
     op = "random_hue"
-    random = True
     min_channels = 3
     examples = (
         Example("random_hue: {degrees: 10}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
         Example("random_hue: {degrees: [-30, 30], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    degrees: Magnitude
+    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
     """The angle in degrees: 10 means from -10 to 10, a pair is the range."""
 
-    @field_validator("degrees")
-    @classmethod
-    def _degrees(cls, value: float | tuple[float, float]) -> float | tuple[float, float]:
-        check_magnitude(value, "degrees")
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return x.dtype == "float32" and (self.probability == 0 or symmetric_range(self.degrees) == (0, 0))
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return angle_lints(self.op, self.degrees, most=180, why="a full turn is [-180, 180]")
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
-        return {"degrees": uniform(u[..., 0], symmetric_range(self.degrees))}
-
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import hue
-        from pipegen.ops.lowering.linear import radians
-
         return hue(radians(self.drawn(u)["degrees"]))

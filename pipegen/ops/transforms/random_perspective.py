@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, symmetric_range
-from pipegen.ops.base import IMAGE_224, Example, Family, GeometricTransform, Traits
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude
+from pipegen.ops.base import IMAGE_224, Example, Family, Traits
+from pipegen.ops.families.uniform import UniformGeometric
+from pipegen.ops.lowering.affine import cornered
+from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-    from pydantic import ValidationInfo
 
-    from pipegen.types import FeatureType
-
-
-class RandomPerspective(GeometricTransform):
+class RandomPerspective(UniformGeometric):
     """Shows an image in perspective: each of its corners moves by distances of its own, and straight lines stay straight.
 
     Eight numbers are drawn uniformly: how far the top left, top right, bottom left and bottom right corner go to the
@@ -27,22 +26,15 @@ class RandomPerspective(GeometricTransform):
     """
 
     op = "random_perspective"
-    random = True
     examples = (
         Example("random_perspective: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    x: Magnitude = 0.0
+    x: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """How far each corner goes to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Magnitude = 0.0
+    y: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """How far each corner goes down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
-
-    @field_validator("x", "y")
-    @classmethod
-    def _around_zero(cls, value: Magnitude, info: ValidationInfo) -> Magnitude:
-        check_magnitude(value, info.field_name or "")
-        return value
 
     @model_validator(mode="after")
     def _convex(self) -> RandomPerspective:
@@ -56,18 +48,12 @@ class RandomPerspective(GeometricTransform):
             )
         return self
 
-    def _ranges(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        return symmetric_range(self.x), symmetric_range(self.y)
-
     def _spread(self) -> float:
         """Returns how far corners can come apart: 0 moves them all alike, and from 1 on three of them can lie on one line."""
-        return sum(high - low for low, high in self._ranges())
+        return sum(high - low for low, high in self.ranges().values())
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, projective=True)
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0 or self._ranges() == ((0, 0), (0, 0))
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         if self._spread() <= 0.9:
@@ -80,14 +66,9 @@ class RandomPerspective(GeometricTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`x` and `y` of the top left, top right, bottom left and bottom right corner, `(..., 4)` each."""
-        from pipegen.ops.lowering.linear import uniform
-
-        x, y = self._ranges()
-        return {"x": uniform(u[..., 0::2], x), "y": uniform(u[..., 1::2], y)}
+        return {name: uniform(u[..., i::2], bounds) for i, (name, bounds) in enumerate(self.ranges().items())}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import cornered
-
         drawn = self.drawn(u)
         corners = [(drawn["x"][..., i], drawn["y"][..., i]) for i in range(4)]
         return cornered(corners, corners[0][0], height, width)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from pipegen.ops.arguments.magnitudes import check_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import check_range, checked
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.tables import posterized
 
 Bits = Annotated[int, Field(ge=1, le=8)]
 
@@ -28,28 +25,18 @@ class RandomPosterization(LookupTableTransform):
         Example("random_posterization: {bits: [3, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    bits: tuple[Bits, Bits]
+    bits: Annotated[tuple[Bits, Bits], checked(check_range)]
     """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
 
-    @field_validator("bits")
-    @classmethod
-    def _bits(cls, value: tuple[int, int]) -> tuple[int, int]:
-        check_range(value, "bits")
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return (self.probability == 0 or self.bits[0] == 8) and self.keeps_type(x)
+    def idle(self) -> bool:
+        return self.probability == 0 or self.bits[0] == 8
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        import tensorflow as tf
-
         low, high = self.bits
         return {"bits": low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import posterized
-
         return posterized(self.drawn(u)["bits"])

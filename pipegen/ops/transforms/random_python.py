@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, require_image
 from pipegen.ops.families.custom import CustomTransform, full_range
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.calling import Declared, call
+from pipegen.types import FeatureType
 
 _SEEDS = 2
 """Draws that seed the generator, 32 bits each."""
@@ -56,16 +54,10 @@ class RandomPython(CustomTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """The `seed` of the generator, `numpy.random.SeedSequence(seed)` for `PCG64`; and whether the function is `called`."""
-        import tensorflow as tf
-
         seed = {"seed": tf.cast(u[..., :_SEEDS] * 2.0**32, tf.int64)}
         return seed if self.probability == 1 else {**seed, "called": u[..., _SEEDS] < self.probability}
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.calling import Declared, call
-
         def called() -> tf.Tensor:
             return call(self.callee, Declared(self.function, image.dtype.name), image, drawn["seed"])
 

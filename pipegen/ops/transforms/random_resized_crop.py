@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
-from pipegen.ops.arguments.magnitudes import Range, check_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method
-from pipegen.types import INTEGER_RANGES, LARGEST_SIDE
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.ops.traits import Traits
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, resize
+from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.traits import Traits
+from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType
 
 TRIES = 10
 """How many windows are drawn before the central one is taken."""
+
+
+def _has_pixels(area: tuple[float, float], name: str) -> None:
+    if area[0] == 0:
+        raise ValueError(f"`{name}` starts at 0, which is a window without pixels")
 
 
 class RandomResizedCrop(CropTransform):
@@ -48,28 +52,14 @@ class RandomResizedCrop(CropTransform):
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
-    area: Range = (0.08, 1.0)
+    area: Annotated[Range, checked(check_range, 0, 1), checked(_has_pixels)] = (0.08, 1.0)
     """The range of the window's area, as a fraction of the image's."""
-    aspect_ratio: Range = (3 / 4, 4 / 3)
+    aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
     method: Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
     antialias: bool = False
     """Let every pixel of the window count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
-
-    @field_validator("area")
-    @classmethod
-    def _area(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "area", 0, 1)
-        if value[0] == 0:
-            raise ValueError("`area` starts at 0, which is a window without pixels")
-        return value
-
-    @field_validator("aspect_ratio")
-    @classmethod
-    def _aspect_ratio(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "aspect_ratio", 0.01, 100)
-        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> RandomResizedCrop:
@@ -113,13 +103,6 @@ class RandomResizedCrop(CropTransform):
         return first, CenterCrop(size=self.size, feature=feature)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import math
-
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.linear import uniform
-        from pipegen.ops.lowering.windows import pick, place
-
         # Height and width beside the ten tries: each may be one number or one for each image.
         most_h, most_w = height[..., None], width[..., None]
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
@@ -144,6 +127,4 @@ class RandomResizedCrop(CropTransform):
         return place(top, left, h, w, u)
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.resizing import resize
-
         return resize(window, *self.output_size(), self.method, antialias=self.antialias)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pipegen.ops.arguments.magnitudes import Magnitude
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.factors import FactorTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.lowering.colours import saturation
 
 
-class RandomSaturation(FactorTransform):
+class RandomSaturation(UniformColour):
     """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
 
     The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. (`tf.image` scales the S of HSV
@@ -20,17 +19,15 @@ class RandomSaturation(FactorTransform):
     """
 
     op = "random_saturation"
+    factors = frozenset({"factor"})
     min_channels = 3
-    odd_at = None
     examples = (
         Example("random_saturation: {factor: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
         Example("random_saturation: {factor: [0.0, 1.0]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    factor: Magnitude
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import saturation
-
         return saturation(self.drawn(u)["factor"])

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import field_validator
-
-from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, check_range, factor_lints, factor_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, check_range, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.sharpening import LARGEST, SharpenTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
+from pipegen.ops.families.uniform import UniformTransform
 
 
-class RandomSharpness(SharpenTransform):
+class RandomSharpness(UniformTransform, SharpenTransform):
     """Sharpens or softens an image by a factor drawn uniformly: y = s + factor · (x - s), with s the smoothed image.
 
     It is Pillow's `ImageEnhance.Sharpness`: s is the mean of each 3 by 3 pixels with five times the weight in the
@@ -26,38 +20,14 @@ class RandomSharpness(SharpenTransform):
     """
 
     op = "random_sharpness"
-    random = True
     factors = frozenset({"factor"})
     examples = (
         Example("random_sharpness: {factor: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_sharpness: {factor: [1.0, 3.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    factor: Magnitude
+    factor: Annotated[Magnitude, AROUND_ONE, checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
 
-    @field_validator("factor")
-    @classmethod
-    def _factor(cls, value: Magnitude) -> Magnitude:
-        check_factor(value, "factor")
-        check_range(value, "factor", None, LARGEST)
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return super().is_identity(x) or factor_range(self.factor) == (1, 1)
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return factor_lints(self.op, "factor", self.factor, None, 10.0)
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
-        return {"factor": uniform(u[..., 0], factor_range(self.factor))}
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        from pipegen.ops.families.sharpening import gains
-
         return gains(self.drawn(u)["factor"])

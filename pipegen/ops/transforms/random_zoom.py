@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
-from pipegen.ops.arguments.magnitudes import Magnitude, check_factor, factor_lints, factor_range
-from pipegen.ops.base import IMAGE_224, Example, GeometricTransform
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, factor_lints, factor_range
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.uniform import UniformGeometric
+from pipegen.ops.lowering.affine import magnified
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+EXTREME = Odd(factor_lints, low=0.2, high=5.0)
 
 
-class RandomZoom(GeometricTransform):
+class RandomZoom(UniformGeometric):
     """Magnifies or shrinks an image about its centre by a factor drawn uniformly; the canvas keeps its size.
 
     A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
@@ -25,7 +24,6 @@ class RandomZoom(GeometricTransform):
     """
 
     op = "random_zoom"
-    random = True
     factors = frozenset({"factor", "x", "y"})
     examples = (
         Example("random_zoom: {factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
@@ -33,33 +31,12 @@ class RandomZoom(GeometricTransform):
         Example("random_zoom: {x: 0.1, y: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    factor: Magnitude | None = None
+    factor: Annotated[Magnitude | None, ABOVE_ZERO, EXTREME] = None
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    x: Magnitude | None = None
+    x: Annotated[Magnitude | None, ABOVE_ZERO, EXTREME] = None
     """The factor for the width alone; above 1 widens: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    y: Magnitude | None = None
+    y: Annotated[Magnitude | None, ABOVE_ZERO, EXTREME] = None
     """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
-
-    @field_validator("factor")
-    @classmethod
-    def _factor(cls, value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
-        if value is not None:
-            check_factor(value, "factor", exclusive=True)
-        return value
-
-    @field_validator("x")
-    @classmethod
-    def _x(cls, value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
-        if value is not None:
-            check_factor(value, "x", exclusive=True)
-        return value
-
-    @field_validator("y")
-    @classmethod
-    def _y(cls, value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
-        if value is not None:
-            check_factor(value, "y", exclusive=True)
-        return value
 
     @model_validator(mode="after")
     def _one_form(self) -> RandomZoom:
@@ -68,32 +45,14 @@ class RandomZoom(GeometricTransform):
             raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
         return self
 
-    def _ranges(self) -> tuple[tuple[float, float], ...]:
-        given = (self.factor,) if self.factor is not None else (self.x, self.y)
-        return tuple((1.0, 1.0) if m is None else factor_range(m) for m in given)
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        given = {"factor": self.factor} if self.factor is not None else {"x": self.x, "y": self.y}
+        return {name: (1.0, 1.0) if m is None else factor_range(m) for name, m in given.items()}
 
     def meaning(self) -> dict[str, Any]:
         values = super().meaning()
         return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0 or all(r == (1, 1) for r in self._ranges())
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        given = (("factor", self.factor), ("x", self.x), ("y", self.y))
-        return tuple(lint for name, m in given if m is not None for lint in factor_lints(self.op, name, m, 0.2, 5.0))
-
-    def num_draws(self) -> int:
-        return len(self._ranges())
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        from pipegen.ops.lowering.linear import uniform
-
-        names = ("factor",) if self.factor is not None else ("x", "y")
-        return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(zip(names, self._ranges(), strict=True))}
-
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import magnified
-
         factors = list(self.drawn(u).values())
         return magnified(factors[0], factors[-1], height, width)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.magnitudes import Number, Range, check_range
+from pipegen.ops.arguments.magnitudes import Number, Range, check_range, checked
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
 from pipegen.types import FeatureType, Interval
 
 DARKENS = 1 / 64
 """A factor at or below this one can only be meant for values from 0 to 255 or more."""
+
+
+def _differ(value: tuple[float, float], name: str) -> None:
+    if value[0] == value[1]:
+        raise ValueError(f"`{name}` needs two different values, got {value[0]:g} twice")
+
+
+def _scales(value: float, name: str) -> None:
+    if value == 0:
+        raise ValueError(f"`{name}: 0` makes every pixel the same")
 
 
 class Rescale(PointwiseTransform):
@@ -30,28 +40,12 @@ class Rescale(PointwiseTransform):
         Example("rescale: {scale: 0.5, offset: -10}", IMAGE_224, "float32[224×224×3] in [-10, 117.5]"),
     )
 
-    to: Range | None = None
+    to: Annotated[Range | None, checked(check_range), checked(_differ)] = None
     """The range `[low, high]` that the whole range of the incoming values is mapped to."""
-    scale: Number | None = None
+    scale: Annotated[Number | None, checked(_scales)] = None
     """The factor; 1 when only `offset` is given."""
     offset: Number | None = None
     """What is added after scaling; 0 when only `scale` is given."""
-
-    @field_validator("to")
-    @classmethod
-    def _to(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None:
-            check_range(value, "to")
-            if value[0] == value[1]:
-                raise ValueError(f"`to` needs two different values, got {value[0]:g} twice")
-        return value
-
-    @field_validator("scale")
-    @classmethod
-    def _scale(cls, value: float | None) -> float | None:
-        if value == 0:
-            raise ValueError("`scale: 0` makes every pixel the same")
-        return value
 
     @model_validator(mode="after")
     def _one_form(self) -> Rescale:

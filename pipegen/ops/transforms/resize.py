@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import require_holds
 from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import (
@@ -36,8 +37,6 @@ from pipegen.ops.model import Model
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from pipegen.ops.lowering.resizing import Side
     from pipegen.ops.lowering.windows import Box, Sides
 
@@ -165,8 +164,6 @@ class Resize(ElementTransform):
         return height_width(self.size) if self.size is not None else None
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         if self.size is not None and self.mode == "stretch":
             return self._resized(image, *height_width(self.size))
         height, width = (tf.shape(image)[i] if image.shape[i] is None else image.shape[i] for i in (0, 1))
@@ -188,8 +185,6 @@ class Resize(ElementTransform):
         return y
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
-        import tensorflow as tf
-
         whole = (0, 0, height, width)
         if self.size is None:
             return whole, shorter_side_size(height, width, self.shorter_side or 0)

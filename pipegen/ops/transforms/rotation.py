@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pipegen.ops.arguments.magnitudes import Number, angle_lints
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import TURN, Number
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import turned
+from pipegen.ops.lowering.linear import radians, zeros_for
 
 
 class Rotation(DeterministicGeometric):
@@ -28,17 +25,11 @@ class Rotation(DeterministicGeometric):
         Example("rotation: {degrees: -15, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    degrees: Number
+    degrees: Annotated[Number, TURN]
     """The angle in degrees, counter-clockwise."""
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return self.degrees == 0
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return angle_lints(self.op, self.degrees, most=360, why="a full turn is 360")
-
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import turned
-        from pipegen.ops.lowering.linear import radians
-
-        return turned(radians(like + self.degrees), height, width)
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return turned(radians(zeros_for(u) + self.degrees), height, width)

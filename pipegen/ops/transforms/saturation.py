@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pipegen.ops.arguments.magnitudes import Number
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicFactor
+from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.lowering.colours import saturation
+from pipegen.ops.lowering.linear import zeros_for
 
-if TYPE_CHECKING:
-    import tensorflow as tf
 
-
-class Saturation(DeterministicFactor):
+class Saturation(DeterministicColour):
     """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
 
     The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. As a matrix on (R, G, B):
@@ -21,13 +21,13 @@ class Saturation(DeterministicFactor):
 
     op = "saturation"
     min_channels = 3
-    odd_at = None
     examples = (Example("saturation: {factor: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
 
-    factor: Number
+    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=None, high=5.0, drawn=False)]
     """The saturation, at least 0; 0 is gray, 1 changes nothing."""
 
-    def fixed(self, like: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        from pipegen.ops.lowering.colours import saturation
+    def idle(self) -> bool:
+        return self.factor == 1
 
-        return saturation(like + self.factor)
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return saturation(zeros_for(u) + self.factor)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.sharpening import LARGEST, SharpenTransform
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
 
 
 class Sharpness(SharpenTransform):
@@ -31,12 +27,8 @@ class Sharpness(SharpenTransform):
     factor: Annotated[float, Field(ge=0, le=LARGEST)]
     """How sharp, at least 0 and at most 20; 1 changes nothing."""
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return self.factor == 1
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        import tensorflow as tf
-
-        from pipegen.ops.families.sharpening import gains
-
         return gains(tf.fill(tf.shape(u)[:1], tf.constant(self.factor, tf.float64)))

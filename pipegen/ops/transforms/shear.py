@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipegen.ops.arguments.magnitudes import angle_lints
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import STEEP
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import slanted
+from pipegen.ops.lowering.linear import radians, zeros_for
 
 
 class Shear(DeterministicGeometric):
@@ -31,22 +28,15 @@ class Shear(DeterministicGeometric):
         Example("shear: {degrees: -5, axis: y, fill: wrap}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    degrees: Annotated[float, Field(ge=-89, le=89)]
+    degrees: Annotated[float, Field(ge=-89, le=89), STEEP]
     """The angle in degrees; it stays below 90."""
     axis: Literal["x", "y", "both"] = "x"
     """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, by the same angle."""
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return self.degrees == 0
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return angle_lints(self.op, self.degrees, most=60, why="little of the picture is left beyond 60")
-
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
-        from pipegen.ops.lowering.affine import slanted
-        from pipegen.ops.lowering.linear import radians
-
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        like = zeros_for(u)
         slope = tf.tan(radians(like + self.degrees))
         return slanted(slope if self.axis != "y" else 0.0, slope if self.axis != "x" else 0.0, like, height, width)

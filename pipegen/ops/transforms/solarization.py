@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import field_validator
-
-from pipegen.ops.arguments.magnitudes import Number, check_range
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicLookupTable
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.families.lookup_tables import threshold_lints
+from pipegen.ops.lowering.tables import repeated
 
 
 class Solarization(DeterministicLookupTable):
@@ -26,24 +21,11 @@ class Solarization(DeterministicLookupTable):
         Example("solarization: {threshold: 200}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    threshold: Number = 128.0
+    threshold: Annotated[Number, checked(check_range, 0, 256), Odd(threshold_lints)] = 128.0
     """The least value that is inverted, from 0, which inverts all, to 256, which inverts none."""
 
-    @field_validator("threshold")
-    @classmethod
-    def _threshold(cls, value: float) -> float:
-        check_range(value, "threshold", 0, 256)
-        return value
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.threshold > 255 and self.keeps_type(x)
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        from pipegen.ops.families.lookup_tables import threshold_lints
-
-        return threshold_lints(self.op, self.threshold)
+    def idle(self) -> bool:
+        return self.threshold > 255
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        from pipegen.ops.lowering.tables import repeated
-
         return repeated([255 - x if x >= self.threshold else x for x in range(256)], u)

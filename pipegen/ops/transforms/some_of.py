@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.selections import Selection
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -59,8 +57,6 @@ class SomeOf(Selection):
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
         """A step is chosen when fewer than `count` of the others drew a smaller number."""
-        import tensorflow as tf
-
         low, high = self._range()
         count = low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)
         own = u[..., 1 + number, None]

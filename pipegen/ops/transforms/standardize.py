@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from pipegen.lazy import np
+from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.base import IMAGE_224, ElementTransform, Example, Part
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.standardizing import FeatureStandardization, ImageMoments, SampleStandardization, StandardizePart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-
-    from pipegen.ops.arguments.learned import Statistics
+from pipegen.ops.lowering.moments import gathered
 
 
 class Standardize(FittedTransform):
@@ -66,8 +63,6 @@ class Standardize(FittedTransform):
         return ImageMoments(owner=self, when="all", feature=feature)
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
-        from pipegen.ops.lowering.moments import gathered
-
         return gathered(batches)
 
     def written_down(self, numbers: Statistics) -> str | None:

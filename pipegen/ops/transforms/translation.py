@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pydantic import model_validator
-
-from pipegen.ops.arguments.magnitudes import Number, shift_lints
+from pipegen.lazy import tf
+from pipegen.ops.arguments.checks import needs_one
+from pipegen.ops.arguments.magnitudes import FAR, Number
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import moved
+from pipegen.ops.lowering.linear import zeros_for
 
 
 class Translation(DeterministicGeometric):
@@ -30,24 +26,16 @@ class Translation(DeterministicGeometric):
         Example("translation: {y: 0.25, fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    x: Number = 0.0
+    x: Annotated[Number, FAR] = 0.0
     """The distance to the right, as a fraction of the width."""
-    y: Number = 0.0
+    y: Annotated[Number, FAR] = 0.0
     """The distance down, as a fraction of the height."""
 
-    @model_validator(mode="after")
-    def _given(self) -> Translation:
-        if not self.model_fields_set & {"x", "y"}:
-            raise ValueError("give `x` (a fraction of the width), `y` (a fraction of the height), or both")
-        return self
+    _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return (self.x, self.y) == (0, 0)
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return (*shift_lints("x", self.x), *shift_lints("y", self.y))
-
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import moved
-
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        like = zeros_for(u)
         return moved((like + self.x) * width, (like + self.y) * height)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.augmentation import OPERATIONS, Chosen, Limits, signs, uniform_operation
 from pipegen.ops.families.augmentation_parts import LayeredAugmentation
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 USED = tuple(name for name in OPERATIONS if name != "invert")
 BINS = 31
@@ -46,6 +42,4 @@ class TrivialAugment(LayeredAugmentation):
         return uniform_operation(u[..., 0:1], USED)
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        import tensorflow as tf
-
         return Chosen(self.operations(u), tf.floor(u[..., 1:2] * BINS) / (BINS - 1), signs(u[..., 2:3]))

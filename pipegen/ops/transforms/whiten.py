@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from pipegen.lazy import np
+from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.arguments.whitening import Whitening
 from pipegen.ops.base import ElementTransform, Example, Part
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.whitening import ImageValues, WhitenImages
+from pipegen.ops.lowering.whitening import fitted
 from pipegen.types import BYTE_RANGE, FeatureType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-
-    from pipegen.ops.arguments.learned import Statistics
 
 _IMAGE_16 = FeatureType("image", "uint8", (16, 16, 3), BYTE_RANGE)
 
@@ -68,8 +65,6 @@ class Whiten(FittedTransform):
         return ImageValues(owner=self, when="all", feature=feature, learns=learns)
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Whitening:
-        from pipegen.ops.lowering.whitening import fitted
-
         return fitted(batches, self.epsilon, by_channel=self.center == "channel")
 
     def parts(self) -> tuple[Part, ...]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.arguments.magnitudes import Number, factor_lints
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Number, Odd, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from pipegen.errors import OpError
-    from pipegen.types import FeatureType
+from pipegen.ops.lowering.affine import magnified
+from pipegen.ops.lowering.linear import zeros_for
 
 Factor = Annotated[Number, Field(gt=0)]
+EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)
 
 
 class Zoom(DeterministicGeometric):
@@ -32,11 +30,11 @@ class Zoom(DeterministicGeometric):
         Example("zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    factor: Factor | None = None
+    factor: Annotated[Factor | None, EXTREME] = None
     """The factor for both sides; above 1 magnifies."""
-    x: Factor | None = None
+    x: Annotated[Factor | None, EXTREME] = None
     """The factor for the width alone; above 1 widens."""
-    y: Factor | None = None
+    y: Annotated[Factor | None, EXTREME] = None
     """The factor for the height alone; above 1 heightens."""
 
     @model_validator(mode="after")
@@ -56,15 +54,10 @@ class Zoom(DeterministicGeometric):
         across, down = self._factors()
         return super().meaning() | ({"factor": across, "x": None, "y": None} if across == down else {"x": across, "y": down})
 
-    def is_identity(self, x: FeatureType) -> bool:
+    def idle(self) -> bool:
         return self._factors() == (1, 1)
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        given = (("factor", self.factor), ("x", self.x), ("y", self.y))
-        return tuple(lint for name, f in given if f is not None for lint in factor_lints(self.op, name, (f, f), 0.2, 5.0))
-
-    def fixed(self, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.affine import magnified
-
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         across, down = self._factors()
+        like = zeros_for(u)
         return magnified(like + across, like + down, height, width)

@@ -13,6 +13,7 @@ from open_scenes import FILL, MOST, STEPS, spec, stream
 
 from pipegen.errors import PartError, SpecError
 from pipegen.ops.families.augmentation import GEOMETRY
+from pipegen.types import ElementType
 
 pytestmark = pytest.mark.usefixtures("open_set")
 
@@ -213,13 +214,13 @@ def test_several_records_are_read_as_each_is(files: Any) -> None:
     executor = files._engine.executor("train")
     keys = files._engine.manifest.keys("train")
     records = tf.constant([3, 0, 5], tf.int64)
-    several = executor.read_each(records, executor.plan.read, 3)
+    several = executor.tensors.read_each(records, executor.plan.read, 3)
     assert several.keys() == {"image", "points", "points_valid"}
-    together = executor.tensors.padded("points", records, (MOST, 2))
+    together = executor.tensors.read(records, ElementType((("points", executor.plan.read["points"]),)))["points_valid"]
     for i, record in enumerate(records):
-        one = executor.read(record, executor.plan.read)
+        one = executor.tensors.read(record, executor.plan.read)
         np.testing.assert_array_equal(several["points"][i], one["points"])
-        np.testing.assert_array_equal(together[1][i], one["points_valid"])
+        np.testing.assert_array_equal(together[i], one["points_valid"])
         key = keys[int(record)]
         np.testing.assert_array_equal(one["points"][one["points_valid"]], points_of(int(key.split(".")[0])))
 

@@ -148,8 +148,7 @@ def test_strange_arrays_are_findings(tmp_path: Path, name: str) -> None:
 def test_good_files_of_any_layout_are_read(tmp_path: Path, array: Any, how: str) -> None:
     found = listed(tmp_path, npy(array), "npy") if how == "npy" else listed(tmp_path, npz(how == "packed", image=array))
     assert isinstance(found, Listing)
-    assert found.rows is not None
-    np.testing.assert_allclose(found.rows[""].arrays["image"], array, rtol=1e-6)
+    np.testing.assert_allclose(vars(found.reader())["arrays"]["image"], array, rtol=1e-6)
 
 
 def bomb(claimed: int | None = None) -> bytes:

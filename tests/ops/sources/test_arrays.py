@@ -79,10 +79,8 @@ def test_rows_are_records_known_by_their_number() -> None:
     assert tuple(found.labels) == tuple(LABELS.tolist())
     assert found.class_names == ("0", "1", "2")
     assert tuple(found.sizes) == (90,) * 12
-    assert found.rows is not None
-    rows = found.rows[""]
-    assert rows.arrays["image"] is IMAGES, "bytes are not copied"
-    assert str(rows.type) == "image: uint8[6×5×3] in [0, 255], label: int64"
+    assert vars(found.reader())["arrays"]["image"] is IMAGES, "bytes are not copied"
+    assert str(found.type) == "image: uint8[6×5×3] in [0, 255], label: int64"
 
 
 @pytest.mark.parametrize(
@@ -102,17 +100,17 @@ def test_rows_are_records_known_by_their_number() -> None:
 )
 def test_what_the_data_says(x: Any, expected: str) -> None:
     found = listed(x)
-    assert found.rows is not None
-    assert str(found.rows[""].type["image"]) == expected
-    array = found.rows[""].arrays["image"]
+    assert found.type is not None
+    assert str(found.type["image"]) == expected
+    array = vars(found.reader())["arrays"]["image"]
     assert str(array.dtype) == expected.split("[")[0]
     np.testing.assert_allclose(array.reshape(12, -1), np.asarray(x, array.dtype).reshape(12, -1))
 
 
 def test_a_declared_range_stands() -> None:
     found = listed(IMAGES / 4096.0, image={"range": [0, 16]})
-    assert found.rows is not None
-    assert found.rows[""].type["image"].interval == Interval(0, 16)
+    assert found.type is not None
+    assert found.type["image"].interval == Interval(0, 16)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +168,8 @@ def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, .
     found = listed(y=y, label=label)
     assert tuple(found.labels) == tuple(np.asarray(indices, int).tolist())
     assert found.class_names == names
-    assert found.rows is not None
-    assert found.rows[""].type["label"].classes == len(names)
+    assert found.type is not None
+    assert found.type["label"].classes == len(names)
 
 
 @pytest.mark.parametrize(
@@ -242,16 +240,14 @@ def test_a_digest_is_of_what_the_arrays_hold(monkeypatch: pytest.MonkeyPatch) ->
 def test_files_of_arrays(save: Any, tmp_path: Path) -> None:
     save(tmp_path / "data.npz", x_train=IMAGES, label=LABELS, more=LABELS)
     found = source({"key": "x_train"}, path="data.npz").list(tmp_path)
-    assert found.rows is not None
-    array = found.rows[""].arrays["image"]
+    array = vars(found.reader())["arrays"]["image"]
     np.testing.assert_array_equal(array, IMAGES)
     assert tuple(found.labels) == tuple(LABELS.tolist())
     assert isinstance(array, np.memmap) == (save is np.savez), "what is stored plainly is mapped"
     np.save(tmp_path / "x.npy", np.asfortranarray(IMAGES))
     np.save(tmp_path / "y.npy", LABELS)
     own = source({"path": "x.npy"}, {"path": "y.npy"}).list(tmp_path)
-    assert own.rows is not None
-    assert own.rows[""].digest() == found.rows[""].digest()
+    assert own.reader().digest() == found.reader().digest()
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -278,8 +278,8 @@ def test_arrays_hold_tensors_weights_and_several_labels() -> None:
     assert found.columns["box"].dtype == np.float32
     np.testing.assert_array_equal(found.columns["w"], np.array([1, 2, 0.5], np.float32))
     np.testing.assert_array_equal(found.columns["b"], [0, 1, 0])
-    assert found.rows is not None
-    assert found.rows[""].type["box"].shape == (2, 2)
+    assert found.type is not None
+    assert found.type["box"].shape == (2, 2)
     wrong = Arrays(features=features).list(None, data=data | {"w": [1, -1, 2], "label": [0, 1, 1], "b": [0, 0, 0]})  # type: ignore[arg-type]
     assert [(n.code, n.field) for n in wrong.notes] == [("PG419", "features.w")]
 

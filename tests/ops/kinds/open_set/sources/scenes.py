@@ -32,12 +32,6 @@ class Scenes(Source):
         points = FeatureType("points", "float32", (None, 2), of="image", most=MOST, buckets=self.buckets)
         return ElementType((("image", image), ("points", points)))
 
-    def has_labels(self) -> bool:
-        return False
-
-    def has_rows(self) -> bool:
-        return self.folder is None
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         import numpy as np
 
@@ -46,8 +40,9 @@ class Scenes(Source):
         if self.folder is not None:
             keys = tuple(f"{i:02d}.png" for i in range(self.count))
             return Listing(self.folder, keys, None, (), (1,) * self.count, columns=columns)
-        rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)}, self.infer())
-        return Listing("", tuple(map(str, range(self.count))), None, (), (1,) * self.count, rows={"": rows}, columns=columns)
+        rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)})
+        about = {"columns": columns, "type": self.infer()}
+        return Listing("", tuple(map(str, range(self.count))), None, (), (1,) * self.count, readers={"": rows}, **about)
 
 
 def scene(height: int, width: int) -> Any:

@@ -1,0 +1,65 @@
+"""Defines the reader: what a source gives beside the list of its records, so that however they are stored they are read alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from pipegen.ops.sources.strings import Ints
+
+    Read: TypeAlias = Callable[..., Any]
+    """From the places of records to a feature of theirs, as TensorFlow ops: scalars where it is encoded, else `(..., *shape)`."""
+    Hold: TypeAlias = Callable[[Any], Read]
+    """Holds an array `(n, ...)` where TensorFlow reads it, and returns what takes rows of it."""
+
+
+class Reader:
+    """Reads what is stored of a source's records. To store them in another way takes a source in a file of its own, and in it a reader.
+
+    `Source.list` is the index: it lists the records as a table, or as `Shards`. From it follow the place that a record is read by, which
+    is the path of its file, or its row where records are `numbered`, or in shards the number of the file and the row in it; and what
+    the record is called in errors: its file, its row, or the file of the shard and the row.
+    """
+
+    numbered: ClassVar[bool] = False
+    """Whether records are rows that have no files, and are known by their numbers."""
+    at_once: int = 1
+    """Records that reading one takes along, which is what it costs. Above 1 access is not random: an order must not jump about."""
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what reads a feature.
+
+        Args:
+            feature: Its name.
+            ram_budget: Bytes of memory that may be used.
+            hold: What to hold an array with, so that it is no part of a graph.
+        """
+        raise NotImplementedError
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says in words what reading these features calls Python for. Without any it runs in every process that has TensorFlow."""
+        return ""
+
+    def labels(self, files: Ints) -> Ints | None:
+        """Lists the class of every record of shards, int32, one file after another; `None` without labels.
+
+        Asked for only where something depends on labels before records are read. `files` are numbers as `Shards.numbers` has them.
+        """
+        return None
+
+    def digest(self) -> str:
+        """Identifies what is stored, in hexadecimal, as far as keys and sizes do not."""
+        return ""
+
+
+class FileReader(Reader):
+    """Reads records whose encoded features are a file each."""
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what reads the bytes of a file, from its path."""
+        from pipegen.ops.lowering.stored import read_file
+
+        return read_file
