@@ -7,6 +7,7 @@ import math
 import operator
 import posixpath
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain, unknown
@@ -158,11 +159,9 @@ def plain_method(owner: Value, name: str, values: list[Value], node: ast.Call) -
     given = [plain(v) for v in values]
     if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
         plainly = "{:" not in text and "!" not in text and "{0:" not in text
-        try:
+        with suppress(ValueError, IndexError, KeyError, AttributeError):
             if plainly and all(isinstance(g, (str, int)) for g in given):
                 return derived(text.format(*given), owner, *values)
-        except (ValueError, IndexError, KeyError, AttributeError):
-            pass
     if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
         return derived(KnownPath(join(text, *given)), owner, *values)
     return unknown(owner, f"it is the result of `.{name}(…)`", node.lineno)
