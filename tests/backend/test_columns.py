@@ -15,11 +15,13 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 import pipegen
 from pipegen.backend.reading import columns
 from pipegen.backend.reading.columns import Column, Paths, columns_captured
+from pipegen.backend.reading.records import _Table
 from pipegen.cache.folder import files_in
 from pipegen.ops.sources.base import Listing
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.strings import Strings, aligned
 from pipegen.physical.nodes import FIXED
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,12 +99,15 @@ def test_splits_share_the_columns_of_the_listing(monkeypatch: pytest.MonkeyPatch
     pipe = pipegen.build({"pipegen": 1, "batch": {"size": 8}, **spec})
     manifest = pipe._manifest
     for split in manifest.splits:
-        tensors = pipe._engine.executor(split).tensors
-        shared = {tensors.ids: manifest.all_ids, tensors.labels: manifest.listing.labels, tensors.ids._of: manifest.members[split]}
-        shared[tensors.paths[""]._columns["rows"]] = manifest.members[split]
+        executor = pipe._engine.executor(split)
+        tensors, places = executor.tensors, executor.tensors._places
+        assert isinstance(places, _Table)
+        shared = {places._ids: manifest.all_ids, tensors._labels: manifest.listing.labels, places._ids._of: manifest.members[split]}
+        shared[places._paths[""]._columns["rows"]] = manifest.members[split]
         assert all(np.shares_memory(column._values, held) for column, held in shared.items())
         records = tf.range(manifest.num_examples(split))
-        assert tensors.indexed("label", records).numpy().tolist() == manifest.labels(split).tolist()
+        label = ElementType((("label", executor.plan.read["label"]),))
+        assert tensors.read(records, label)["label"].numpy().tolist() == manifest.labels(split).tolist()
         low, high = (half.numpy().astype(np.uint64) for half in tensors.words(records))
         assert (low + (high << np.uint64(32))).tolist() == manifest.ids(split).tolist()
 
@@ -151,7 +156,7 @@ def test_arrays_are_known_by_handle() -> None:
     data = {"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.arange(400) % 3}
     source = {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
     own, derived = written(pipegen.build({"pipegen": 1, "source": source, "batch": {"size": 8}}, data=data))
-    assert sum(node.op == "VarHandleOp" for node in own.node) == 3, "the images, the labels and the rows"
+    assert sum(node.op == "VarHandleOp" for node in own.node) == 4, "the images, the labels, and which of them these are, twice"
     assert not any(node.op == "VarHandleOp" for node in derived.node), "which may run where no handle leads anywhere"
 
 
