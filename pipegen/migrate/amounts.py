@@ -115,7 +115,6 @@ class Amounts:
     found: list[Step] = field(default_factory=list)
 
     def _say(self, code: str, name: str, message: str, help: str = "") -> None:
-        """Report something about an argument."""
         self.findings.add(code, self.generator.line_of(name), message, help)
 
     def _number(self, name: str) -> float | None:

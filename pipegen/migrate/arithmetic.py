@@ -1,4 +1,4 @@
-"""What plain functions and operators make of known values, such as `1. / 255`, and paths put together from known parts."""
+"""Computes what plain functions and operators make of known values, such as `1. / 255`, and paths put together from known parts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import operator
 import posixpath
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain, unknown
@@ -126,7 +127,7 @@ _TEXTS = ("os.path.normpath", "os.path.expanduser", "builtins.str")
 
 
 def plain_call(name: str, values: list[Value], node: ast.Call) -> Value:
-    """What a function of a library gives for known values, where it is a plain one."""
+    """Returns what a function of a library gives for known values, where it is a plain one."""
     if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
         return values[0]
     unknown = Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
@@ -153,16 +154,14 @@ def plain_call(name: str, values: list[Value], node: ast.Call) -> Value:
 
 
 def plain_method(owner: Value, name: str, values: list[Value], node: ast.Call) -> Value:
-    """What a method of a known text or path gives, where it is a plain one."""
+    """Returns what a method of a known text or path gives, where it is a plain one."""
     text = plain(owner)
     given = [plain(v) for v in values]
     if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
         plainly = "{:" not in text and "!" not in text and "{0:" not in text
-        try:
+        with suppress(ValueError, IndexError, KeyError, AttributeError):
             if plainly and all(isinstance(g, (str, int)) for g in given):
                 return derived(text.format(*given), owner, *values)
-        except (ValueError, IndexError, KeyError, AttributeError):
-            pass
     if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
         return derived(KnownPath(join(text, *given)), owner, *values)
     return unknown(owner, f"it is the result of `.{name}(…)`", node.lineno)

@@ -65,7 +65,6 @@ class BuildCall:
         return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}" if parts else ""
 
     def _table(self, flow: Flow) -> str | None:
-        """A table that the code has."""
         self.problem = "whether its table is a DataFrame is not known"
         if "dataframe" not in flow.args or "**" in flow.args:
             return None

@@ -104,11 +104,8 @@ def _ends(statement: ast.AST) -> bool:
     """Returns whether a statement may end the function that it stands in."""
     if isinstance(statement, DEFINITIONS):
         return False
-    if isinstance(statement, ast.Return):
-        return True
-    return any(
-        _ends(child) for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
-    )
+    inner = (n for n in ast.iter_child_nodes(statement) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case)))
+    return isinstance(statement, ast.Return) or any(map(_ends, inner))
 
 
 def arguments(

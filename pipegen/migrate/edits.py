@@ -104,7 +104,6 @@ class Edits:
         return not self.text[self.text.rfind("\n", 0, first) + 1 : first].strip() and (not rest or rest.startswith("#"))
 
     def _rest(self, statement: ast.stmt) -> str:
-        """Returns what follows a statement in its last line."""
         line = (statement.end_lineno or 1) - 1
         return self.text[self.span(statement)[1] : self._starts[line] + len(self._lines[line])]
 
@@ -157,7 +156,6 @@ class Edits:
 
 
 def _inner(branch: ast.If | ast.Try) -> list[ast.stmt]:
-    """The statements in all blocks of a branch."""
     handlers = branch.handlers if isinstance(branch, ast.Try) else []
     last = branch.finalbody if isinstance(branch, ast.Try) else []
     return [*branch.body, *(s for handler in handlers for s in handler.body), *branch.orelse, *last]

@@ -6,16 +6,17 @@ import ast
 import builtins
 from collections import Counter
 from dataclasses import replace
+from functools import cache, partial
 from typing import cast
 
 from pipegen.migrate.arithmetic import combine, compare, either, negate, text_of
 from pipegen.migrate.bindings import changed, filled, imported
 from pipegen.migrate.calling import bind, defaults, is_undecorated, returned_last, shown_name
 from pipegen.migrate.calls import call_value
-from pipegen.migrate.members import Assignment, assignments_of, attribute, attributes_from_outside, given_below
+from pipegen.migrate.members import assignments_of, attribute, attributes_from_outside, given_below
 from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, Binding, Node, Scope, changers_of, scope_of
+from pipegen.migrate.scopes import ALWAYS, Binding, Node, changers_of, scope_of
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.tables import subscript
 from pipegen.migrate.unrolling import comprehension, first_round, handed_on
@@ -32,12 +33,13 @@ class Evaluator:
         self.whole = whole
         """Functions and loops that are not followed in each call and each round, by the ids of their nodes."""
         self._given: dict[int, dict[str, Value]] = {}
-        self._scopes: dict[int, Scope] = {}
-        self._changers = changers_of(tree)
         self._attributes = attributes_from_outside(tree)
-        self._classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
-        self._below: dict[int, frozenset[str]] = {}
-        self._of_classes: dict[int, dict[str, list[Assignment]]] = {}
+        changers, classes = changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+        self._scope = cache(partial(scope_of, changers=changers))
+        self.assignments = cache(partial(assignments_of, changers=changers))
+        """What the methods of a class assign to the attributes of `self`."""
+        self.given_below = cache(partial(given_below, classes=classes))
+        """The attributes and methods that classes derived from one may give another value."""
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
         """The frames of comprehensions and loops that are unrolled, by the ids of the node and the frame around it."""
@@ -47,26 +49,8 @@ class Evaluator:
         """The objects of each plain class that were seen to be made, by the id of the class's definition."""
         self.called: dict[int, Frame] = {}
         """The frame of the first call of each function that was seen, by the id of the function's node."""
-        names = (called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
-        self.calls = Counter(names)
+        self.calls = Counter(called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
         """How many calls there are of the functions and methods of each name."""
-
-    def _scope(self, node: Node) -> Scope:
-        if id(node) not in self._scopes:
-            self._scopes[id(node)] = scope_of(node, self._changers)
-        return self._scopes[id(node)]
-
-    def assignments(self, definition: ast.ClassDef) -> dict[str, list[Assignment]]:
-        """Returns what the methods of a class assign to the attributes of `self`."""
-        if id(definition) not in self._of_classes:
-            self._of_classes[id(definition)] = assignments_of(definition, self._changers)
-        return self._of_classes[id(definition)]
-
-    def given_below(self, definition: ast.ClassDef) -> frozenset[str]:
-        """The attributes and methods that classes derived from one may give another value."""
-        if id(definition) not in self._below:
-            self._below[id(definition)] = given_below(definition, self._classes)
-        return self._below[id(definition)]
 
     def is_assigned(self, name: str) -> bool:
         """Returns whether code that is no method assigns an attribute of this name to any object."""

@@ -104,9 +104,7 @@ def _result(function: Local) -> tuple[ast.expr | None, str | None]:
     if isinstance(node, ast.Lambda):
         return node.body, argument
     body = [s for s in flattened(node.body) if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    if len(body) == 1 and isinstance(body[0], ast.Return):
-        return body[0].value, argument
-    return None, None
+    return (body[0].value, argument) if len(body) == 1 and isinstance(body[0], ast.Return) else (None, None)
 
 
 def _linear(function: Local) -> tuple[float, float] | None:
@@ -117,7 +115,6 @@ def _linear(function: Local) -> tuple[float, float] | None:
 
 
 def _form(node: ast.expr, x: str) -> tuple[float, float] | None:
-    """An expression as `scale * x + offset`."""
     if isinstance(node, ast.Name):
         return (1.0, 0.0) if node.id == x else None
     if isinstance(node, ast.Constant):

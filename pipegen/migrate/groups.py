@@ -132,9 +132,8 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
 
 def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
     """Put the iterators of one `fit` into the group that has one of them, or into a new one."""
-    train, validation = parts.get("train"), parts.get("validation")
-    if train is not None and validation is not None and train.method != validation.method:
-        parts = {"train": train}
+    if "train" in parts and len({flow.method for flow in parts.values()}) > 1:
+        parts = {"train": parts["train"]}
     home = next((g for g in groups if any(g.parts.get(split) is flow for split, flow in parts.items())), None) or _added(groups)
     for split, flow in parts.items():
         home.parts.setdefault(split, flow)

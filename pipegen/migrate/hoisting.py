@@ -98,11 +98,7 @@ def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
         return None
     places = [_places(found, flow, flows, stay=not needed) for flow in flows]
     common = [key for key in places[0] if all(key in p for p in places[1:])]
-    for key in common:
-        made = _at(found, group, [p[key] for p in places])
-        if made is not None:
-            return made
-    return None
+    return next((made for key in common if (made := _at(found, group, [p[key] for p in places])) is not None), None)
 
 
 def _of_pairs(found: Collected, group: Group) -> Hoisted | None:
@@ -113,13 +109,9 @@ def _of_pairs(found: Collected, group: Group) -> Hoisted | None:
         return None
     sites = {split: found.sites.get(id(z), []) for split, z in zips.items()}
     places = [{id(of_function(frame)): i for i, (_, frame) in enumerate(own)} for own in sites.values()]
-    for key in places[0]:
-        if all(key in p for p in places[1:]):
-            chosen = {split: sites[split][p[key] :] for split, p in zip(zips, places, strict=True)}
-            made = _pairs_at(found, group, chosen)
-            if made is not None:
-                return made
-    return None
+    common = [key for key in places[0] if all(key in p for p in places[1:])]
+    chosen = ({split: sites[split][p[key] :] for split, p in zip(zips, places, strict=True)} for key in common)
+    return next((made for each in chosen if (made := _pairs_at(found, group, each)) is not None), None)
 
 
 def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) -> Hoisted | None:
@@ -129,7 +121,6 @@ def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) ->
         node, frame = sites[0]
         zipped = group.zips[split]
         inner = [*(of_function(f) for _, f in sites[1:]), of_function(zipped.frame)]
-        functions = [f.scope.node for f in inner]
         alone = sum(any(node is n for n, _ in other) for other in found.sites.values()) == 1
         here = all(of_function(f.frame) is inner[-1] for f in zipped.flows)
         moved = [_moved(found, flow, sites) for flow in (parts[split], masks[split])] if alone and here else []
@@ -142,7 +133,7 @@ def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) ->
         joined = (image, mask) if zipped.flows[0] is parts[split] else (mask, image)
         parts[split], masks[split], zips[split] = image, mask, Zipped(joined, node, frame)
         made.pairs.append((zipped, zips[split]))
-        made.makers += [cast("Function", f) for f in functions if f not in made.makers]
+        made.makers += [cast("Function", f.scope.node) for f in inner if f.scope.node not in made.makers]
     made.group = replace(group, parts=parts, masks=masks, zips=zips)
     found.kept += [made]
     return made
@@ -177,7 +168,6 @@ def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
             continue
         sites = found.sites[id(flow)]
         inner = [of_function(frame) for _, frame in sites[i + 1 :]] + [of_function(flow.frame)]
-        functions = [frame.scope.node for frame in inner]
         if any(of_function(u.frame) in inner for u in found.uses_of(flow)) or not all(_only_makes(found, f) for f in inner):
             return None
         new = _moved(found, flow, sites[i:])
@@ -185,7 +175,7 @@ def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
             return None
         parts[split] = new
         made.moved.append((flow, new))
-        made.makers += [cast("Function", f) for f in functions if f not in made.makers]
+        made.makers += [cast("Function", f.scope.node) for f in inner if f.scope.node not in made.makers]
         if flow is group.first:
             made.nodes = _of_generator(found, flow, inner, sites[i:])
     made.group = replace(group, parts=parts)

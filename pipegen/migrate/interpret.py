@@ -9,7 +9,7 @@ from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import taken_side
 from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, name_of, targets_of
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
@@ -25,7 +25,8 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     evaluator = Evaluator(tree, whole)
     mentions = _mentions(tree)
     walker = _Walker(Collected(evaluator), _concerned(mentions))
-    walker.body(tree.body, evaluator.module)
+    for statement in tree.body:
+        walker.visit(statement, evaluator.module, ())
     waited: set[int] = set()
     while walker.pending:
         node, frame = walker.pending.pop(0)
@@ -76,10 +77,6 @@ class _Walker:
         self._made: dict[int, int] = {}
         self._objects: set[int] = set()
 
-    def body(self, statements: list[ast.stmt], frame: Frame) -> None:
-        for statement in statements:
-            self.visit(statement, frame, ())
-
     def enter(self, node: ast.AST, frame: Frame) -> None:
         """Walk through a function as it runs in a frame."""
         self.entered.add(id(node))
@@ -112,7 +109,8 @@ class _Walker:
                 self.visit(inner, frame, (*above[-3:], node))
             return
         if isinstance(node, ast.ClassDef):
-            self.body(node.body, self.values.frame(node, frame, {}))
+            for statement in node.body:
+                self.visit(statement, self.values.frame(node, frame, {}), ())
             return
         if isinstance(node, ast.expr):
             self._expression(node, frame, above)
@@ -182,7 +180,7 @@ class _Walker:
     def _call(self, node: ast.Call, frame: Frame) -> None:
         function = self.values.value(node.func, frame)
         if isinstance(function, Local) and not isinstance(function.node, ast.ClassDef):
-            given = [self.values.value(a, frame) for a in (*node.args, *(k.value for k in node.keywords)) if not isinstance(a, ast.Starred)]
+            given = [self.values.value(a, frame) for a in given_to(node) if not isinstance(a, ast.Starred)]
             name = getattr(function.node, "name", "")
             if name in self.concerned or any(isinstance(value, (Flow, Generator, Zipped)) for value in given):
                 inner, _ = self.values.returned(function, node, frame)

@@ -97,12 +97,6 @@ def weighted(flow: Flow) -> bool:
     return flow.known({"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")) is not None
 
 
-def targets(flow: Flow) -> int:
-    """Counts the columns that are targets."""
-    value = flow.get("y_col", "class")
-    return len(value) if isinstance(value, (list, tuple)) else 1
-
-
 def folder_below(flow: Flow) -> str | None:
     """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
     classes = flow.get("classes")

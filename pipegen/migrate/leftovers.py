@@ -95,7 +95,6 @@ class Leftovers:
         self.findings.add("PG615", node.lineno, message, f"if it is, {forms[name].format(pipe=self.pipe, split='…')}")
 
     def _call(self, call: ast.Call, name: str) -> None:
-        """A call of the model that was not edited."""
         help_ = "name what is given, and leave out `steps_per_epoch`, `validation_steps`, `workers` and the like"
         first = next(iter((*call.args, *(k.value for k in call.keywords if k.arg in ("generator", "x")))), None)
         if name in _OLD_CALLS and self._is_python_generator(first):

@@ -166,10 +166,9 @@ def _assigned(found: Collected, findings: Findings) -> None:
 def _is_copied(found: Collected, name: str, line: int) -> bool:
     """Returns whether a line gives a generator a statistic that another generator has."""
     generators = {id(g) for g in found.generators}
-    for node in ast.walk(found.evaluator.module.scope.node):
-        if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.value, ast.Attribute) and node.value.attr == name:
-            return any(id(owner) in generators and other == name and at == line for owner, other, at in found.members)
-    return False
+    read = any(id(owner) in generators and other == name and at == line for owner, other, at in found.members)
+    here = [n for n in ast.walk(found.evaluator.module.scope.node) if isinstance(n, ast.Assign) and n.lineno == line]
+    return read and any(isinstance(n.value, ast.Attribute) and n.value.attr == name for n in here)
 
 
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[Written]:

@@ -241,8 +241,6 @@ def _differ(a: Generator, b: Generator, name: str) -> bool:
         return False
     one, other = a.argument(name), b.argument(name)
     if one is None or other is None:
-        given = one if one is not None else other
-        is_set = given is not None and not isinstance(plain(given), Unknown) and bool(plain(given))
-        return isinstance(given, Dotted) or is_set
+        return isinstance(one or other, Dotted) or bool(a.get(name) or b.get(name))
     known = not any(isinstance(v, Unknown) for v in (one, other)) and not origins_of(one, other)
     return known and not same(one, other) and (isinstance(one, Dotted) == isinstance(other, Dotted))

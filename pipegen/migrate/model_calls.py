@@ -83,7 +83,6 @@ def rounds_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value |
 
 
 def _batch_size(data: Value | None) -> int | None:
-    """The size of batches of an iterator, where it is known."""
     flow = data.flows[0] if isinstance(data, Zipped) else data
     if not isinstance(flow, Flow):
         return None
@@ -295,8 +294,6 @@ def _divisions(value: ast.expr) -> list[ast.BinOp]:
 
 def _leaves_out(value: ast.expr, evaluator: Evaluator, frame: Frame) -> bool:
     """Returns whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
-    for division in _divisions(value):
-        sides = [plain(evaluator.value(side, frame)) for side in (division.left, division.right)]
-        if not isinstance(division.right, ast.Constant) and all(isinstance(s, int) for s in sides) and sides[1] and sides[0] % sides[1]:
-            return True
-    return False
+    named = [d for d in _divisions(value) if not isinstance(d.right, ast.Constant)]
+    pairs = [[plain(evaluator.value(side, frame)) for side in (d.left, d.right)] for d in named]
+    return any(isinstance(a, int) and isinstance(b, int) and b and a % b for a, b in pairs)

@@ -60,7 +60,7 @@ def stored_in(node: ast.AST) -> set[str]:
 
 
 def targets_of(node: ast.AST) -> list[ast.expr]:
-    """What an assignment gives a value; nothing for any other node."""
+    """Returns what an assignment gives a value; nothing for any other node."""
     if isinstance(node, ast.Assign):
         return node.targets
     return [node.target] if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else []

@@ -177,7 +177,5 @@ def _is_taken_out(found: Collected, flow: Flow, zipped: Zipped) -> bool:
     """Returns whether an iterator goes with its `zip`, or with a statement of its own whose variable nothing else reads."""
     if start(zipped.node) <= start(flow.node) and end(flow.node) <= end(zipped.node):
         return True
-    if id(flow) not in found.statements:
-        return False
-    statement, frame = found.statements[id(flow)]
-    return not is_read_elsewhere(found.evaluator, statement, frame, frozenset(id(u.node) for u in found.uses_of(flow)))
+    known = frozenset(id(u.node) for u in found.uses_of(flow))
+    return id(flow) in found.statements and not is_read_elsewhere(found.evaluator, *found.statements[id(flow)], known)

@@ -68,7 +68,6 @@ def _fields(evaluator: Evaluator, of: Local) -> list[tuple[str, Value | None]] |
 
 
 def _default(evaluator: Evaluator, node: ast.expr | None, inner: Frame) -> Value | None:
-    """The default of a field, if it has one."""
     if node is None:
         return None
     if not isinstance(node, ast.Call) or getattr(evaluator.value(node.func, inner), "name", "") != "dataclasses.field":

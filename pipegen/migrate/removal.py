@@ -1,4 +1,4 @@
-"""What only the exchanged code used goes with it: generators with their `fit`, what holds no more than them, and imports."""
+"""Removes what only the exchanged code used: generators with their `fit`, what holds no more than them, and imports."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def exchange_imports(edits: Edits, findings: Findings, hidden: str = "") -> None
         imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)))
     except SyntaxError:
         return  # the edits are taken back as a whole
-    kept = imports.exchange()
-    for statement in kept:
+    for statement in imports.exchange():
         message = f"`{_NAME}` is still imported, since code uses it that is not edited; `{statement.module}` has it no more in Keras 3"
         help_ = "take it out with what uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
         findings.add("PG615", statement.lineno, message, help_)
@@ -76,8 +75,7 @@ class _Imports:
             if not gone and not moved:
                 continue
             lines = _left(statement, gone, moved)
-            here = first and statement in self.edits.tree.body and any(a.name == _NAME for a in gone)
-            if here:
+            if first and statement in self.edits.tree.body and any(a.name == _NAME for a in gone):
                 lines += _modules(self.edits)
                 first = False
             if lines:
@@ -94,17 +92,14 @@ class _Imports:
         for statement in ast.walk(self.edits.tree):
             if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Attribute) or statement.value.attr != _NAME:
                 continue
-            names = [t.id if isinstance(t, ast.Name) else "" for t in statement.targets]
-            if all(name and name in self._before and name not in self.read for name in names):
+            if all(getattr(t, "id", "") in self._before - self.read for t in statement.targets):
                 self.edits.delete(statement)
                 self._read()
 
     def _serves(self, alias: ast.alias) -> bool:
         """Returns whether the new home of a name has all that code takes from it, where it is a module."""
         local = alias.asname or alias.name
-        taken = {
-            n.attr for n in ast.walk(self._after) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == local
-        }
+        taken = {n.attr for n in ast.walk(self._after) if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == local}
         return alias.name != "image" or taken <= set(_OF_KERAS_3)
 
     def _goes(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
@@ -128,7 +123,6 @@ def _names(tree: ast.Module) -> set[str]:
 
 
 def _full(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    """Returns what an import imports, by its full name."""
     if isinstance(statement, ast.Import):
         return alias.name
     return f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
@@ -178,7 +172,6 @@ def _insert(edits: Edits) -> None:
 
 
 def _modules(edits: Edits) -> list[str]:
-    """The statements that import what the edits need."""
     return [f"import {name}" for name in (*sorted(edits.imports), "pipegen")]
 
 
@@ -211,9 +204,8 @@ class Removal:
             return
         self.edits.delete(statement)
         calls = [call for owner, call in self.found.fits if owner is generator]
-        for expression in ast.walk(self.edits.tree):
-            if isinstance(expression, ast.Expr) and expression.value in calls:
-                self.edits.delete(expression)
+        for statement in (n for n in ast.walk(self.edits.tree) if isinstance(n, ast.Expr) and n.value in calls):
+            self.edits.delete(statement)
 
     def _is_read(self, statement: ast.stmt, frame: Frame) -> bool:
         """Returns whether other code reads what a statement assigns than the calls that were exchanged, and `fit`."""

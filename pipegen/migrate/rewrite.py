@@ -159,7 +159,6 @@ class Rewriter:
         self.edits.replace(display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        """Returns what stands for an iterator."""
         return access(pipe, split) + (ENDLESS if goes_on(self.found, flow, REPLACED) else "")
 
     def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:

@@ -186,7 +186,6 @@ class _Reader:
                 self._other(target, end(node), straight=straight)
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
-        """The blocks of a compound statement."""
         if isinstance(node, Loop):
             self.scope.loops.append((start(node), end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):

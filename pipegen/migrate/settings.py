@@ -25,7 +25,8 @@ def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ..
     for thing in things.values():
         for name, argument in thing.args.items():
             origins = origins_of(argument.value)
-            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else _of_generator(group, thing, name, knobs)
+            own = [knob.param for knob in knobs if knob.argument == name and thing is group.first.generator]
+            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else own
             key = (name, *origins, *(here if name in ("directory", "dataframe") else ()))
             if not origins or key in told or name in _UNWRITTEN:
                 continue
@@ -46,11 +47,6 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
         model = group.first.generator if isinstance(thing, Generator) and isinstance(group.first.generator, Generator) else group.first
         return f"the spec has this once for every split, as line {model.line} has it"
     return "the spec has this value: put another there where the code is run with another"
-
-
-def _of_generator(group: Group, generator: Generator, argument: str, knobs: tuple[Knob, ...]) -> list[str]:
-    """The params of a spec that hold an argument of the constructor."""
-    return [knob.param for knob in knobs if knob.argument == argument] if generator is group.first.generator else []
 
 
 def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:

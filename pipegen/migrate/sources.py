@@ -75,7 +75,6 @@ class Sources:
         return "`train_test_split` chooses its rows" if table.split is not None and not self._is_dealt() else ""
 
     def _columns(self, flow: Flow) -> list[str]:
-        """The columns that an iterator reads."""
         given = [flow.get("x_col", "filename"), flow.get("y_col", "class"), flow.get("weight_col")]
         return [c for each in given for c in (each if isinstance(each, (list, tuple)) else [each]) if isinstance(c, str)]
 
@@ -247,7 +246,6 @@ class Sources:
         return f"{{csv: {{path: {path}{form}, features: {{{features}}}}}}}"
 
     def _features(self, flow: Flow, name: str, table: Table) -> list[str]:
-        """The features of a table."""
         features = [f"image: {{kind: image, column: {self._column(flow, table, 'x_col', 'filename')}{self._root(flow, name, table)}}}"]
         if class_mode(flow) in WITHOUT_CLASSES:
             features += self._targets(flow, table)

@@ -94,7 +94,6 @@ def with_sources(raw: str, sources: dict[int, str]) -> str:
 
 
 def _cells(raw: str) -> Span:
-    """Returns where the list of cells stands."""
     notebook = _members(raw, (1 if raw.startswith("\ufeff") else 0, len(raw)))
     if "cells" in notebook:
         return notebook["cells"]
@@ -121,7 +120,6 @@ def _written(raw: str, text: str) -> str:
 
 
 def _items(raw: str, span: Span) -> list[Span]:
-    """Returns where the values of a list stand."""
     return [value for _, value in _values(raw, span[0], keys=False)]
 
 

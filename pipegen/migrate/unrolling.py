@@ -109,7 +109,6 @@ def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -
 
 
 def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | None:
-    """Returns what a loop over an expression goes through."""
     if isinstance(node, ast.Call) and not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args):
         called = _by_call(evaluator, node, frame)
         if called is not None:

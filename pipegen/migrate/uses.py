@@ -12,7 +12,8 @@ from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.model_calls import drops, edit_model_call
-from pipegen.migrate.values import Flow, Unknown, certain
+from pipegen.migrate.nodes import names_in
+from pipegen.migrate.values import Unknown, certain
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
@@ -104,11 +105,11 @@ class UseEdits:
             return f"tuple({access(self.pipe, self.split)}.element_spec{'[0]' if labelled else ''}.shape[1:])"
         if use.name not in ARGUMENTS:
             return ""
-        literal = _literal(use.flow, use.name)
         argument = use.flow.args.get(use.name)
-        if literal is not None or argument is None:
-            return "" if literal is None else repr(literal)
-        return self._moved(argument.node, use)
+        literal = certain(argument.value) if argument is not None else ARGUMENTS[use.name]
+        if argument is not None and (literal is None or isinstance(literal, Unknown)):
+            return self._moved(argument.node, use)
+        return repr(literal)
 
     def _loop(self, use: Use) -> None:
         """A loop over the batches, which went on until code ended it: as it was where code does, else over one pass."""
@@ -138,7 +139,8 @@ class UseEdits:
         dataset = f"{source}.dataset" if self.bare and use.node is not use.flow.node else source
         if not any(use is u for u in going_on(self.found, use.flow)):
             near = of_function(use.frame) is of_function(use.flow.frame) and not self.bare
-            self.edits.replace(use.outer, _batch(self.pipe, self.split) if near else f"next({dataset}.as_numpy_iterator())")
+            batches = f'iter({self.pipe}.numpy("{self.split}"))' if near else f"{dataset}.as_numpy_iterator()"
+            self.edits.replace(use.outer, f"next({batches})")
             return
         itself = use.node is use.flow.node or (goes_on(self.found, use.flow, REPLACED) and not self.bare)
         iterator = source if itself else self.draws.iterator(use, dataset)
@@ -185,14 +187,11 @@ class UseEdits:
         around = frames[0].class_frame
         if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
             return False
-        if not all(
-            isinstance(n, (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)) for n in ast.walk(node)
-        ):
-            return False
+        kinds = (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
         assigned = self.found.evaluator.assignments(around.scope.node)
         read = [n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)]
         fixed = all(name in assigned and all(a.method.name == "__init__" for a in assigned[name]) for name in read)
-        return fixed and {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} == {"self"}
+        return fixed and all(isinstance(n, kinds) for n in ast.walk(node)) and names_in(node) == {"self"}
 
 
 def is_dropped(found: Collected, node: ast.expr) -> bool:
@@ -205,15 +204,3 @@ def is_dropped(found: Collected, node: ast.expr) -> bool:
 def access(pipe: str, split: str) -> str:
     """A split of a pipeline as an expression."""
     return f"{pipe}.{split}" if split in _PROPERTIES else f'{pipe}["{split}"]'
-
-
-def _literal(flow: Flow, name: str) -> object:
-    """Returns what an argument is, where nothing but the code says it."""
-    if name not in flow.args:
-        return ARGUMENTS.get(name)
-    value = certain(flow.args[name].value)
-    return None if isinstance(value, Unknown) else value
-
-
-def _batch(pipe: str, split: str) -> str:
-    return f'next(iter({pipe}.numpy("{split}")))'

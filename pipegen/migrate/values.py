@@ -188,7 +188,7 @@ class Frame:
             here = here.parent
 
     def bound(self, name: str) -> tuple[list[Binding], Frame]:
-        """What binds a name that is read here, and the frame that has it."""
+        """Returns what binds a name that is read here, and the frame that has it."""
         return next(((f.scope.bindings[name], f) for f in self.outward if f.scope.bindings.get(name)), ([], self))
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pipegen.migrate.amounts import Knobs, Step
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
-from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, targets, weighted
+from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, weighted
 from pipegen.migrate.settings import is_square, report_settings, seeded_flow
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import Steps
@@ -66,10 +66,6 @@ class Writer:
             lines.remove("params:")
         return "\n".join(lines) + "\n"
 
-    @property
-    def _files(self) -> bool:
-        return self.group.method != "flow"
-
     def _steps(self) -> list[Step]:
         flow = self.group.first
         for each in self.group.parts.values():
@@ -96,7 +92,7 @@ class Writer:
             message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator{own}"
             self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
         channels = 1 if flow.get("color_mode") == "grayscale" else 3
-        writer = Steps(generator, size, self._files, self.findings, id(generator) in self.fitted, channels, self.knobs)
+        writer = Steps(generator, size, self.group.method != "flow", self.findings, id(generator) in self.fitted, channels, self.knobs)
         if "train" in self.group.parts:
             steps += writer.augmentation()
         return steps + writer.values()
@@ -137,7 +133,7 @@ class Writer:
                 self.findings.add("PG620", flow.line, message, "`errors: {exclude: FILE}` leaves out the files that a list names")
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
-        if not self._files:
+        if self.group.method == "flow":
             return None, []
         steps = []
         mode = flow.get("color_mode", "rgb")
@@ -225,7 +221,8 @@ class Writer:
         elif self.group.method == "flow" and Sources(self.group).given_labels() == "target":
             lines.append("y: target")
         elif mode in WITHOUT_CLASSES:
-            count = targets(self.group.first)
+            columns = self.group.first.get("y_col", "class")
+            count = len(columns) if isinstance(columns, (list, tuple)) else 1
             lines.append(f"y: [{', '.join(f'target_{i + 1}' for i in range(count))}]" if mode == "multi_output" else "y: target")
         if weighted(self.group.first):
             lines.append("sample_weight: weight")

@@ -98,11 +98,12 @@ def test_splits_share_the_columns_of_the_listing(monkeypatch: pytest.MonkeyPatch
     manifest = pipe._manifest
     for split in manifest.splits:
         tensors = pipe._engine.executor(split).tensors
-        shared = {tensors.ids: manifest.all_ids, tensors.labels: manifest.listing.labels, tensors.ids._of: manifest.members[split]}
-        shared[tensors.paths[""]._columns["rows"]] = manifest.members[split]
+        places, labels, members = tensors._places, tensors._labels, manifest.members[split]
+        shared = {places._ids: manifest.all_ids, labels: manifest.listing.labels, places._ids._of: members}
+        shared[places._paths[""]._columns["rows"]] = members
         assert all(np.shares_memory(column._values, held) for column, held in shared.items())
         records = tf.range(manifest.num_examples(split))
-        assert tensors.indexed("label", records).numpy().tolist() == manifest.labels(split).tolist()
+        assert tensors._indexed("label", records).numpy().tolist() == manifest.labels(split).tolist()
         low, high = (half.numpy().astype(np.uint64) for half in tensors.words(records))
         assert (low + (high << np.uint64(32))).tolist() == manifest.ids(split).tolist()
 
@@ -151,7 +152,7 @@ def test_arrays_are_known_by_handle() -> None:
     data = {"image": np.zeros((400, 32, 32, 3), np.uint8), "label": np.arange(400) % 3}
     source = {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
     own, derived = written(pipegen.build({"pipegen": 1, "source": source, "batch": {"size": 8}}, data=data))
-    assert sum(node.op == "VarHandleOp" for node in own.node) == 3, "the images, the labels and the rows"
+    assert sum(node.op == "VarHandleOp" for node in own.node) == 4, "the images, the labels, which of those are of the split, and the rows"
     assert not any(node.op == "VarHandleOp" for node in derived.node), "which may run where no handle leads anywhere"
 
 

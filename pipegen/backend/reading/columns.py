@@ -61,11 +61,13 @@ class Column:
     Args:
         values: The array; it is held and not copied where it is `shareable`.
         of: Which of its rows these are, where they are not all: a column of numbers `(m,)`.
+        mapped: Whether a file of it is mapped where it is large and runs elsewhere: not of pictures, which no disk is to hold unasked.
     """
 
-    def __init__(self, values: np.ndarray[Any, Any], of: Column | None = None) -> None:
+    def __init__(self, values: np.ndarray[Any, Any], of: Column | None = None, *, mapped: bool = True) -> None:
         self._values = shareable(values)
         self._of = of
+        self._least = _LARGE if mapped else None
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of these numbers, stacked as these are."""
@@ -77,7 +79,7 @@ class Column:
 
     def _portable(self, folder: Path | bool) -> tf.Tensor:
         """The array itself, or a file that is mapped wherever the function runs."""
-        if isinstance(folder, bool) or self._values.nbytes < _LARGE:
+        if isinstance(folder, bool) or self._least is None or self._values.nbytes < self._least:
             return self._tensor
         try:
             file = self._kept(folder)

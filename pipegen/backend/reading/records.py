@@ -89,10 +89,10 @@ class RecordTensors:
     def __init__(self, records: Records) -> None:
         with tf.device("CPU:0"):
             self._ragged = {name: _ragged(values) for name, values in records.columns.items() if isinstance(values, Ragged)}
-            self._places = _Table(records) if records.in_shards is None else _Shards(records.in_shards)
+            members = None if records.members is None else Column(records.members)
+            self._places = _Table(records, members) if records.in_shards is None else _Shards(records.in_shards)
         self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in records.features}
         self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
-        members = None if records.members is None else Column(records.members)
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
         self.words = self._places.words
         """From records `(n,)` to the lower and the upper half of their ids, uint32."""
@@ -150,8 +150,7 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
 class _Table:
     """Finds the records of a table: by their rows, or else by the paths of their files."""
 
-    def __init__(self, records: Records) -> None:
-        members = None if records.members is None else Column(records.members)
+    def __init__(self, records: Records, members: Column | None) -> None:
         self._ids = Column(np.asarray(records.ids, "<u8").view("<u4").reshape(-1, 2), members)
         self._paths = {"": Paths(records.paths)} | {name: Paths(paths) for name, paths in records.beside.items()}
         self._rows = None if records.rows is None else Column(records.rows)
@@ -190,7 +189,7 @@ class _Shards(ShardTensors):
 def _held(array: np.ndarray[Any, Any]) -> Read:
     """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair."""
     if array.dtype != object:
-        return Column(aligned([array]))
+        return Column(aligned([array]), mapped=False)
     with tf.device("CPU:0"):
         texts = tf.constant(array)
     return lambda row: tf.gather(texts, row)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from pipegen.lazy import tf
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.lowering.masks import decode_mask
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval
 
@@ -34,6 +33,8 @@ class MaskDecoder(DecodeTransform):
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""
+        from pipegen.ops.lowering.masks import decode_mask  # with all formats, which checking a spec does without
+
         return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:

@@ -14,7 +14,6 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_image
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.filters import sides
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.wording import fitted_use
@@ -77,6 +76,8 @@ class NeighbourhoodTransform(StagedTransform):
             counts, the images come as float64 of float32 values, and go as float64 from a step that keeps the dtype: see
             `ops/lowering/floats.py`.
         """
+        from pipegen.ops.lowering.filters import sides  # which not every spec needs
+
         (values,) = given
         return tf.reshape(values, [-1, *sides(images)])
 
