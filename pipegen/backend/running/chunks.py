@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.kernels.decode import survey, surveyed
-from pipegen.ops.lowering.once import apart
+from pipegen.ops.lowering.once import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
@@ -77,21 +77,19 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
             run(node, done, own)
         return [done[name] for name, _ in out.items()]
 
-    def of_each(found: Mapping[str, list[Found]]) -> list[list[tf.Tensor]]:
+    def of_each(examples: list[Features], found: list[dict[str, Found]]) -> list[list[tf.Tensor]]:
         one = tf.function(rest, autograph=False)
-        return [one(example, {name: rows[i] for name, rows in found.items()}) for i, example in enumerate(examples)]
+        return [one(example, own) for example, own in zip(examples, found, strict=True)]
 
-    def usual() -> list[list[tf.Tensor]]:
+    def usual(examples: list[Features], found: list[dict[str, Found]]) -> list[list[tf.Tensor]]:
         with usual_sizes():
-            return of_each({name: made.if_usual for name, made in surveys.items()})
+            return of_each(examples, [{name: (None, *window) for name, (_, *window) in own.items()} for own in found])
 
-    def any_files() -> list[list[tf.Tensor]]:
-        return of_each({name: made.found for name, made in surveys.items()})
-
+    found = [{name: made.found[i] for name, made in surveys.items()} for i in range(chunk)]
     if surveys:
-        results = tf.cond(tf.reduce_all([made.usual for made in surveys.values()]), apart(usual), apart(any_files))
+        results = either(tf.reduce_all([made.usual for made in surveys.values()]), usual, apart(of_each), examples, found)
     else:
-        results = any_files()
+        results = of_each(examples, found)
     columns = zip(*results, strict=True)
     return features | {name: _together([*column]) for (name, _), column in zip(out.items(), columns, strict=True)}
 

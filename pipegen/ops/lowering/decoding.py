@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.ops.lowering.once import apart, once
+from pipegen.lazy import tf
+from pipegen.ops.lowering.once import apart, either, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
-
-    import tensorflow as tf
 
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
@@ -47,16 +46,14 @@ class Survey:
 
     Of a file it says an int32 scalar, and with a window int32 `(4,)`: the index into `RATIOS` by which a JPEG with nothing to look up is
     reduced, or, for a file that has to be looked at by itself, the number of ratios that come into question; and the window in the
-    reduced image. In place of the scalar stands None where such a JPEG is known to be decoded at its full size.
+    reduced image. A decoder is told None in place of the scalar where it is known to be 0.
 
     Attributes:
-        usual: A bool scalar: whether that is so of every file, and none has more than `USUAL` times the pixels that are needed.
-        if_usual: What is said of each file then.
-        found: What is said of each file in any case.
+        usual: A bool scalar: whether it is 0 for every file, and none has more than `USUAL` times the pixels that are needed.
+        found: What is said of each file.
     """
 
     usual: tf.Tensor
-    if_usual: list[Found]
     found: list[Found]
 
 
@@ -129,8 +126,6 @@ def decode_window(
     Returns:
         uint8 `(height, width, channels)`.
     """
-    import tensorflow as tf
-
     from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
     from pipegen.ops.lowering.formats import decode_other
 
@@ -175,8 +170,6 @@ def survey(
         need: The least size, as for `decode` and `decode_window`.
         window: From heights and widths `(n,)` to windows `(n, 4)`.
     """
-    import tensorflow as tf
-
     count = len(contents)
     heads = tf.stack([tf.strings.substr(one, 0, _HEAD) for one in contents])
     plain = _is_plain(tf.io.decode_raw(heads, tf.uint8, fixed_length=_HEAD), exif)
@@ -190,9 +183,8 @@ def survey(
     usual = branch == 0 if need is None or sizes is None else (branch == 0) & (tf.reduce_prod(sizes, 1) <= USUAL * need[0] * need[1])
     if places is not None and need is not None:
         places = scaled_window(places, tf.gather(RATIOS, ratio)[:, None])
-    windows = [()] * count if places is None else [(place,) for place in tf.unstack(places, num=count)]
-    found = [(one, *own) for one, own in zip(tf.unstack(branch, num=count), windows, strict=True)]
-    return Survey(tf.reduce_all(usual), [(None, *own) for own in windows], found)
+    columns = [tf.unstack(column, num=count) for column in (branch, places) if column is not None]
+    return Survey(tf.reduce_all(usual), list(zip(*columns, strict=True)))
 
 
 def decode_surveyed(
@@ -212,8 +204,6 @@ def decode_surveyed(
     Returns:
         uint8 `(height, width, channels)`.
     """
-    import tensorflow as tf
-
     branch, *window = found
     place = window[0] if window else None
     first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole, accurate=accurate) for ratio in _ratios(need))
@@ -223,8 +213,6 @@ def decode_surveyed(
 
 def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
     """The window of an image that is decoded already."""
-    import tensorflow as tf
-
     return _slice(image, window(*tf.unstack(tf.shape(image)[:2], num=2)))
 
 
@@ -237,8 +225,6 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
         window: int32 `(..., 4)`: top, left, height, width.
         ratio: One of `RATIOS`, or `(..., 1)` of them.
     """
-    import tensorflow as tf
-
     start, end = window[..., :2], window[..., :2] + window[..., 2:]
     first = start // ratio
     return tf.concat([first, -(-end // ratio) - first], axis=-1)
@@ -250,8 +236,6 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch | None, segmented:
     Almost every JPEG of a dataset starts with JFIF and goes on to its tables. Seeing that costs a few bytes, while a
     search for EXIF is a pass over 64 KiB.
     """
-    import tensorflow as tf
-
     from pipegen.ops.lowering.formats import is_jpeg
 
     head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
@@ -264,8 +248,6 @@ def _by_content(contents: tf.Tensor, exif: str, plain: Branch | None, segmented:
 
 def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
     """Returns whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
-    import tensorflow as tf
-
     from pipegen.ops.lowering.formats import is_jpeg
 
     if exif == "ignore":
@@ -276,8 +258,6 @@ def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
 
 def _traced_once(window: WindowOf) -> WindowOf:
     """The same function, of which a graph has one copy whatever number of kinds of files call it."""
-    import tensorflow as tf
-
     if tf.executing_eagerly():
         return window
     side = tf.TensorSpec([], tf.int32)
@@ -286,24 +266,21 @@ def _traced_once(window: WindowOf) -> WindowOf:
 
 
 def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     return tf.io.extract_jpeg_shape(contents)[:2]
 
 
 def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
     """int32 `(n, 2)`: the sizes of the JPEGs among files. In most chunks of a dataset all are, which is asked once for the chunk."""
-    import tensorflow as tf
 
-    def of_all() -> tf.Tensor:
+    def of_all(contents: list[tf.Tensor], _known: tf.Tensor) -> tf.Tensor:
         return tf.stack([tf.io.extract_jpeg_shape(one) for one in contents])[:, :2]
 
-    def of_some() -> tf.Tensor:
+    def of_some(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
         # Of the others the size of a file is taken that is known to be one: a branch for each would be two more functions for each.
         asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
         return tf.where(known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], _UNKNOWN_SIDE)
 
-    return tf.ensure_shape(tf.cond(tf.reduce_all(known), of_all, apart(of_some)), [len(contents), 2])
+    return tf.ensure_shape(either(tf.reduce_all(known), of_all, of_some, contents, known), [len(contents), 2])
 
 
 def _ratios(need: Need) -> tuple[int, ...]:
@@ -312,15 +289,11 @@ def _ratios(need: Need) -> tuple[int, ...]:
 
 
 def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     return tf.where(swapped, tf.reverse(size, [0]), size)
 
 
 def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
     """The index into `RATIOS` of the greatest ratio at which `need` pixels remain of a size `(..., 2)`."""
-    import tensorflow as tf
-
     least = tf.constant([[ratio * side for side in need] for ratio in RATIOS[1:]])
     return tf.reduce_sum(tf.cast(tf.reduce_all(size[..., None, :] >= least, axis=-1), tf.int32), axis=-1)
 
@@ -329,7 +302,6 @@ def _jpeg(
     contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None, *, accurate: bool = False
 ) -> tf.Tensor:
     """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
-    import tensorflow as tf
 
     def at(ratio: int) -> tf.Tensor:
         return _jpeg_at(contents, channels, ratio, None if window is None else scaled_window(window, ratio), accurate=accurate)
@@ -344,8 +316,6 @@ def _jpeg_at(
 
     Accurate gray is that of the colours, as Pillow has it: stored luma differs where a colour is clipped.
     """
-    import tensorflow as tf
-
     from pipegen.ops.lowering.formats import luma, with_opacity
 
     def read(channels: int) -> tf.Tensor:
@@ -363,8 +333,6 @@ def _jpeg_at(
 
 
 def _slice(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-    import tensorflow as tf
-
     return tf.slice(image, tf.concat([window[:2], [0]], axis=0), tf.concat([window[2:], [image.shape[-1]]], axis=0))
 
 

@@ -1,14 +1,14 @@
-"""Parts that are the same in every graph, such as the decoders of the formats: traced once a process."""
+"""Parts of a graph that stay functions: what is the same in every graph, traced once a process, and what is rarely run."""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from pipegen.lazy import tf
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import tensorflow as tf
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
@@ -21,8 +21,6 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
         tensors: What it works on.
         options: Hashable.
     """
-    import tensorflow as tf
-
     if tf.executing_eagerly():
         return function(*tensors, **options)
     found: tf.Tensor = _traced(function, tuple(options.items()))(*tensors)
@@ -32,8 +30,6 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
 def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...]) -> Callable[..., tf.Tensor]:
-    import tensorflow as tf
-
     return tf.function(partial(function, **dict(options)), autograph=False)
 
 
@@ -43,8 +39,36 @@ def apart(branch: Callable[..., Any]) -> Callable[..., Any]:
     TensorFlow writes both branches of a condition into the graph, and the one that is not taken still costs a step for
     each of its nodes: with the rare formats inlined, what comes before the decoder took twice as long.
     """
-    import tensorflow as tf
-
     if tf.executing_eagerly():
         return branch
     return tf.function(branch, autograph=False, experimental_attributes={"_noinline": True})
+
+
+def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
+    """Gives what one of two functions gives, which is called.
+
+    `tf.cond` writes both into the graph, where a node costs a step whether it is run or not, and so does each tensor that they read.
+
+    Args:
+        condition: A bool scalar.
+        then: Takes `given`, and gives nested tensors.
+        otherwise: Likewise, of the same dtypes and shapes.
+        given: Nested tensors.
+    """
+    flat = tf.nest.flatten(given)
+    signature = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in flat]
+
+    def made(branch: Callable[..., Any]) -> Any:
+        called = tf.function(lambda *tensors: branch(*tf.nest.pack_sequence_as(given, tensors)), input_signature=signature, autograph=False)
+        return called.get_concrete_function()
+
+    both = made(then), made(otherwise)
+    if tf.executing_eagerly() or any(function.captured_inputs for function in both):
+        return tf.cond(condition, partial(then, *given), partial(otherwise, *given))
+    results = both[0].structured_outputs
+    types = [(result.dtype, result.shape) for result in tf.nest.flatten(results)]
+    dtypes, shapes = zip(*types, strict=True)
+    made_by = tf.raw_ops.If(
+        cond=condition, input=flat, Tout=dtypes, then_branch=both[0], else_branch=both[1], output_shapes=[s.as_proto() for s in shapes]
+    )
+    return tf.nest.pack_sequence_as(results, made_by)

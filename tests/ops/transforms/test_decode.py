@@ -296,18 +296,26 @@ def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[
     crop = RandomResizedCrop(size=20)
 
     @tf.function(autograph=False)
-    def each(*files: Any) -> Any:
+    def each(*files: Any, usual: bool = False) -> Any:
+        asked: list[Any] = []
+
         def surveyed(window: Any, whole: bool = False) -> list[Any]:
             @tf.function(autograph=False)  # traced once, as a pipeline does it
             def one(file: Any, row: Any, drawn: Any) -> Any:
                 return step.decode_surveyed(file, row, need, window and partial(window, drawn), whole=whole)
 
-            found = step.survey(list(files), need, window and partial(window, draws))
-            return [one(file, found[i], draws[i]) for i, file in enumerate(files)]
+            survey = step.survey(list(files), need, window and partial(window, draws))
+            if usual:
+                return [one(file, (None, *survey.found[i][1:]), draws[i]) for i, file in enumerate(files)]
+            asked.append(survey.usual)
+            return [one(file, survey.found[i], draws[i]) for i, file in enumerate(files)]
 
-        return surveyed(None), surveyed(crop.window), surveyed(crop.window, whole=True)
+        return surveyed(None), surveyed(crop.window), surveyed(crop.window, whole=True), asked
 
-    images, *windows = each(*contents)
+    images, *windows, all_usual = each(*contents)
+    assert bool(all_usual[0]) is (plain and need is None), "usual is what is decoded at its full size without looking it up"
+    if all_usual[0]:
+        images, *windows, _ = each(*contents, usual=True)
     for number, one in enumerate(contents):
         np.testing.assert_array_equal(images[number], step.decode(one, need), err_msg=str(number))
         alone = step.decode_window(one, partial(crop.window, draws[number]), need)
