@@ -1,10 +1,10 @@
-"""Element → Element, eight examples a call.
+"""Element → Element, sixteen examples a call.
 
 What a decoder needs to know (what a file is, how large its image is, which window is wanted) is arithmetic on a few numbers,
 but TensorFlow takes a microsecond or more for each operation however small its operands are. A call that works on several
 examples does that arithmetic once, on vectors; only decoding and resizing are left to do for each. A chunk never spans two
 batches. Where examples are filtered, shuffled or cached one by one, they stay apart; and so they do in a short epoch, because what
-is decoded is written into the graph for each of the eight, and TensorFlow looks through the graph whenever an iterator is made.
+is decoded is written into the graph for each of them, and TensorFlow looks through the graph whenever an iterator is made.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan.nodes import Batch, Element, Plan, Read
 
 CHUNK = 16
-"""With more, a call gains nothing: each example's own decoding outweighs what is shared."""
+"""With twice as many, a call gains 1 to 2 % of an ImageNet recipe, and starting up takes 0.3 s longer."""
 LONG_EPOCH = 4096
-"""Examples of an epoch that makes up for the larger graph: it costs some 0.4 s at the start, and an example gains 0.2 to 0.3 ms."""
+"""Examples of an epoch that makes up for the larger graph: it costs some 0.7 s at the start, and an example gains 0.1 to 0.3 ms."""
 
 
 def chunk_elements(plan: Plan, context: PassContext, note: Note) -> Plan:

@@ -65,6 +65,7 @@ def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transform
     sizes: list[int] = []
     monkeypatch.setattr(chunks, "cut", lambda f, chunk, cut=chunks.cut, **full: sizes.append(chunk) or cut(f, chunk, **full))
     monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
+    monkeypatch.setattr(chunk_elements, "CHUNK", 8)
     together = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
     assert set(sizes) == {7: {7}, 8: {8}, 11: set(), 16: {8}}[batch["size"]]
     assert len(together) == len(alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -82,7 +83,7 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
         return [one(example, own) for example, own in zip(examples, found, strict=True)]
 
     def usual(examples: list[Features], found: list[dict[str, Found]]) -> list[list[tf.Tensor]]:
-        with usual_sizes():
+        with usual_sizes() if all(made.sized for made in surveys.values()) else nullcontext():
             return of_each(examples, [{name: (None, *window) for name, (_, *window) in own.items()} for own in found])
 
     found = [{name: made.found[i] for name, made in surveys.items()} for i in range(chunk)]

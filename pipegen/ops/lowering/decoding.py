@@ -49,11 +49,13 @@ class Survey:
     reduced image. A decoder is told None in place of the scalar where it is known to be 0.
 
     Attributes:
-        usual: A bool scalar: whether it is 0 for every file, and none has more than `USUAL` times the pixels that are needed.
+        usual: A bool scalar: whether it is 0 for every file, and where so much is needed, none has more than `USUAL` times the pixels.
+        sized: Whether it is known how much is needed.
         found: What is said of each file.
     """
 
     usual: tf.Tensor
+    sized: bool
     found: list[Found]
 
 
@@ -184,7 +186,7 @@ def survey(
     if places is not None and need is not None:
         places = scaled_window(places, tf.gather(RATIOS, ratio)[:, None])
     columns = [tf.unstack(column, num=count) for column in (branch, places) if column is not None]
-    return Survey(tf.reduce_all(usual), list(zip(*columns, strict=True)))
+    return Survey(tf.reduce_all(usual), need is not None, list(zip(*columns, strict=True)))
 
 
 def decode_surveyed(

@@ -55,6 +55,8 @@ def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[.
         otherwise: Likewise, of the same dtypes and shapes.
         given: Nested tensors.
     """
+    if tf.executing_eagerly():
+        return then(*given) if condition else otherwise(*given)
     flat = tf.nest.flatten(given)
     signature = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in flat]
 
@@ -63,12 +65,9 @@ def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[.
         return called.get_concrete_function()
 
     both = made(then), made(otherwise)
-    if tf.executing_eagerly() or any(function.captured_inputs for function in both):
+    if any(function.captured_inputs for function in both):  # of which each would have to have those of the other, too
         return tf.cond(condition, partial(then, *given), partial(otherwise, *given))
     results = both[0].structured_outputs
-    types = [(result.dtype, result.shape) for result in tf.nest.flatten(results)]
-    dtypes, shapes = zip(*types, strict=True)
-    made_by = tf.raw_ops.If(
-        cond=condition, input=flat, Tout=dtypes, then_branch=both[0], else_branch=both[1], output_shapes=[s.as_proto() for s in shapes]
-    )
-    return tf.nest.pack_sequence_as(results, made_by)
+    dtypes, shapes = zip(*((one.dtype, one.shape.as_proto()) for one in tf.nest.flatten(results)), strict=True)
+    branches = {"then_branch": both[0], "else_branch": both[1]}
+    return tf.nest.pack_sequence_as(results, tf.raw_ops.If(cond=condition, input=flat, Tout=dtypes, output_shapes=shapes, **branches))
