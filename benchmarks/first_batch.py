@@ -24,10 +24,10 @@ _SHUFFLED = 1000
 
 
 def of_pipegen(recipe: Recipe, data: Dataset) -> Any:
-    """The training split of the recipe's spec."""
+    """The training split of the recipe's spec; an epoch is a pass over the data, as that of Keras' dataset is."""
     from benchmarks.systems.pipegen_system import build
 
-    return build(recipe, data).train
+    return build(recipe, data, steps=None).train
 
 
 def of_keras(recipe: Recipe, data: Dataset) -> Any:

@@ -54,15 +54,15 @@ class PipegenSystem(System):
         return itertools.chain.from_iterable(itertools.repeat(self._built[key]))
 
 
-def build(recipe: Recipe, data: Dataset) -> Any:
-    """The pipeline of a recipe.
+def build(recipe: Recipe, data: Dataset, steps: int | None = STEPS) -> Any:
+    """The pipeline of a recipe; without `steps` an epoch is a pass over the data.
 
     Raises:
         UnavailableError: If the spec is refused.
     """
     import pipegen
 
-    made = spec(recipe, data)
+    made = spec(recipe, data) | ({} if steps is None else {"epoch": {"steps": steps}})
     given = {"image": data.arrays[0], "label": data.arrays[1]} if recipe.data == "arrays" else None
     try:
         return pipegen.build(made, data=given, runtime={"cache": "memory" if recipe.cached else "none"})
@@ -71,7 +71,7 @@ def build(recipe: Recipe, data: Dataset) -> Any:
 
 
 def spec(recipe: Recipe, data: Dataset) -> dict[str, Any]:
-    """The recipe in pipegen's language."""
+    """The recipe in pipegen's language, an epoch being a pass over the data."""
     if recipe.data == "arrays":
         features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": data.classes(recipe)}}
         source: dict[str, Any] = {"arrays": {"features": features}}
@@ -82,7 +82,6 @@ def spec(recipe: Recipe, data: Dataset) -> dict[str, Any]:
         "source": source,
         "transforms": [part for step in recipe.steps for part in transforms(step, recipe.size)],
         "batch": {"size": recipe.batch},
-        "epoch": {"steps": STEPS},
     }
     if recipe.mixes:
         sections["output"] = {"encode": {"label": "one_hot"}}
