@@ -64,7 +64,7 @@ def test_the_table_says_the_ratio_and_the_exit_code_whether_it_is_reached(
     for row, code in zip(rows, (0, 1), strict=True):
         monkeypatch.setattr(startup, "measure", lambda *_, row=row, **__: [row])
         assert startup.main([str(tmp_path), "--recipes", "geometric"]) == code
-    assert "1.54" in capsys.readouterr().out
+    assert "1.30" in capsys.readouterr().out
 
 
 @pytest.mark.tf
