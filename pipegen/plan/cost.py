@@ -183,7 +183,7 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
         case Read() if reads_rows(node):
             return example * (given.examples or 0)
         case Element():
-            return example * node.chunk * (given.threads if node.parallel else 1)
+            return example * min(node.chunk, plan.batch.size) * (given.threads if node.parallel else 1)
         case Cache():
             return 0 if node.disk else example * (given.examples or 0)
         case Batch():
