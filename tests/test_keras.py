@@ -223,7 +223,7 @@ def whole(photo_folder: Path) -> Any:
         pytest.param(6, "epoch", id="middle, from the epoch's start", marks=pytest.mark.nightly),
         pytest.param(4, 3, id="boundary, from its middle", marks=pytest.mark.nightly),
         pytest.param(7, 3, id="middle"),
-        pytest.param(10, 1, id="last epoch, each batch"),
+        pytest.param(10, 1, id="last epoch, each batch", marks=pytest.mark.nightly),
     ],
 )
 def test_a_run_that_is_broken_off_and_resumed_is_the_run_that_was_not(
@@ -248,7 +248,7 @@ def test_a_run_that_is_broken_off_and_resumed_is_the_run_that_was_not(
     np.testing.assert_array_equal(measured, whole[1][-len(measured) :])
 
 
-@pytest.mark.parametrize("save_freq", ["epoch", 1])
+@pytest.mark.parametrize("save_freq", ["epoch", pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_repeated_run_of_steps_resumes_too(pipe: Any, clean: Any, tmp_path: Path, save_freq: Any) -> None:
     """Epochs of 3 steps over passes of 4: Keras' epochs and ours meet only now and then."""
     import keras

@@ -93,19 +93,19 @@ def test_the_remainder_moves_nothing(expected: Any, photo_folder: Path, recipe: 
     np.testing.assert_array_equal(streams[1][2], np.arange(len(streams[1][0])) < n)
 
 
-@pytest.mark.parametrize("size", [1, 3, 32])
+@pytest.mark.parametrize("size", [1, 3, pytest.param(32, marks=pytest.mark.nightly)])
 def test_the_batch_size_changes_no_pixel_of_geometry(photo_folder: Path, size: int) -> None:
     reference = epoch_of(shared(photo_folder), 1)
     same([part[:30] for part in epoch_of(pipeline(photo_folder, batch={"size": size}), 1)], [part[:30] for part in reference])
 
 
-@pytest.mark.parametrize("size", [3, 16])
+@pytest.mark.parametrize("size", [3, pytest.param(16, marks=pytest.mark.nightly)])
 def test_the_batch_size_changes_colour_within_e1(photo_folder: Path, size: int) -> None:
     one, other = (shared(photo_folder, transforms=COLOUR, batch={"size": s, "remainder": "keep"}) for s in (8, size))
     close(epoch_of(other, 1), epoch_of(one, 1))
 
 
-@pytest.mark.parametrize(("remainder", "count"), [("drop", 4), ("keep", 2), ("pad", 4)])
+@pytest.mark.parametrize(("remainder", "count"), [pytest.param("drop", 4, marks=pytest.mark.nightly), ("keep", 2), ("pad", 4)])
 def test_shards_make_up_the_global_batch(photo_folder: Path, remainder: str, count: int) -> None:
     pipe = pipeline(photo_folder, transforms=COLOUR, batch={"size": 12, "remainder": {"train": remainder}})
     shares = [batches(pipe.dataset("train", epoch=0, shard=(i, count))) for i in range(count)]

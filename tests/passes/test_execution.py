@@ -242,7 +242,7 @@ def test_each_pass_keeps_the_stream(text: str, shard: tuple[int, int]) -> None:
     [
         "geometry",
         "mixing",
-        "perspective",
+        pytest.param("perspective", marks=pytest.mark.nightly),
         "colour",
         "tables of histograms",
         "filters",
