@@ -26,7 +26,7 @@ class TfDataExpert(CachingSystem):
     remark: ClassVar[str] = "fast decoding, uint8 until batched, XLA for the tail, order not deterministic"
     remarks: ClassVar = {
         s.Resize: "JPEGs decoded at 1/2 to 1/8 where that covers the output",
-        s.RandomResizedCrop: "decodes the window alone",
+        s.RandomResizedCrop: "decodes the window alone; windows have 37 % of an image on average, where uniform areas have 43 %",
         s.Affine: "one ImageProjectiveTransformV3 a batch",
         s.CutMix: "partner: the next example of the batch",
     }
