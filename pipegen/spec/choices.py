@@ -1,4 +1,4 @@
-"""Steps and sources: a word, or a single-key map `word: {arguments}`, checked against the class that has that name."""
+"""Steps, sources and tests: a word, or a single-key map `word: {arguments}`, checked against the class that has that name."""
 
 from __future__ import annotations
 
@@ -10,30 +10,39 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.families.selections import Selection
-from pipegen.ops.registry import goes_bare, sources, transforms
+from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
+from pipegen.ops.testing.base import DataTest
+from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
 from pipegen.spec.scalars import flow, resolve
+from pipegen.spec.stand_in import AnyTest
+from pipegen.spec.steps import ids_of
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
-_What = Literal["step", "source"]
-_EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}"}
+_What = Literal["step", "source", "test"]
+_LATER: dict[_What, frozenset[str]] = {"step": STEPS, "source": SOURCES, "test": frozenset()}
+_EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}
 
 
 def build_steps(value: Any, place: Place) -> list[Transform | None]:
     """The steps of a spec; `None` stands for a wrong one."""
+    if is_edit(value):
+        if not place.partial:
+            place.add(_nothing_to_edit(place))
+        return []
     if not isinstance(value, list):
         help_ = (
             write("- resize: {size: 224}", "value", "each step has a line of its own, such as {}"),
@@ -42,6 +51,14 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
         place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_))
         return []
     return [build_step(item, place.at(i)) for i, item in enumerate(value)]
+
+
+def _nothing_to_edit(place: Place) -> Diagnostic:
+    help_ = (
+        "say which spec has them: `extends: base.pipegen.yaml`",
+        write("- resize: {size: 224}", "value", "a spec without a base lists its steps: each has a line of its own, such as {}"),
+    )
+    return make("PG120", "`transforms` as a map edits the steps of a base, and there are none", place.label(key=True), help=help_)
 
 
 def build_step(value: Any, place: Place) -> Transform | None:
@@ -67,6 +84,31 @@ def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
             place.add(make("PG226", problem[0], here.label(key=True), help=(problem[1],)))
         right = right and step is not None and problem is None
     return right
+
+
+def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
+    """The tests of a spec, with stand-ins for wrong ones."""
+    if not isinstance(value, list):
+        help_ = ("each test has a line of its own, such as `- examples: {split: train, min: 1000}`", "for no tests, leave `tests` out")
+        place.add(make("PG104", f"`tests` is a list of tests, got {show(value)}", place.label(), help=help_))
+        return ()
+    tests = tuple(_build_test(item, place.at(i)) or AnyTest() for i, item in enumerate(value))
+    ids = ids_of(tests)
+    for i, test_id in enumerate(ids):
+        if test_id in ids[:i]:
+            first, second = (place.at(n, tests[n].op, "id") for n in (ids.index(test_id), i))
+            message = f"two tests have the id `{test_id}`"
+            place.add(make("PG703", message, second.label("again here"), first.label("first here"), help=("give one another `id`",)))
+    return tests
+
+
+def _build_test(value: Any, place: Place) -> DataTest | None:
+    chosen = _chosen(value, "test", place)
+    if chosen is None:
+        return None
+    cls, given, here = chosen
+    result: DataTest | None = check(cls, given, here)
+    return result
 
 
 def build_source(value: Any, place: Place) -> Source | None:
@@ -139,7 +181,7 @@ def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any],
     here = place.at(name)
     if name in _classes(what):
         return _classes(what)[name], given, here
-    later = name in (STEPS if what == "step" else SOURCES)
+    later = name in _LATER[what]
     place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
     return None
 
@@ -149,7 +191,7 @@ def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
-        help_ = write(_EXAMPLES[what], what, "such as {}")
+        help_ = _such_as(what)
         place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
         return None
     if len(value) > 1:
@@ -160,6 +202,9 @@ def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
         return name, given
     if name not in _classes(what):
         return name, given
+    bare = getattr(_classes(what)[name], "bare", None)
+    if given is not None and bare is not None:
+        return name, {bare: given}
     if given is None:
         place.add(_hanging(name, what, place))
     else:
@@ -174,7 +219,10 @@ def _as_map(name: str, given: Any, what: _What) -> str:
     glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
         value = glued[2] if glued[2][0] in "[" else flow(resolve(glued[2]))
-        return write(f"{name}: {{{glued[1]}: {value}}}", what, "put a space after the colon: {}")
+        form, said = f"{name}: {{{glued[1]}: {value}}}", "put a space after the colon: {}"
+        return said.replace("{}", f"`{form}`") if what == "test" else write(form, what, said)
+    if what == "test":
+        return f"such as `{cls.examples[0]}`"
     meant = bare_arguments(name, given)
     if meant is not None:
         return meant
@@ -187,12 +235,12 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     names = list(value)
     message = f"a {what} is a single-key map, and this one has {one_of(names, 'and')}"
     op = next((n for n in names if n in _classes(what) or (what == "source" and n in SOURCES)), None)
-    help_ = ["each step begins with a dash of its own: `- name: {arguments}`"]
+    help_ = [f"each {what} begins with a dash of its own: `- name: {{arguments}}`"]
     if op is not None and value[op] is None:
         help_ = [f"the arguments of `{op}` must stand deeper than it, or in braces: `{op}: {{{names[1]}: …}}`"]
     elif what == "source":
         several = "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`"
-        help_ = [write(_EXAMPLES[what], what, "such as {}"), several]
+        help_ = [_such_as(what), several]
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
@@ -200,23 +248,34 @@ def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
     """`- random_flip:` with nothing after the colon."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
-    bare = what == "step" and goes_bare(transforms()[name])
+    bare = what != "source" and goes_bare(_classes(what)[name])
     # With a `null` after it, or in braces, it would stay a map without its colon.
     alone = place.locate.source(place.at(name).path) == place.locate.source(place.path) == name
     if span is not None and bare and alone and place.locate.char_after(span) == ":":
         fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
     deeper = "indent the arguments below it, or put them in braces"
-    help_: tuple[str, ...] = (write(name, "step", "without arguments, write {}"), deeper) if bare else (deeper,)
+    help_: tuple[str, ...] = (_without_arguments(name, what), deeper) if bare else (deeper,)
+    if what == "test" and not bare:
+        help_ = (f"{deeper}: `{_classes(what)[name].examples[0]}`",)
     if what == "step" and not bare:
         help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
     return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
 
 
+def _such_as(what: _What) -> str:
+    return f"such as `{_EXAMPLES[what]}`" if what == "test" else write(_EXAMPLES[what], what, "such as {}")
+
+
+def _without_arguments(name: str, what: _What) -> str:
+    said = "without arguments, write {}"
+    return write(name, "step", said) if what == "step" else said.replace("{}", f"`{name}`")
+
+
 def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     near = closest(name, _classes(what))
-    listed = "`pipegen ops` lists every step" if what == "step" else f"sources are {one_of(sources(), 'and')}"
+    listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
-    advice = (instead_of_step if what == "step" else instead_of_source)(name, given)
+    advice = _instead(what, name, given)
     if advice and near not in meanings(name) and plain(near or "") != plain(name):
         near = None
     help_: list[str] = [f"did you mean `{near}`?"] if near else [listed] if not advice else []
@@ -224,6 +283,8 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     if advice:
         help_ += advice
         fix = step_fix(advice[0], place, name) if len(advice) == 1 else None
+    elif what == "test" and near and not is_slip(name, near):
+        help_.append(f"for example `{_classes(what)[near].examples[0]}`")
     elif near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
         help_.append(write(shown[0].yaml, "step", "for example {}"))
     elif near and span is not None and place.path not in place.locate.params:
@@ -236,10 +297,17 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 
+def _instead(what: _What, name: str, given: Any) -> list[Advice]:
+    """Says what a name from elsewhere is here; nothing of tests."""
+    if what == "test":
+        return []
+    return list((instead_of_step if what == "step" else instead_of_source)(name, given))
+
+
 def _not_yet(what: str, place: Place, when: str = "", *, key: bool = True) -> Diagnostic:
     help_ = "the syntax is settled; this version does not run it"
     return make("PG190", f"{what} comes with a later version of pipegen{when}", place.label(key=key), help=help_)
 
 
 def _classes(what: _What) -> Mapping[str, Any]:
-    return transforms() if what == "step" else sources()
+    return {"step": transforms, "source": sources, "test": datatests}[what]()

@@ -27,7 +27,7 @@ class Draft:
     """A spec in which what is wrong was left out.
 
     Attributes:
-        spec: The sections that are right, and the steps, with others in place of wrong ones; defaults elsewhere.
+        spec: The sections that are right, and the steps and tests, with others in place of wrong ones; defaults elsewhere.
         broken: The sections that are wrong in part or as a whole: nothing may be concluded from their defaults.
         others: The same with other steps in place of wrong ones: what is wrong in all of them is wrong whatever was meant.
         guessed: Whether nothing is known of the features of the source.
@@ -68,7 +68,7 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
         source = sources()["image_folder"].model_construct()
         broken |= {"source", "output"}
     kept = {name: value for name, value in values.items() if value is not None and name not in broken}
-    kept |= {"pipegen": 1, "source": source}
+    kept |= {"pipegen": 1, "source": source, "tests": values.get("tests", ())}
     several = _steps(raw["transforms"], steps, wrong) if listed and steps else [()]
     first, *others = (PipelineSpec.model_construct(**{**kept, "transforms": chosen}) for chosen in several)
     return Draft(first, frozenset(broken), tuple(others), guessed)

@@ -1,4 +1,5 @@
-"""`extends`: a spec laid over a base spec. Maps merge by key; lists and scalars replace; a choice whose word changes replaces.
+"""`extends`: a spec laid over base specs. Maps merge by key; lists and scalars replace; a choice whose word changes replaces. A map as
+`transforms` edits the list of the bases.
 
 Every value keeps the place it came from, in whichever file that is.
 """
@@ -6,19 +7,25 @@ Every value keeps the place it came from, in whichever file that is.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label
 from pipegen.diagnostics.lines import may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
 from pipegen.regular import read_regular
+from pipegen.spec.bases.address import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.compose import MAX_BYTES, compose, decode
+from pipegen.spec.edits import edited
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import needs_quotes, quoted
-from pipegen.spec.source_map import KeyPath, Tree
+from pipegen.spec.source_map import KeyPath, Tree, format_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 CHOICES: frozenset[KeyPath] = frozenset(
     {
@@ -47,6 +54,22 @@ class Files:
 
     texts: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
+    shared: dict[str, Label] = field(default_factory=dict)
+    """The shared bases, which lie in packages and repositories, with the `extends` that first asked for each."""
+    git: Callable[[GitFile, int], bytes] | None = None
+    """What gives at most so many bytes of a base from git; by default the nearest lock."""
+
+    def from_git(self, address: GitFile, folder: Path) -> bytes:
+        """Returns the text of a base from git, of which a spec in that folder is the one to know.
+
+        Raises:
+            BaseProblem: When it cannot be had.
+        """
+        if self.git is None:
+            from pipegen.spec.bases.lock_file import LockedTexts
+
+            self.git = LockedTexts(folder).text
+        return self.git(address, MAX_BYTES + 1)
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
@@ -107,54 +130,146 @@ def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics
     return compose(text, file, out)
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """Holds where a layer comes from.
+
+    Attributes:
+        name: The file as findings name it; `None` for a mapping.
+        path: The file; `None` for a mapping, and for what is no file of its own.
+        folder: What its relative paths are relative to; for a shared base only in name, since it may have none.
+        address: The address of a shared base.
+    """
+
+    name: str | None
+    path: Path | None
+    folder: Path
+    address: PackageFile | GitFile | None = None
+
+    @property
+    def identity(self) -> str | None:
+        """The same for the same file, whichever way leads there."""
+        return os.path.realpath(self.path) if self.path is not None else self.name
+
+
 def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagnostics) -> Tree:
-    """`tree` laid over its base specs, however many."""
-    chain = [] if file is None else [os.path.realpath(folder / Path(file).name)]
-    shown = [] if file is None else [file]
-    layers = [tree]
-    while "extends" in layers[-1].value:
-        at = Label(layers[-1].spans.values.get(("extends",)), path="extends")
-        base = _base(layers[-1].value["extends"], at, folder, file, out)
-        if base is None:
-            return _merged(layers, partial=True)
-        path, name = base
-        if os.path.realpath(path) in chain:
-            help_ = ("one of these files must stand alone",)
-            out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join([*shown, name])}", at, help=help_))
-            return _merged(layers, partial=True)
-        if len(layers) >= _LONGEST_CHAIN:
-            help_ = ("pipegen reads no longer chain, so that a hostile one ends quickly",)
-            out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
-            return _merged(layers, partial=True)
-        chain.append(os.path.realpath(path))
-        shown.append(name)
-        read = read_file(path, name, files, out, at)
-        if read is None:
-            return _merged(layers, partial=True)
-        layers.append(read)
-        folder, file = path.parent, name
-    return _merged(layers, partial=False)
-
-
-def _base(value: Any, at: Label, folder: Path, file: str | None, out: Diagnostics) -> tuple[Path, str] | None:
-    if not isinstance(value, str) or not value:
-        out.add(make("PG104", "`extends` is the path of one spec", at, help=("a chain is built by letting that spec extend another",)))
-        return None
-    if value.startswith("pkg:"):
-        help_ = ("extend a file for now: `extends: base.pipegen.yaml`",)
-        out.add(make("PG190", "`extends: pkg:…` comes with a later version of pipegen", at, help=help_))
-        return None
-    name = value if os.path.isabs(value) or file is None else os.path.normpath(os.path.join(os.path.dirname(file), value))
-    return Path(os.path.abspath(folder / value)), name
-
-
-def _merged(layers: list[Tree], *, partial: bool) -> Tree:
-    result = layers[-1]
-    for layer in reversed(layers[:-1]):
-        result = merge(result, layer)
+    """`tree` laid over its base specs, however many: each over those that come before it."""
+    layers = _Layers(files, out, folder)
+    layers.add(tree, _Base(file, None if file is None else folder / Path(file).name, folder), ())
+    result, *above = layers.found
+    result.partial = layers.partial
+    for layer in above:
+        result = merge(result, edited(result, layer, out))
     result.value.pop("extends", None)
-    result.partial = partial
     return result
+
+
+@dataclass(slots=True)
+class _Layers:
+    """Collects a spec and all that it extends, the deepest base first; of several bases, later ones come later."""
+
+    files: Files
+    out: Diagnostics
+    home: Path
+    found: list[Tree] = field(default_factory=list)
+    partial: bool = False
+    _read: int = 1
+
+    def add(self, tree: Tree, base: _Base, above: tuple[_Base, ...]) -> None:
+        """Adds a layer after its bases; `above` are those that extend it."""
+        for path, value in self._wanted(tree):
+            at = Label(tree.spans.values.get(path), path=format_path(path))
+            try:
+                read = self._one(value, at, base, (*above, base))
+            except BaseProblem as problem:
+                self.out.add(make(problem.code, problem.message, at, help=problem.help))
+                read = None
+            self.partial |= read is None
+            if read is not None:
+                self.add(*read, (*above, base))
+        self.found.append(tree)
+
+    def _wanted(self, tree: Tree) -> list[tuple[KeyPath, Any]]:
+        if "extends" not in tree.value:
+            return []
+        value = tree.value["extends"]
+        listed: list[tuple[KeyPath, Any]] = [(("extends", i), one) for i, one in enumerate(value)] if isinstance(value, list) else []
+        return listed or [(("extends",), value)]
+
+    def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
+        """Reads one base; `None` where it cannot be had, which has been said then."""
+        if not isinstance(value, str) or not value:
+            help_ = ("such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win",)
+            self.out.add(make("PG104", "`extends` is the path or the address of a spec, or a list of them", at, help=help_))
+            return None
+        base = _base(value, by)
+        if base.identity in [known.identity for known in chain]:
+            help_ = ("one of these files must stand alone",)
+            shown = [known.name for known in (*chain, base) if known.name is not None]
+            self.out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join(shown)}", at, help=help_))
+            return None
+        if self._read >= _LONGEST_CHAIN:
+            help_ = ("pipegen reads no longer chain, so that a hostile one ends quickly",)
+            self.out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
+            return None
+        self._read += 1
+        tree = self._tree(base, at)
+        return None if tree is None else (tree, base)
+
+    def _tree(self, base: _Base, at: Label) -> Tree | None:
+        name = str(base.name)
+        if base.address is not None:
+            self.files.shared.setdefault(name, at)
+        if base.path is not None and (base.address is None or base.path.is_file()):
+            return read_file(base.path, name, self.files, self.out, at)
+        if isinstance(base.address, GitFile):
+            data = self.files.from_git(base.address, self.home)
+        else:
+            from pipegen.spec.bases.packages import read_package_file
+
+            try:
+                data = read_package_file(base.path or Path(name), MAX_BYTES + 1)
+            except OSError as error:
+                self.out.add(_unreadable(Path(name), name, error, at))
+                return None
+        read = _read_bytes if name.endswith(_ENDINGS) else partial(_read_guarded, at=at)
+        return read(data, name, base.folder, self.files, self.out)
+
+
+def _base(value: str, by: _Base) -> _Base:
+    """The base that `extends` names in a layer.
+
+    Raises:
+        BaseProblem: When it is no address, or leads nowhere.
+    """
+    address = parse(value)
+    if address is None and by.address is not None:
+        address = by.address.beside(value)
+    if isinstance(address, PackageFile):
+        from pipegen.spec.bases.packages import package_file
+
+        path = package_file(address)
+        return _Base(str(address), path, path.parent, address)
+    if address is not None:
+        return _Base(str(address), None, by.folder, address)
+    file = by.name
+    name = value if os.path.isabs(value) or file is None else os.path.normpath(os.path.join(os.path.dirname(file), value))
+    path = Path(os.path.abspath(by.folder / value))
+    return _Base(name, path, path.parent)
+
+
+def through_chain(found: Iterable[Diagnostic], files: Files) -> list[Diagnostic]:
+    """Findings in shared bases, with each `extends` that leads there as a further place, and no fix: nobody edits those files here."""
+
+    def led(finding: Diagnostic) -> Diagnostic:
+        labels, span = [*finding.labels], finding.span
+        while span is not None and span.file in files.shared:
+            labels.append(replace(files.shared[span.file], text="extended here"))
+            span = labels[-1].span
+        fixed = finding.fix is not None and any(edit.span.file in files.shared for edit in finding.fix.edits)
+        return replace(finding, labels=tuple(labels), fix=None if fixed else finding.fix)
+
+    return [led(finding) for finding in found] if files.shared else [*found]
 
 
 def merge(base: Tree, over: Tree) -> Tree:

@@ -11,14 +11,28 @@ from pydantic.json_schema import models_json_schema
 from pipegen.ops.base import Model, Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.selections import STEP_SCHEMA
-from pipegen.ops.registry import goes_bare, sources, transforms
+from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
+from pipegen.ops.testing.base import DataTest
 from pipegen.spec.models import Param, PipelineSpec
 
 _SCALARS = frozenset({"integer", "number", "boolean", "string"})
 _REFERENCE = {"$ref": "#/$defs/ParamReference"}
-EXTENDS = "A base spec, relative to this file: maps merge by key, lists and scalars replace."
+EXTENDS = (
+    "A base spec, or a list of them, later ones over earlier ones: maps merge by key, lists and scalars replace. A path is relative to "
+    "this file; `pkg:PACKAGE/FILE` is a data file of an installed package, and `git+URL@TAG#FILE` a file of a repository as `pipegen lock` "
+    "has resolved it."
+)
 """What the key `extends` means; it is no field of the model, since the loader follows it."""
+EDITS = {
+    "replace": "Other steps in the places of some: a map from ids to steps.",
+    "remove": "Steps to leave out: a list of ids.",
+    "before": "Steps to put in front of others: a map from ids to lists of steps.",
+    "after": "Steps to put behind others: a map from ids to lists of steps.",
+    "append": "Steps to put at the end.",
+}
+"""What the keys of a map of edits mean, in place of the list `transforms`; the loader carries them out."""
+_STEPS: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/Step"}}
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
@@ -31,11 +45,15 @@ def json_schema() -> dict[str, Any]:
     used = {refs[m, "validation"]["$ref"].rpartition("/")[2]: m for m in models}
     result = {name: _model(defs[name], model) for name, model in used.items()}
     spec = result.pop(PipelineSpec.__name__)
-    extends = {"description": EXTENDS, "type": "string", "minLength": 1}
+    base = {"type": "string", "minLength": 1}
+    extends = {"description": EXTENDS, "anyOf": [base, {"type": "array", "items": base, "minItems": 1}]}
     spec["properties"] = {"pipegen": spec["properties"].pop("pipegen"), "extends": extends, **spec["properties"]}
     names = {m.op: name for name, m in used.items() if issubclass(m, (Source, Transform)) and m.op in (*sources(), *transforms())}
-    result |= {"ParamReference": _param_reference(), "Source": _source(names), "Step": _step(names)}
-    choices: dict[str, Any] = {"source": {"$ref": "#/$defs/Source"}, "transforms": {"type": "array", "items": {"$ref": "#/$defs/Step"}}}
+    choices: dict[str, Any] = {"source": {"$ref": "#/$defs/Source"}, "transforms": {"anyOf": [_STEPS, {"$ref": "#/$defs/Edits"}]}}
+    tests = {m.op: name for name, m in used.items() if issubclass(m, DataTest) and m.op in datatests()}
+    result |= {"ParamReference": _param_reference(), "Source": _source(names), "Step": _step(names), "Edits": _edits()}
+    result["Test"] = _test(tests, result)
+    choices["tests"] = {"type": "array", "items": {"$ref": "#/$defs/Test"}}
     for name, schema in choices.items():
         spec["properties"][name] = _documented(schema, spec["properties"][name].get("description"))
     spec.pop("required", None)
@@ -44,6 +62,11 @@ def json_schema() -> dict[str, Any]:
         "title": "pipegen spec",
         **spec,
         "anyOf": [{"required": ["pipegen", "source"]}, {"required": ["extends"]}],
+        "if": {
+            "required": ["transforms"],
+            "properties": {"transforms": {"description": "A map edits the steps of a base.", "type": "object"}},
+        },
+        "then": {"required": ["extends"]},
         "$defs": dict(sorted(result.items())),
     }
 
@@ -51,12 +74,13 @@ def json_schema() -> dict[str, Any]:
 def _ops() -> Iterator[type[Model]]:
     yield from transforms().values()
     yield from (source for source in sources().values() if not hasattr(source, "from_yaml"))
+    yield from datatests().values()
 
 
 def _parts(base: type[Model]) -> Iterator[type[Model]]:
     """The models that the sections and the ops are made of."""
     for model in base.__subclasses__():
-        if issubclass(model, (Transform, Source, PipelineSpec)) or not model.__module__.startswith("pipegen."):
+        if issubclass(model, (Transform, Source, DataTest, PipelineSpec)) or not model.__module__.startswith("pipegen."):
             continue
         if model.model_fields:
             yield model
@@ -141,6 +165,33 @@ def _reference(cls: type[Any], name: str) -> dict[str, Any]:
 def _step(names: dict[str, str]) -> dict[str, Any]:
     properties = {op: _reference(cls, names[op]) for op, cls in transforms().items()}
     return _choice(_bare(dict(transforms())), properties)
+
+
+def _edits() -> dict[str, Any]:
+    """A map of edits in place of the list of steps."""
+    forms: dict[str, dict[str, Any]] = {
+        "replace": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Step"}},
+        "remove": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        "before": {"type": "object", "additionalProperties": _STEPS},
+        "after": {"type": "object", "additionalProperties": _STEPS},
+        "append": _STEPS,
+    }
+    properties = {key: _documented(form, EDITS[key]) for key, form in forms.items()}
+    text = "Edits of the steps of the base, each named by the id that keys its draws."
+    return {"description": text, "type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _test(names: dict[str, str], models: dict[str, Any]) -> dict[str, Any]:
+    """A test; the value of one argument may stand in place of the map of all."""
+    properties: dict[str, Any] = {}
+    for op, cls in datatests().items():
+        properties[op] = _reference(cls, names[op])
+        if cls.bare is not None:
+            argument = models[names[op]]["properties"][cls.bare]
+            bare = {key: value for key, value in argument.items() if key not in ("description", "default")}
+            text = properties[op].pop("description")
+            properties[op] = {"description": text, "anyOf": [bare, properties[op]]}
+    return _choice(_bare(dict(datatests())), properties)
 
 
 def _source(names: dict[str, str]) -> dict[str, Any]:

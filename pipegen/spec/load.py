@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
@@ -22,6 +22,11 @@ from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.substitute import Substitution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.spec.bases.address import GitFile
 
 _NOTHING: Mapping[str, Any] = {}
 _MOST = 1000
@@ -62,6 +67,7 @@ def load(
     runtime: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     text: str | bytes | None = None,
+    git: Callable[[GitFile, int], bytes] | None = None,
 ) -> Loaded:
     """Load a spec.
 
@@ -73,12 +79,13 @@ def load(
         runtime: Settings laid over the `runtime` section.
         env: The environment; the process's own by default.
         text: The spec's text, for one that is not read from a file, such as standard input.
+        git: What gives the texts of bases from git; by default the nearest lock.
 
     Returns:
         The spec and every finding; it raises nothing for a wrong spec.
     """
     out = Diagnostics(most=_MOST)
-    files = Files()
+    files = Files(git=git)
     cwd = Path.cwd()
     file = None if isinstance(source, Mapping) else os.fspath(source)
     named = file is not None and file != "-" and not file.startswith("<")
@@ -92,15 +99,16 @@ def load(
         locate = Locator(tree.spans, files, cwd)
         given, values = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
         lay_over(tree, values, locate, out)
-        section = Params(locate, cwd, given, os.environ if env is None else env, out)
+        section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial)
         substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
         if not substitution.apply(tree):
             return nothing
         if runtime:
             tree = _laid_over(tree, runtime, locate, out)
-        make_absolute(tree.value, locate)
+        place = Place(locate, (), out, substitution.spoiled, tree.partial)
+        make_absolute(tree.value, place)
         locate.raw = tree.value
-        draft = build(tree, Place(locate, (), out, substitution.spoiled, tree.partial), file, section.declared)
+        draft = build(tree, place, file, section.declared)
     except FullError:
         out.most = None
         out.add(

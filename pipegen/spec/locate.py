@@ -111,6 +111,11 @@ class Locator:
         span = self.span(path)
         return self.files.folders.get(span.file, self.base) if span is not None else self.base
 
+    def in_shared_base(self, path: KeyPath) -> bool:
+        """Returns whether the value at `path` is one that a shared base says."""
+        span = self.span(path) if path not in self._folders else None
+        return span is not None and span.file in self.files.shared
+
     def from_param(self, path: KeyPath, name: str, origin: str, *, outside: bool, at_start: bool) -> None:
         """Note that the value at `path` holds a param, whose own value came from `origin`."""
         self.params.setdefault(path, []).append(name)

@@ -16,8 +16,9 @@ from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.registry import transforms
+from pipegen.ops.registry import datatests, transforms
 from pipegen.ops.sources.base import Source
+from pipegen.ops.testing.base import DataTest
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, valid, with_arguments, words_of
 from pipegen.spec.locate import Place
 from pipegen.spec.scalars import quoted
@@ -39,7 +40,8 @@ _KINDS_OF: dict[type, tuple[str, ...]] = {
 
 def name_of(path: KeyPath) -> str:
     """A setting as messages call it: `batch.size`, `resize.size`."""
-    short = path[2:] if path[:1] == ("transforms",) and len(path) > 2 else path[1:] if path[:1] == ("source",) and len(path) > 1 else path
+    listed = path[:1] in (("transforms",), ("tests",)) and len(path) > 2
+    short = path[2:] if listed else path[1:] if path[:1] == ("source",) and len(path) > 1 else path
     return f"`{format_path(short) or 'the spec'}`"
 
 
@@ -116,6 +118,8 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     help_ = [f"`{key}`: {_sentence(said)}" if said else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
         help_.append(write(model.examples[0].yaml, "step", "for example {}"))
+    elif issubclass(model, DataTest):
+        help_.append(f"for example `{model.examples[0]}`")
     return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
 
 
@@ -132,7 +136,7 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
         near = None
     elif advice is not None and advice.into == "entry" and near not in entries_in(advice):
         near = next(iter(entries_in(advice)))
-    what = "argument" if issubclass(model, (Transform, Source)) else "key"
+    what = "argument" if issubclass(model, (Transform, Source, DataTest)) else "key"
     listed = f"{name_of(place.path)} takes {one_of(known, 'and')}"
     return unknown_key(key, near, known, f"{name_of(place.path)} has no {what} `{key}`", listed, place, advice), near
 
@@ -178,8 +182,10 @@ def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = N
     told = (help_,) if isinstance(help_, str) else help_ or ()
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
     if message.startswith("give "):
-        step = place.path[:3] if place.path[:1] == ("transforms",) else place.path
-        if last in transforms():
+        step = place.path[:3] if place.path[:1] in (("transforms",), ("tests",)) else place.path
+        if place.path[:1] == ("tests",):
+            told = (*told, f"for example `{datatests()[str(place.path[2])].examples[0]}`")
+        elif last in transforms():
             told = (*told, write(transforms()[last].examples[0].yaml, "step", "for example {}"))
         text = f"{name_of(step)}: {message}"
     elif message.startswith(f"`{last}` "):

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from pipegen.ops.base import Model, SplitName, Transform
 from pipegen.ops.sources.base import Source
+from pipegen.ops.testing.base import DataTest
 from pipegen.spec.units import ByteSize
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
@@ -87,6 +88,9 @@ class Splits(Model):
     """Cross-validation; may stand beside `parts: {test: 0.1}`."""
     seed: Seed = 0
     """The seed of the split alone, so that another top-level seed keeps the validation set."""
+    exclude: str | None = None
+    """A file of relative paths, one a line, to leave out of the split that each is in: no other record moves. `pipegen report` writes one
+    of copies that leak from split to split. What `errors: {exclude: FILE}` names is left out before records are assigned."""
 
 
 class WindowShuffle(Model):
@@ -208,8 +212,8 @@ class Runtime(Model):
     or `auto`: in memory, if that saves time and fits into half of the RAM budget, and never on a disk."""
     shard: Literal["auto", "none"] | ShardIndex = "auto"
     """The share of each global batch that this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
-    prefetch: Literal["auto", "none"] | DevicePrefetch = "auto"
-    """`auto` keeps finished batches ready in memory; `{device: auto}` also copies them to the accelerator."""
+    prefetch: Literal["auto", "none"] | PositiveInt | DevicePrefetch = "auto"
+    """`auto` keeps one or two finished batches ready in memory, a number so many; `{device: auto}` also copies them to the accelerator."""
     threads: Literal["auto"] | PositiveInt = "auto"
     """Threads that read, decode and augment; `auto` is every core that this process may use."""
     ram_budget: Literal["auto"] | ByteSize = "auto"
@@ -248,6 +252,8 @@ class PipelineSpec(Model):
     """The model's inputs, targets and weights."""
     errors: Errors = Errors()
     """The fate of damaged records."""
+    tests: tuple[DataTest, ...] = ()
+    """Tests of the data, which `pipegen test` runs; they change nothing that the model sees."""
     runtime: Runtime = Runtime()
     """Cache, threads, memory, shards: how fast it runs, and where."""
 

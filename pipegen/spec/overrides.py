@@ -1,6 +1,7 @@
 """Values from outside laid over a spec by their paths: `--set batch.size=64` and `overrides={"transforms.random_flip.axis": "both"}`.
 
-A path names keys with dots between them, list entries by their number as in `[2]`, and steps by their id, such as `random_flip#2`.
+A path names keys with dots between them, list entries by their number as in `[2]`, and steps by their id, such as `random_flip#2`. The
+keys of a map of edits stand below `transforms`: `--set 'transforms.remove=[random_flip]'`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import compose
+from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
 from pipegen.spec.extends import CHOICES
 from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.raw_steps import INNER, arguments_of, raw_ids, step_name
 from pipegen.spec.scalars import resolve
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.words import one_of, show
@@ -25,7 +28,7 @@ from pipegen.spec.words import one_of, show
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
 _FIXED = ("pipegen", "extends")
 """Sections that are read before anything can be laid over them."""
-_STEPS = ("transforms", "steps")
+_STEPS = (STEPS, INNER)
 """Keys that hold lists of steps."""
 
 
@@ -55,11 +58,17 @@ def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, 
 
 def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) -> None:
     """Puts each value at its path, in the order given; a path that leads nowhere is a finding."""
-    for name in outside.values:
+    # Edits of the list of steps come first: they move what other paths lead to.
+    for name in sorted(outside.values, key=lambda name: name.removeprefix(f"{STEPS}.") not in (STEPS, *FORMS)):
         origin = outside.origin(name)
         try:
             value = _value(outside.values[name], outside.by, tree, out)
-            path = _put(tree.value, _parts(name), value)
+            parts = _parts(name)
+            if (map_ := _edit(parts, value, tree)) is not None:
+                for step in edit_steps(tree, Tree({STEPS: map_}), out, f"{origin}: ", locate.outside):
+                    locate.lay_over(step, origin)
+                continue
+            path = _put(tree.value, parts, value)
         except _WrongPathError as wrong:
             if not tree.partial:
                 message, *help_ = wrong.args
@@ -68,6 +77,15 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
         for known in [p for p in tree.odd_keys if p[: len(path)] == path]:
             del tree.odd_keys[known]
         locate.lay_over(_new(path, locate), origin)
+
+
+def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | None:
+    """Returns the edits of the list of steps that a path and its value stand for, such as `transforms.remove=[random_flip]`, if any."""
+    if parts[:1] != [STEPS] or not isinstance(tree.value.get(STEPS), list):
+        return None
+    if len(parts) == 1:
+        return value if is_edit(value) else None
+    return {str(parts[1]): value} if len(parts) == 2 and parts[1] in FORMS else None
 
 
 def _new(path: KeyPath, locate: Locator) -> KeyPath:
@@ -129,7 +147,7 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
     """Sets the value in a list, of steps or of anything else."""
     part, *rest = parts
     index = _index(entries, part, path)
-    here, name = (*path, index), _name(entries[index])
+    here, name = (*path, index), step_name(entries[index])
     numbered = isinstance(part, int) or part.isdigit()
     if numbered and not rest:
         entries[index] = value
@@ -139,7 +157,7 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
     if numbered and rest[0] == name:
         rest = rest[1:]
     here = (*here, name)
-    arguments = _arguments(entries, index, name)
+    arguments = arguments_of(entries, index, name)
     if rest:
         return _put(arguments, rest, value, here)
     if value is not None and not isinstance(value, dict):
@@ -171,39 +189,9 @@ def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
         if int(part) >= len(entries):
             raise _WrongPathError(f"{where} has {len(entries)} entries, counted from 0, so there is no entry {part}")
         return int(part)
-    ids = _ids(entries)
+    ids = raw_ids(entries)
     if part in ids:
         return ids.index(part)
     near = closest(part, ids)
     listed = f"{where} has {one_of(ids, 'and')}" if any(ids) else f"{where} has no steps"
     raise _WrongPathError(f"{where} has no `{part}`", *([f"did you mean `{near}`?"] if near else []), listed)
-
-
-def _ids(steps: list[Any]) -> list[str]:
-    """Returns the id of each step of a list as it stands in a spec; see `steps.ids_of`."""
-    seen: dict[str, int] = {}
-    ids = []
-    for step in steps:
-        name = _name(step) or ""
-        seen[name] = seen.get(name, 0) + 1
-        arguments = step.get(name) if isinstance(step, dict) else None
-        own = arguments.get("id") if isinstance(arguments, dict) else None
-        ids.append(own if isinstance(own, str) else name if seen[name] == 1 else f"{name}#{seen[name]}")
-    return ids
-
-
-def _name(step: Any) -> str | None:
-    if isinstance(step, dict) and len(step) == 1:
-        return str(next(iter(step)))
-    return step if isinstance(step, str) else None
-
-
-def _arguments(steps: list[Any], index: int, name: str) -> dict[str, Any]:
-    """Returns the arguments of a step, to be changed in place; a step that is a word becomes one with arguments."""
-    step = steps[index]
-    if not isinstance(step, dict):
-        step = steps[index] = {name: {}}
-    if not isinstance(step[name], dict):
-        step[name] = {}
-    arguments: dict[str, Any] = step[name]
-    return arguments

@@ -14,6 +14,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
+from pipegen.spec.bases.homeless import homeless
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import Param
 from pipegen.spec.scalars import flow, resolve
@@ -64,7 +65,8 @@ class _WrongError(Exception):
 class Params:
     """Evaluates the `params` section with the values given by `--set`, `params=` and `overrides=`, then by the environment.
 
-    A path given from outside is relative to `folder`. `declared` holds the sound declarations, once evaluated.
+    A path given from outside is relative to `folder`. Where a base is missing, the spec is `partial`. `declared` holds the sound
+    declarations, once evaluated.
     """
 
     locate: Locator
@@ -72,6 +74,7 @@ class Params:
     given: Mapping[str, Given]
     env: Mapping[str, str]
     out: Diagnostics
+    partial: bool = False
     declared: dict[str, Param] = field(default_factory=dict)
 
     def evaluate(self, section: Any) -> dict[str, Value]:
@@ -110,7 +113,7 @@ class Params:
             message = f"`params.{name}` is a declaration with a `type`, got {show(raw)}"
             return self._wrong(message, write(_declaration(raw), "value"), self.locate.label(path))
         before = len(self.out)
-        param = check(Param, raw, Place(self.locate, path, self.out))
+        param = check(Param, raw, Place(self.locate, path, self.out, partial=self.partial))
         if not isinstance(param, Param) or len(self.out) > before or not self._sound(param, name):
             return _WRONG
         self.declared[name] = param
@@ -151,6 +154,10 @@ class Params:
             return Value(None, "default", outside=False)
         if isinstance(value, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", value):
             return self._wrong("a param cannot refer to another param", "a lone dollar is written `$$`", self.locate.label(path))
+        finding = homeless(value, path, self.locate) if param.type == "path" and isinstance(value, str) and value else None
+        if finding is not None:
+            self.out.add(finding)
+            return _WRONG
         try:
             plain = value.replace("$$", "$") if isinstance(value, str) else value
             return Value(self._fit(param, plain, self.locate.folder(path)), "default", outside=False)

@@ -1,41 +1,51 @@
-"""Makes the relative paths of a spec absolute: each is relative to the file that it stands in."""
+"""Makes the relative paths of a spec absolute: each is relative to the file that it stands in. In a shared base there is nothing that a
+path could be relative to: the folder of a package or of a lock holds no data."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pipegen.spec.locate import Locator
+from pipegen.spec.bases.homeless import homeless
+from pipegen.spec.locate import Place
 from pipegen.spec.params import absolute
 from pipegen.spec.source_map import KeyPath
 
-PATHS: tuple[KeyPath, ...] = (("errors", "exclude"), ("errors", "decode", "skip", "report"), ("runtime", "cache", "disk"))
+PATHS: tuple[KeyPath, ...] = (
+    ("errors", "exclude"),
+    ("errors", "decode", "skip", "report"),
+    ("runtime", "cache", "disk"),
+    ("splits", "exclude"),
+)
 """Settings outside the source that are paths."""
 SOURCE_PATHS = frozenset({"path", "root"})
 """Arguments of sources that are paths."""
 
 
-def make_absolute(spec: dict[str, Any], locate: Locator) -> None:
-    """Change the paths in place."""
+def make_absolute(spec: dict[str, Any], place: Place) -> None:
+    """Changes the paths in place, and reports the relative ones of shared bases."""
     for *parents, last in PATHS:
         at: Any = spec
         for key in parents:
             at = at.get(key) if isinstance(at, dict) else None
         if isinstance(at, dict) and last in at:
-            at[last] = _absolute(at[last], (*parents, last), locate)
+            at[last] = _absolute(at[last], (*parents, last), place)
     if isinstance(spec.get("source"), dict):
-        _sources(spec["source"], ("source",), locate)
+        _sources(spec["source"], ("source",), place)
 
 
-def _sources(node: dict[str, Any], path: KeyPath, locate: Locator) -> None:
+def _sources(node: dict[str, Any], path: KeyPath, place: Place) -> None:
     for key, value in node.items():
         at = (*path, key)
         if isinstance(value, dict):
-            _sources(value, at, locate)
+            _sources(value, at, place)
         elif key in SOURCE_PATHS and isinstance(value, list):
-            node[key] = [_absolute(v, (*at, i), locate) for i, v in enumerate(value)]
+            node[key] = [_absolute(v, (*at, i), place) for i, v in enumerate(value)]
         elif key in SOURCE_PATHS:
-            node[key] = _absolute(value, at, locate)
+            node[key] = _absolute(value, at, place)
 
 
-def _absolute(value: Any, path: KeyPath, locate: Locator) -> Any:
-    return absolute(value, locate.folder(path)) if isinstance(value, str) and value else value
+def _absolute(value: Any, path: KeyPath, place: Place) -> Any:
+    if not isinstance(value, str) or not value:
+        return value
+    place.at(*path).add(homeless(value, path, place.locate))
+    return absolute(value, place.locate.folder(path))

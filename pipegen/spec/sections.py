@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
-from pipegen.spec.choices import build_source, build_steps
+from pipegen.spec.choices import build_source, build_steps, build_tests
 from pipegen.spec.draft import Draft, draft
 from pipegen.spec.expect import field_type
 from pipegen.spec.locate import Place
@@ -28,7 +28,7 @@ from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
 VERSION = 1
-_BY_HAND = ("pipegen", "params", "source", "transforms")
+_BY_HAND = ("pipegen", "params", "source", "transforms", "tests")
 
 
 def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> Draft | None:
@@ -46,6 +46,8 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
         help_ = (write("source: {image_folder: {path: photos/}}", "spec", "a folder of images is {}"),)
         out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
     steps = build_steps(raw["transforms"], place.at("transforms")) if "transforms" in raw else []
+    if "tests" in raw:
+        values["tests"] = build_tests(raw["tests"], place.at("tests"))
     if None not in steps:
         _same_ids(tuple(step for step in steps if step is not None), place)
     _parts(values.get("splits"), place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from pipegen.ops.kinds.registry import kind_of
@@ -23,6 +24,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     for name in _SECTIONS:
         value = getattr(spec, name)
         result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    del result["splits"]["exclude"]  # a path; what it names is the data's identity
     result["source"] = {spec.source.op: _without_paths(spec.source.model_dump(mode="json"))}
     # What is said for nothing, since it stands anyway, is left out, so that a split or a label more is one difference and not two.
     names, plain = spec.split_names(), Batch()
@@ -42,14 +44,53 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
 
 
 def spec_hash(spec: PipelineSpec) -> str:
-    """The SHA-256 of the canonical spec, in hexadecimal. A moved folder, another name or another `runtime` leaves it alone."""
-    text = json.dumps(canonical(spec), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """The SHA-256 of the canonical spec with its steps by their effects, in hexadecimal.
+
+    A moved folder, another name or another `runtime` leaves it alone, and so does what gives the same numbers in other words.
+    """
+    from pipegen.spec.effects import effects
+
+    return _digest({**canonical(spec), "transforms": [effect[:3] for effect in effects(spec) if effect is not None]})
+
+
+def known_hashes(spec: PipelineSpec) -> tuple[str, str]:
+    """Returns the hash of a spec, and the one that versions up to 0.1 gave it, which covered how steps are spelled."""
+    return spec_hash(spec), _digest(canonical(spec))
+
+
+def _digest(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).hexdigest()
+
+
+def meaning(spec: PipelineSpec) -> dict[str, Any]:
+    """Returns the canonical spec with the effects of its steps, for states and locks: two of them can be told apart in words."""
+    from pipegen.spec.effects import effects
+
+    return {**canonical(spec), "effects": effects(spec)}
 
 
 def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """Says what differs between two canonical specs, a line for each setting: `batch.size: 32 -> 64`."""
-    return _differences(_readable(a), _readable(b), ())
+    """Says what differs between two canonical specs, a line for each setting: `batch.size: 32 -> 64`.
+
+    Where both have the effects of their steps, other words for the same effect are no difference.
+    """
+    old, new = (_readable(side) for side in _alike(a, b))
+    return _lines({**old, "transforms": []}, {**new, "transforms": []}, ()) + _steps(old["transforms"], new["transforms"])
+
+
+def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str, str]]:
+    """Yields the path of each setting that differs between two plain values, and what it is in the one and in the other, in words."""
+    if a == b:
+        return
+    if isinstance(a, dict) and isinstance(b, dict):
+        if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
+            yield path, in_words(next(iter(a), None)), in_words(next(iter(b), None))
+            return
+        for key in (*a, *(k for k in b if k not in a)):
+            unsaid = _unsaid((*path, key))
+            yield from differences(a.get(key, unsaid), b.get(key, unsaid), (*path, key))
+    else:
+        yield path, in_words(a), in_words(b)
 
 
 def _without_paths(value: Any) -> Any:
@@ -64,18 +105,23 @@ def _readable(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "transforms": steps}
 
 
-def _differences(a: Any, b: Any, path: KeyPath) -> list[str]:
-    if a == b:
-        return []
-    if isinstance(a, dict) and isinstance(b, dict):
-        if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
-            return [f"{format_path(path)}: {_words(next(iter(a), None))} -> {_words(next(iter(b), None))}"]
-        keys = [*a, *(k for k in b if k not in a)]
-        unsaid = {k: _unsaid((*path, k)) for k in keys}
-        return [line for k in keys for line in _differences(a.get(k, unsaid[k]), b.get(k, unsaid[k]), (*path, k))]
-    if path == ("transforms",) and isinstance(a, list) and isinstance(b, list):
-        return _steps(a, b)
-    return [f"{format_path(path)}: {_words(a)} -> {_words(b)}"]
+def _lines(a: Any, b: Any, path: KeyPath) -> list[str]:
+    return [f"{format_path(at)}: {old} -> {new}" for at, old, new in differences(a, b, path)]
+
+
+def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns both without the effects of their steps; where those are the same, the second one's steps are in the words of the first."""
+    from difflib import SequenceMatcher
+
+    sides = [{k: v for k, v in side.items() if k != "effects"} for side in (a, b)]
+    if not (a.get("effects") and b.get("effects")):
+        return sides[0], sides[1]
+    done = [[i for i, effect in enumerate(side["effects"]) if effect is not None] for side in (a, b)]
+    steps = [[side["transforms"][i] for i in kept] for side, kept in zip((a, b), done, strict=True)]
+    keys = [[json.dumps(side["effects"][i], sort_keys=True) for i in kept] for side, kept in zip((a, b), done, strict=True)]
+    for i, j, n in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
+        steps[1][j : j + n] = steps[0][i : i + n]
+    return {**sides[0], "transforms": steps[0]}, {**sides[1], "transforms": steps[1]}
 
 
 def _unsaid(path: KeyPath) -> str:
@@ -89,7 +135,7 @@ def _steps(a: list[Any], b: list[Any]) -> list[str]:
     """Differences of the steps; where only some were added or removed, those alone."""
     names = [next(iter(s)) for s in a], [next(iter(s)) for s in b]
     if names[0] == names[1]:
-        return [line for i, (x, y) in enumerate(zip(a, b, strict=True)) for line in _differences(x, y, ("transforms", i))]
+        return [line for i, (x, y) in enumerate(zip(a, b, strict=True)) for line in _lines(x, y, ("transforms", i))]
     start = 0
     while start < min(len(a), len(b)) and a[start] == b[start]:
         start += 1
@@ -98,11 +144,12 @@ def _steps(a: list[Any], b: list[Any]) -> list[str]:
         end += 1
     old, new = a[start : len(a) - end], b[start : len(b) - end]
     if len(old) == len(new):
-        return [line for i, (x, y) in enumerate(zip(old, new, strict=True), start) for line in _differences(x, y, ("transforms", i))]
-    removed = [f"transforms[{start + i}]: {_words(next(iter(s)))} is no longer there" for i, s in enumerate(old)]
-    return removed + [f"transforms[{start + i}]: {_words(next(iter(s)))} is new" for i, s in enumerate(new)]
+        return [line for i, (x, y) in enumerate(zip(old, new, strict=True), start) for line in _lines(x, y, ("transforms", i))]
+    removed = [f"transforms[{start + i}]: {in_words(next(iter(s)))} is no longer there" for i, s in enumerate(old)]
+    return removed + [f"transforms[{start + i}]: {in_words(next(iter(s)))} is new" for i, s in enumerate(new)]
 
 
-def _words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """Returns a value as a line of a difference names it."""
     text = _ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= _SHOWN_LONGEST else text[: _SHOWN_LONGEST - 1] + "…"

@@ -16,6 +16,7 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
+from pipegen.ops.testing.base import DataTest
 from pipegen.ops.traits import IMAGE_224, Family, Traits
 from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.types import FeatureType
@@ -133,6 +134,12 @@ def _moves_values(step: Transform) -> bool:
         return step.infer(IMAGE_224).interval != IMAGE_224.interval
     except OpError:
         return False
+
+
+class AnyTest(DataTest):
+    """Stands for a test that is wrong: nothing may be concluded from it."""
+
+    op = "test"
 
 
 def _fits(cls: type[Transform], key: str, value: Any) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from pipegen.ops.base import Transform
+from pipegen.ops.testing.base import DataTest
 from pipegen.spec.source_map import KeyPath
 
 
-def ids_of(steps: Iterable[Transform]) -> tuple[str, ...]:
-    """The id of each step: its own `id`, or its name and which one of that name it is.
+def ids_of(steps: Iterable[Transform | DataTest]) -> tuple[str, ...]:
+    """The id of each step, or of each test: its own `id`, or its name and which one of that name it is.
 
     `random_flip` is the first flip and `random_flip#2` the second, whatever stands between them, so that inserting
     another kind of step leaves the draws alone.

@@ -122,7 +122,9 @@ class Substitution:
             return None
         self.used.add(name)
         if value.ok and value.value is None:
-            help_ = (f"pass `--set {name}=VALUE` (`params={{{name!r}: ...}}` in Python), or give it a `default`",)
+            default = f"say `params: {{{name}: {{default: …}}}}` in the spec that extends this one"
+            default = default if self.locate.in_shared_base(("params", name)) else "give it a `default`"
+            help_ = (f"pass `--set {name}=VALUE` (`params={{{name!r}: ...}}` in Python), or {default}",)
             places = self.locate.label(path, "used here"), self.locate.label(("params", name), "declared here", key=True)
             self.out.add(make("PG108", f"the param `{name}` has no value", *places, help=help_))
         if not value.ok or value.value is None:

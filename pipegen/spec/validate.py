@@ -26,7 +26,7 @@ def check(annotation: Any, value: Any, place: Place) -> Any:
     except ValidationError as error:
         before = len(place.out)
         _report(annotation, value, error.errors(include_url=False), place)
-        if len(place.out) == before and not place.spoiled:
+        if len(place.out) == before and not place.spoiled and not place.partial:
             place.add(mismatch(annotation, value, place))
         return None
 

@@ -131,7 +131,15 @@ def test_a_damaged_base(files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "code"), [("pkg:vision/base.yaml", "PG190"), ("[a.yaml]", "PG104"), ("shared", "PG110"), ("''", "PG104")]
+    ("value", "code"),
+    [
+        ("pkg:vision/base.yaml", "PG113"),
+        ("[a.yaml]", "PG110"),
+        ("[]", "PG104"),
+        ("[[a.yaml]]", "PG104"),
+        ("shared", "PG110"),
+        ("''", "PG104"),
+    ],
 )
 def test_what_extends_cannot_be(files: Path, value: str, code: str) -> None:
     write(files, "mine.yaml", f"extends: {value}\n")

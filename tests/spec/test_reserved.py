@@ -12,8 +12,6 @@ from pipegen.spec.reserved import SOURCES, STEPS
 @pytest.mark.parametrize(
     ("body", "n"),
     [
-        ("tests: [{shape: [224, 224, 3]}]", 1),
-        ("tests: {1: 2}", 1),
         ("stages: []", 1),
         ("runtime: {service: grpc://x, cache: none}", 1),
         ("transforms: [{mosaic: {size: 8}}, mosaic]", 2),

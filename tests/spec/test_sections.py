@@ -94,7 +94,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("runtime: {cache: momory}", "`runtime.cache` is `auto`, `memory`, `none` or `{disk: DISK}`, got `momory`"),
         ("runtime: {shard: 3}", "`runtime.shard` is `auto`, `none` or `{index: N, count: N}`, got `3`"),
         ("runtime: {shard: {index: 2, count: 2}}", "`runtime.shard.index` counts from 0, so with `count: 2` it is at most 1, got 2"),
-        ("runtime: {prefetch: 2}", "`runtime.prefetch` is `auto`, `none` or `{device: DEVICE}`, got `2`"),
+        ("runtime: {prefetch: 0}", "`runtime.prefetch` is `auto`, `none`, a whole number of 1 or more or `{device: DEVICE}`, got `0`"),
         ("runtime: {threads: 0}", "`runtime.threads` is `auto` or a whole number of 1 or more, got `0`"),
         ("runtime: [a]", "`runtime` is a map with `cache`, `shard`, `prefetch`, `threads`, `ram_budget` and `jit`, got a list of 1"),
         (
@@ -150,7 +150,7 @@ def test_every_mistake_of_every_section_in_one_run() -> None:
     tests: {}
     """
     loaded = read(body, head="source: {image_foldr: {path: x}}\n")
-    assert sorted(codes(loaded)) == ["PG101", *["PG102"] * 3, *["PG103"] * 2, *["PG105"] * 7, "PG107", "PG190"]
+    assert sorted(codes(loaded)) == ["PG101", *["PG102"] * 3, *["PG103"] * 2, "PG104", *["PG105"] * 7, "PG107"]
     assert loaded.spec is None
 
 

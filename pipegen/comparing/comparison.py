@@ -1,0 +1,88 @@
+"""Compares two specs or locks: what changes for the numbers that a model sees, what changes only speed, and what changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pipegen.comparing.changes import KINDS, Change, Comparison, Draws
+from pipegen.comparing.locks import lock_changes, meaning_changes
+from pipegen.comparing.revisions import RevisionError
+from pipegen.comparing.sections import path_changes, runtime_changes, word_changes
+from pipegen.comparing.sides import LockSide, Side, read_side
+from pipegen.spec.source_map import KeyPath
+from pipegen.spec.words import one_of
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: bytes | None = None) -> Comparison:
+    """Compares two specs, two locks, or one with the other.
+
+    Args:
+        a: A spec or a lock: a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for `stdin`.
+        b: Likewise.
+        overrides: Values for both, as texts, by param or by path.
+        stdin: The text of a spec.
+
+    Raises:
+        UnreadableSideError: When one of them has errors.
+        RevisionError: When git does not have it, or a lock does not know the spec.
+        BaseProblem: When a lock cannot be read.
+    """
+    sides = read_side(a, b, overrides, stdin), read_side(b, a, overrides, stdin)
+    names = (sides[0].name, sides[1].name)
+    locks = [side.lock for side in sides if isinstance(side, LockSide)]
+    specs = [side for side in sides if isinstance(side, Side)]
+    if len(specs) == 2:
+        return _of_specs(*specs)
+    if len(locks) == 2:
+        return Comparison(names, (), _ordered(lock_changes(*locks)))
+    return _of_both(sides, names)
+
+
+def _of_specs(a: Side, b: Side) -> Comparison:
+    found, draws = meaning_changes(a.meaning, b.meaning)
+    found += [*path_changes(a.raw, b.raw), *runtime_changes(a.runtime, b.runtime), *word_changes(a.words, b.words)]
+    if a.hash != b.hash and not any(change.kind == "numbers" for change in found):
+        found.append(Change("numbers", (), "the hashes differ", "what is behind that cannot be said in words"))
+    if not found and a.texts != b.texts:
+        found.append(Change("nothing", (), "the texts differ", "comments, order, or values that hold anyway"))
+    placed = [replace(change, span=(a if change.gone else b).span(change.path) if change.path else None) for change in found]
+    return Comparison((a.name, b.name), (a.hash, b.hash), _ordered(placed), draws, tuple(_notes(a, b)))
+
+
+def _notes(*sides: Side) -> Iterator[str]:
+    """Says which bases are not those of the revision."""
+    for side in sides:
+        for name in side.spec.loaded.texts if side.shown is not None else ():
+            if name.startswith("pkg:"):
+                yield f"{name} is read as it is installed here, and not as it was at {side.name}; the locks of both say more"
+
+
+def _of_both(sides: tuple[Side | LockSide, Side | LockSide], names: tuple[str, str]) -> Comparison:
+    """Compares a spec with what a lock holds of it."""
+    spec = next(side for side in sides if isinstance(side, Side))
+    lock = next(side for side in sides if isinstance(side, LockSide))
+    entry = lock.lock.specs.get(spec.place_from(lock.folder))
+    if entry is None:
+        raise RevisionError(f"{lock.name} does not know {spec.name}: it has {one_of(lock.lock.specs, 'and')}")
+    hashes = spec.known if entry.hash in spec.known else (spec.hash,)
+    pairs = [(entry.hash, entry.meaning), (hashes[0] if entry.hash not in hashes else entry.hash, spec.meaning)]
+    if sides[0] is spec:
+        pairs.reverse()
+    (a, old), (b, new) = pairs
+    found, draws = meaning_changes(old, new) if a != b else ([], Draws())
+    if sides[1] is spec:
+        found = [replace(change, span=spec.span(change.path)) for change in found]
+    return Comparison(names, (a, b), _ordered(found), draws)
+
+
+def _ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Returns the changes by kind, those of one section beside each other."""
+    found = list(changes)
+    sections: dict[KeyPath, int] = {}
+    for change in found:
+        sections.setdefault(change.path[:2], len(sections))
+    return tuple(sorted(found, key=lambda change: (KINDS.index(change.kind), sections[change.path[:2]])))

@@ -1,0 +1,83 @@
+"""Shows a comparison: as text for people, and as GitHub's workflow commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pipegen.comparing.changes import KINDS, Change, Comparison, Kind
+from pipegen.diagnostics.machine import workflow_command
+from pipegen.diagnostics.paths import is_address, relative_path
+from pipegen.spec.source_map import format_path
+
+_TITLES: dict[Kind, str] = {
+    "numbers": "other numbers",
+    "perhaps": "other numbers, perhaps: the specs alone do not tell",
+    "speed": "the same numbers, at another speed",
+    "nothing": "nothing but words",
+}
+
+
+def verdict(comparison: Comparison) -> str:
+    """Returns the outcome as a sentence."""
+    counts = {kind: len(comparison.of(kind)) for kind in KINDS}
+    if counts["numbers"]:
+        return "The model sees other numbers."
+    if counts["perhaps"]:
+        return "The model sees the same numbers if the data is the same."
+    if counts["speed"]:
+        return "The model sees the same numbers; only speed differs."
+    return "The model sees the same numbers." if comparison.changes else "Nothing differs."
+
+
+def render_text(comparison: Comparison, strong: Callable[[str], str] = str) -> str:
+    """Returns the comparison as lines for people; `strong` sets headings apart."""
+    lines = [f"{comparison.names[0]} → {comparison.names[1]}: {verdict(comparison)}"]
+    for kind in KINDS:
+        changes = comparison.of(kind)
+        if changes:
+            lines += ["", strong(_TITLES[kind])]
+        for change in changes:
+            where = f"  ({change.span})" if change.span is not None else ""
+            lines += [f"  {_what(change)}{where}", f"      {_effect(change)}"]
+    return "".join(f"{line}\n" for line in [*lines, *_draws(comparison)])
+
+
+def render_github(comparison: Comparison) -> str:
+    """Returns the comparison as workflow commands, one a line: a warning for other numbers, notices for the rest."""
+    return "".join(f"{line}\n" for line in _commands(comparison))
+
+
+def _commands(comparison: Comparison) -> Iterator[str]:
+    for change in comparison.changes:
+        properties = {}
+        if change.span is not None and not _at_revision(change.span.file, comparison):
+            properties = {"file": relative_path(change.span.file), "line": str(change.span.line)}
+        command = "warning" if change.kind in ("numbers", "perhaps") else "notice"
+        properties["title"] = f"pipegen diff: {_TITLES[change.kind]}"
+        yield workflow_command(command, properties, f"{_what(change)}\n{_effect(change)}")
+    yield workflow_command("notice", {"title": "pipegen diff"}, "\n".join([verdict(comparison), *_draws(comparison)[1:]]))
+
+
+def _at_revision(file: str, comparison: Comparison) -> bool:
+    """Returns whether a file stands at a revision or in a package, and not in the working tree."""
+    return is_address(file) or any(file.startswith(f"{name.partition(':')[0]}:") for name in comparison.names if ":" in name)
+
+
+def _what(change: Change) -> str:
+    return f"{format_path(change.path)}: {change.text}" if change.path else change.text
+
+
+def _effect(change: Change) -> str:
+    return f"{change.splits}: {change.effect}" if change.splits else change.effect
+
+
+def _draws(comparison: Comparison) -> list[str]:
+    """Says what becomes of the draws, where anything changes for the numbers."""
+    if comparison.same_numbers:
+        return []
+    lines = []
+    if comparison.draws.kept:
+        lines.append(f"The same draws as before: {', '.join(comparison.draws.kept)}.")
+    if comparison.draws.moved:
+        lines.append(f"Other draws: {', '.join(f'{step} ({why})' for step, why in comparison.draws.moved)}.")
+    return ["", *lines] if lines else []

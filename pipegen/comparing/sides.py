@@ -1,0 +1,173 @@
+"""Takes what is compared: a spec file, a spec at a revision, standard input, or a lock."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pipegen.comparing.revisions import RevisionError, find, is_revision, write_out
+from pipegen.diagnostics.diagnostic import Diagnostic, Span
+from pipegen.phases.compilation import inspect
+from pipegen.phases.specs import Spec
+from pipegen.spec.bases.lock_file import Lock, read_lock
+from pipegen.spec.source_map import KeyPath
+from pipegen.spec.spec_hash import known_hashes, meaning
+
+STDIN = "<stdin>"
+
+
+class UnreadableSideError(Exception):
+    """One of the two specs has errors: they are its findings, with the texts that they are about."""
+
+    def __init__(self, findings: list[Diagnostic], texts: Mapping[str, str]) -> None:
+        super().__init__(f"{len(findings)} findings")
+        self.findings = findings
+        self.texts = texts
+
+
+@dataclass(slots=True)
+class Side:
+    """Holds one of the two specs.
+
+    Attributes:
+        name: What it is called.
+        hash: Its spec hash.
+        meaning: What that covers, as plain values.
+        runtime: Its `runtime` section.
+        words: Its name, description and params.
+        raw: Its plain values, paths made absolute.
+        texts: The texts that it is read from, sorted.
+        spec: The spec itself.
+        shown: What stands in the place of which folder, where it was written out from a revision.
+    """
+
+    name: str
+    hash: str
+    meaning: dict[str, Any]
+    runtime: dict[str, Any]
+    words: dict[str, Any]
+    raw: dict[str, Any]
+    texts: tuple[str, ...]
+    spec: Spec
+    shown: tuple[str, str, str] | None = field(default=None)
+
+    @property
+    def known(self) -> tuple[str, str]:
+        """Its hash, and the one that it had in older versions."""
+        return known_hashes(self.spec.model)
+
+    def place_from(self, folder: Path) -> str:
+        """Returns the path of its file from a folder."""
+        file = os.path.abspath(str(self.spec.loaded.file))
+        if self.shown is not None:
+            file = file.replace(self.shown[0], self.shown[1])
+        return Path(os.path.relpath(file, folder)).as_posix()
+
+    def span(self, path: KeyPath) -> Span | None:
+        """Returns the place of a value, or of what is around it."""
+        span = self.spec.loaded.locate.label(path, key=len(path) == len(("transforms", 0, "op"))).span
+        if span is not None and self.shown is not None:
+            folder, _, name = self.shown
+            span = replace(span, file=span.file.replace(folder, name))
+        return span
+
+
+@dataclass(frozen=True, slots=True)
+class LockSide:
+    """Holds a lock.
+
+    Attributes:
+        name: What it is called.
+        folder: What the paths of its specs are relative to.
+        lock: What it says.
+    """
+
+    name: str
+    folder: Path
+    lock: Lock
+
+
+def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes | None = None) -> Side | LockSide:
+    """Reads one of the two; `other` is what the other one is called.
+
+    Raises:
+        UnreadableSideError: When the spec has errors.
+        RevisionError: When git does not have it.
+        BaseProblem: When the lock cannot be read.
+    """
+    if not is_revision(text):
+        return _read(text, text, None, overrides, stdin)
+    revision = find(text, like=other)
+    with tempfile.TemporaryDirectory(prefix="pipegen-") as folder:
+        path = write_out(revision, Path(folder))
+        shown = (f"{folder}{os.sep}", f"{revision.root}{os.sep}", f"{revision.name}:")
+        return _read(str(path), f"{revision.name}:{revision.file}", shown, overrides, None)
+
+
+def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: Mapping[str, Any], stdin: bytes | None) -> Side | LockSide:
+    if os.path.basename(path).endswith(".lock"):
+        if not os.path.lexists(path):
+            raise RevisionError(f"there is no lock {name}")
+        folder = Path(path if shown is None else path.replace(shown[0], shown[1])).absolute().parent
+        return LockSide(name, folder, read_lock(Path(path)))
+    if path == "-":
+        found = inspect(STDIN, overrides=overrides, overrides_from="--set", text=stdin or b"")
+    else:
+        found = inspect(path, overrides=overrides, overrides_from="--set")
+    spec = found.spec
+    if spec is None:
+        raise UnreadableSideError(*_renamed(found.diagnostics.sorted(), found.loaded.texts, shown))
+    model = spec.model
+    words: dict[str, Any] = {key: spec.loaded.raw.get(key) for key in ("name", "description")}  # a file's own name is none
+    words |= {"params": {name: param.model_dump(mode="json") for name, param in model.params.items()}}
+    runtime = _relocated(model.runtime.model_dump(mode="json"), shown)
+    raw = _relocated(spec.loaded.raw, shown)
+    return Side(
+        STDIN if name == "-" else name,
+        spec.hash,
+        meaning(model),
+        runtime,
+        words,
+        raw,
+        tuple(sorted(spec.loaded.texts.values())),
+        spec,
+        shown,
+    )
+
+
+def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
+    """Paths below the folder that a revision was written to, as if they were below the working tree."""
+    if shown is None:
+        return value
+    if isinstance(value, dict):
+        return {key: _relocated(inner, shown) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_relocated(inner, shown) for inner in value]
+    return value.replace(shown[0], shown[1]) if isinstance(value, str) else value
+
+
+def _renamed(
+    findings: list[Diagnostic], texts: Mapping[str, str], shown: tuple[str, str, str] | None
+) -> tuple[list[Diagnostic], Mapping[str, str]]:
+    """Findings and texts by the name of the revision, in place of that of the folder that it was written to."""
+    if shown is None:
+        return findings, texts
+    folder, _, name = shown
+
+    def named(text: str) -> str:
+        return text.replace(folder, name)
+
+    renamed = []
+    for d in findings:
+        labels = tuple(
+            replace(
+                label, span=label.span and replace(label.span, file=named(label.span.file)), text=named(label.text), path=named(label.path)
+            )
+            for label in d.labels
+        )
+        renamed.append(replace(d, message=named(d.message), labels=labels, help=tuple(named(line) for line in d.help), fix=None))
+    return renamed, {named(file): text for file, text in texts.items()}

@@ -1,0 +1,91 @@
+"""Hashes the source of the Python functions that a spec names, without running any of it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipegen.ops.families.custom import CustomTransform
+from pipegen.spec.bases.lock_file import FunctionSource, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pipegen.ops.base import Transform
+
+_HOPS = 8
+"""Modules that a function may be imported through."""
+
+
+def python_functions(steps: Iterable[Transform]) -> Iterator[str]:
+    """Yields the functions that steps call, and those within them, as `module:function`."""
+    for step in steps:
+        if isinstance(step, CustomTransform):
+            yield step.function
+        yield from python_functions(step.inner_steps())
+
+
+def function_source(function: str) -> FunctionSource | None:
+    """Returns the hashes of a function's lines and of its module; `None` where no source is found.
+
+    The source is read where `import` would look, and in the working directory. A name that a module imports from another one is followed
+    there. A change beside the function in its module counts, too, since the function may call what is there.
+    """
+    module, _, name = function.partition(":")
+    for _ in range(_HOPS):
+        path = _module_path(module)
+        if path is None:
+            return None
+        try:
+            text = path.read_bytes()
+            tree = ast.parse(text)
+        except (OSError, SyntaxError, ValueError):
+            return None
+        node = next((node for node in reversed(tree.body) if name in _defines(node)), None)
+        if isinstance(node, ast.ImportFrom):
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            above = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (above, node.module) if part)
+            name = next(alias.name for alias in node.names if (alias.asname or alias.name) == name)
+            continue
+        parts = [] if node is None else [*getattr(node, "decorator_list", ()), node]
+        lines = [ast.get_source_segment(text.decode(errors="replace"), part) or "" for part in parts]
+        return FunctionSource(function=digest("\n".join(lines).encode()) if lines else None, module=digest(text))
+    return None
+
+
+def _defines(node: ast.stmt) -> Iterator[str]:
+    """Yields the names that a statement at the top of a module binds."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in node.names)
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _module_path(module: str) -> Path | None:
+    """Finds the source of a module by its top-level name alone, so that no package on the way is run."""
+    top, *below = module.split(".")
+    spec = next((s for s in (_find(finder, top) for finder in sys.meta_path) if s is not None), None)
+    spec = spec or PathFinder.find_spec(top, [os.getcwd()])
+    if spec is None:
+        return None
+    if not below and spec.origin is not None and spec.origin.endswith(".py"):
+        return Path(spec.origin)
+    for folder in spec.submodule_search_locations or ():
+        place = Path(folder, *below)
+        for path in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+def _find(finder: object, top: str) -> ModuleSpec | None:
+    find = getattr(finder, "find_spec", None)
+    return find(top, None) if find is not None else None

@@ -1,0 +1,165 @@
+"""Fetches base specs from git repositories, for `pipegen lock` and nothing else.
+
+Nothing is checked out, so that no hook, filter (LFS) or submodule has a part in it: a bare repository in a temporary folder takes one
+commit, and the texts are read out of it. git asks nothing and has a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.suggest import closest
+from pipegen.spec.bases.address import BaseProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from pipegen.spec.bases.address import GitFile
+
+_PATIENCE = 120.0
+"""Seconds that one command of git may take."""
+_LARGEST = "1m"
+"""Files above this size are no specs, and are not fetched where the server can leave them out."""
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "fetch.recurseSubmodules=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "http.lowSpeedLimit=1000",
+    "http.lowSpeedTime=30",
+    "protocol.allow=never",
+)
+_TRANSPORTS = ("protocol.https.allow=always", "protocol.ssh.allow=always")
+_OF_ANOTHER_REPOSITORY = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR",
+    "GIT_PREFIX", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH", "GIT_SHALLOW_FILE", "GIT_TEMPLATE_DIR", "GIT_ALLOW_PROTOCOL", "GIT_CONFIG",
+)  # fmt: skip
+"""What the environment of a hook says, such as that of pre-commit, which is about the repository that it runs in."""
+
+
+@dataclass(slots=True)
+class Repositories:
+    """Fetches each repository at most once; used with `with`."""
+
+    _folder: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
+    _fetched: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
+
+    def __enter__(self) -> Repositories:
+        self._folder = tempfile.TemporaryDirectory(prefix="pipegen-lock-")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def resolve(self, address: GitFile) -> str:
+        """Returns the commit that a tag or a branch stands for now; a commit stands for itself.
+
+        Raises:
+            BaseProblem: `PG533` where the repository cannot be asked, or has no such tag.
+        """
+        if address.is_commit:
+            return address.revision
+        wanted = [f"refs/tags/{address.revision}^{{}}", f"refs/tags/{address.revision}", f"refs/heads/{address.revision}"]
+        found = self._refs(address, wanted)
+        commit = next((found[ref] for ref in wanted if ref in found), None)
+        if commit is None:
+            known = [ref.split("/", 2)[2] for ref in self._refs(address, ["refs/tags/*", "refs/heads/*"]) if not ref.endswith("^{}")]
+            near = closest(address.revision, known)
+            hint = f"did you mean `{near}`?" if near else f"it has {', '.join(known[:8]) or 'none'}"
+            raise BaseProblem("PG533", f"{address.url} has no tag or branch `{address.revision}`", hint)
+        return commit
+
+    def text(self, address: GitFile, commit: str, most: int) -> bytes:
+        """Returns the bytes of a file at a commit.
+
+        Raises:
+            BaseProblem: `PG533` where it cannot be fetched, is no regular file, or is larger than `most`.
+        """
+        folder = self._at(address, commit)
+        listed = _git(["ls-tree", "-z", "--full-tree", commit, "--", address.file], address, folder, remote=False)
+        mode, _, rest = listed.partition(b"\0")[0].partition(b" ")
+        if not listed:
+            names = _git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], address, folder, remote=False).decode(
+                errors="replace"
+            )
+            near = closest(address.file, [name for name in names.split("\0") if name.endswith((".yaml", ".yml"))])
+            hint = (f"did you mean `{near}`?",) if near else ()
+            raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *hint)
+        if mode not in (b"100644", b"100755"):
+            raise BaseProblem("PG533", f"{address.file} in {address.place} is a link or a folder, and no file", "name the file itself")
+        blob = rest.split()[1].decode()
+        too_large = BaseProblem("PG533", f"{address.file} in {address.place} is larger than any spec", "name the file of the spec")
+        try:
+            size = int(_git(["cat-file", "-s", blob], address, folder, remote=False))
+        except BaseProblem:  # left out when the commit was fetched
+            raise too_large from None
+        if size > most:
+            raise too_large
+        return _git(["cat-file", "blob", blob], address, folder, remote=False)
+
+    def _refs(self, address: GitFile, patterns: Sequence[str]) -> dict[str, str]:
+        lines = _git(["ls-remote", "--", address.url, *patterns], address, self._home()).decode(errors="replace").splitlines()
+        return {ref: commit for commit, _, ref in (line.partition("\t") for line in lines)}
+
+    def _home(self) -> Path:
+        if self._folder is None:
+            raise RuntimeError("repositories are fetched within a `with`")
+        return Path(self._folder.name)
+
+    def _at(self, address: GitFile, commit: str) -> Path:
+        """A bare repository with one commit."""
+        key = (address.url, commit)
+        if key not in self._fetched:
+            folder = self._home() / str(len(self._fetched))
+            format_ = "sha256" if len(commit) == 64 else "sha1"
+            _git(
+                ["init", "--quiet", "--bare", "--template=", f"--object-format={format_}", str(folder)], address, self._home(), remote=False
+            )
+            _git(["config", "remote.origin.url", address.url], address, folder, remote=False)
+            options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", f"--filter=blob:limit={_LARGEST}"]
+            _git(["fetch", *options, "origin", commit], address, folder)
+            self._fetched[key] = folder
+        return self._fetched[key]
+
+
+def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool = True) -> bytes:
+    """Runs git, which may use the network only where it is `remote`.
+
+    Raises:
+        BaseProblem: `PG533` where it fails or takes too long.
+    """
+    settings = [*_SETTINGS, *(_TRANSPORTS if remote else ())]
+    command = ["git", "--literal-pathspecs", *(part for setting in settings for part in ("-c", setting)), *arguments]
+    env = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
+    env |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GIT_CEILING_DIRECTORIES": str(folder.parent), "LC_ALL": "C"}
+    try:
+        # A session of its own has no terminal to ask for a password on.
+        process = subprocess.Popen(  # noqa: S603 - no shell, and addresses are what `parse` has let through
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except FileNotFoundError:
+        raise BaseProblem("PG533", f"{address.place} cannot be fetched: git is not installed", "install git, and lock again") from None
+    with process:
+        try:
+            out, said = process.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise BaseProblem("PG533", f"{address.url} did not answer within {_PATIENCE:g} seconds", "try again later") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # its helpers, such as ssh, too
+    if process.returncode:
+        lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+        why = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason given")
+        why = why.partition(":")[2].strip() or why
+        help_ = f"`git ls-remote {address.url}` shows whether git reaches it; it asks for no password here"
+        raise BaseProblem("PG533", f"{address.place} cannot be fetched: {why}", help_)
+    return out

@@ -1,0 +1,206 @@
+"""Reads `pipegen.lock` and the texts of bases from git that are kept beside it. Who writes them is `pipegen.locking`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipegen.regular import is_irregular, read_regular
+from pipegen.spec.bases.address import BaseProblem
+
+if TYPE_CHECKING:
+    from pipegen.spec.bases.address import GitFile
+
+LOCK = "pipegen.lock"
+TEXTS = f"{LOCK}.d"
+"""The folder beside a lock with the texts of bases that come from git."""
+_MOST = 2**24
+"""Bytes of a lock, at most."""
+_SHOWN = 12
+"""Digits of a commit that name a folder."""
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256 in hexadecimal."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Pin(_Part):
+    """Holds what a tag of a repository was resolved to."""
+
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+    """The commit."""
+    texts: dict[str, Digest] = {}
+    """The files that specs have as bases, with the hashes of their texts."""
+
+
+class FunctionSource(_Part):
+    """Holds the source of a Python function that a spec names."""
+
+    function: Digest | None = None
+    """The hash of the function's own lines, where they were found."""
+    module: Digest
+    """The hash of the module that it stands in."""
+
+
+class Data(_Part):
+    """Holds the data that a spec was locked with."""
+
+    fingerprint: Digest
+    """Names and sizes of files, and what tables hold."""
+    examples: dict[str, int]
+    """Examples of each split."""
+    classes: int = 0
+    """Classes of the label; 0 without one."""
+    content: Digest | None = None
+    """Every byte of the files, where that was asked for."""
+
+
+class Entry(_Part):
+    """Holds what one spec was locked with."""
+
+    hash: Digest
+    """The spec's hash."""
+    texts: dict[str, Digest]
+    """The texts of the spec and of its bases, by path from the lock or by address."""
+    packages: dict[str, str | None] = {}
+    """The versions of the packages that bases come from."""
+    functions: dict[str, FunctionSource] = {}
+    """The functions of `python` steps."""
+    data: Data | None = None
+    """The data, where it could be looked at."""
+    fitted: dict[str, Digest] = {}
+    """The numbers that steps have learned, by step and feature."""
+    versions: dict[str, str] = {}
+    """The versions of pipegen and TensorFlow."""
+    meaning: dict[str, Any]
+    """What the hash covers, so that a difference can be said in words."""
+
+
+class Lock(_Part):
+    """Holds a whole lock."""
+
+    pipegen_lock: Literal[1]
+    """The version of the format."""
+    git: dict[str, Pin] = {}
+    """Repositories at a tag, as `git+URL@TAG`."""
+    specs: dict[str, Entry] = {}
+    """The specs, by their paths from the lock."""
+
+
+def find_lock(folder: Path) -> Path | None:
+    """Returns the nearest lock in a folder or above it. One of another user, as in a temporary folder, is passed over."""
+    for place in (folder, *folder.parents):
+        path = place / LOCK
+        try:
+            owner = path.stat().st_uid
+            if owner in (0, os.geteuid(), folder.stat().st_uid) and not is_irregular(str(path)):
+                return path
+        except OSError:
+            continue
+    return None
+
+
+def read_lock(path: Path) -> Lock:
+    """Reads a lock.
+
+    Raises:
+        BaseProblem: `PG532` where it is damaged, or of another version.
+    """
+    import yaml
+
+    shown = os.path.relpath(path)
+    mend = f"restore {shown} with your version control, or delete it and run `pipegen lock` for its specs"
+    data = b""
+    try:
+        data = read_regular(path, _MOST + 1)
+        if len(data) > _MOST:
+            raise BaseProblem("PG532", f"the lock {shown} is larger than any real one", mend)
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        value = yaml.load(data.decode(), Loader=loader)  # noqa: S506 - a safe one either way
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        hint = "a merge has left a conflict in it" if b"\n<<<<<<<" in data else "it is no YAML"
+        said = error.strerror.lower() if isinstance(error, OSError) and error.strerror else hint
+        raise BaseProblem("PG532", f"the lock {shown} cannot be read: {said}", mend) from None
+    version = value.get("pipegen_lock") if isinstance(value, dict) else None
+    if isinstance(version, int) and version != 1:
+        update = "update pipegen, or delete the lock and run `pipegen lock` for its specs"
+        raise BaseProblem("PG532", f"the lock {shown} has format {version}, and this version of pipegen reads 1", update)
+    try:
+        return Lock.model_validate(value)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise BaseProblem("PG532", f"the lock {shown} is damaged" + (f" at `{where}`" if where else ""), mend) from None
+
+
+def text_path(lock: Path, address: GitFile, commit: str) -> Path:
+    """Returns where the text of a base is kept beside a lock."""
+    return lock.with_name(TEXTS) / f"{address.repository}-{commit[:_SHOWN]}" / address.file
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of a text, in hexadecimal; line ends count as one, since a checkout may change them."""
+    return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
+
+
+@dataclass(slots=True)
+class LockedTexts:
+    """Gives the texts of bases from git as the nearest lock has them; nothing is fetched.
+
+    Attributes:
+        folder: Where the spec lies.
+    """
+
+    folder: Path
+    _read: tuple[Path, Lock] | None = field(default=None, init=False)
+
+    def text(self, address: GitFile, most: int) -> bytes:
+        """Returns at most that many bytes of a base.
+
+        Raises:
+            BaseProblem: `PG116` where no lock knows it, `PG117` where its text is not the one that was locked.
+        """
+        path = self._read[0] if self._read is not None else find_lock(self.folder)
+        if path is None:
+            raise BaseProblem("PG116", f"{address.place} is not resolved: there is no {LOCK} beside the spec or above", *unlocked())
+        if self._read is None:
+            self._read = path, read_lock(path)
+        pin = self._read[1].git.get(address.place)
+        wanted = pin.texts.get(address.file) if pin is not None else None
+        if pin is None or wanted is None:
+            what = address.place if pin is None else address
+            raise BaseProblem("PG116", f"{what} is not resolved: {os.path.relpath(path)} does not know it", *unlocked())
+        return kept_text(path, address, pin.commit, wanted, most)
+
+
+def unlocked() -> tuple[str, ...]:
+    """Says what to do about a base that no lock knows."""
+    return (
+        "run `pipegen lock` with this spec: it resolves the tag to a commit and keeps the text, to be committed",
+        "nothing is fetched when a spec is built or checked",
+    )
+
+
+def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int) -> bytes:
+    """Returns the text of a base that is kept beside a lock.
+
+    Raises:
+        BaseProblem: `PG117` where there is none, or another than the lock says.
+    """
+    kept = text_path(lock, address, commit)
+    shown = os.path.relpath(kept)
+    again = f"restore it with your version control, or run `pipegen lock --update={address.repository}` with this spec"
+    try:
+        data = read_regular(kept, most)
+    except OSError:
+        raise BaseProblem("PG117", f"the text of {address} is not at {shown}", again, f"commit {TEXTS}/ along with {LOCK}") from None
+    if digest(data) != wanted:
+        raise BaseProblem("PG117", f"{shown} is not the text that {LOCK} has for {address}", again)
+    return data

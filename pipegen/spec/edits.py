@@ -1,0 +1,318 @@
+"""`transforms` as a map: edits of a base's list of steps, each named by the id that keys its draws.
+
+Steps that stay keep their ids, and so their draws: where counting anew would give another one, the id is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label
+from pipegen.diagnostics.suggest import closest
+from pipegen.ops.registry import transforms
+from pipegen.spec.raw_steps import INNER, arguments_of, inner_steps, own_id, raw_ids, step_name
+from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
+from pipegen.spec.words import one_of, show
+
+STEPS = "transforms"
+FORMS = {
+    "replace": "{ID: {random_flip: {axis: both}}}",
+    "remove": "[ID]",
+    "before": "{ID: [random_flip]}",
+    "after": "{ID: [random_flip]}",
+    "append": "[random_flip]",
+}
+"""The keys of the map, each with a value that it may have."""
+
+V = TypeVar("V")
+
+
+def is_edit(value: Any) -> bool:
+    """Returns whether what stands as `transforms` is meant as edits: a map, and not one of steps."""
+    return isinstance(value, dict) and (any(key in FORMS for key in value) or not any(key in transforms() for key in value))
+
+
+def edited(base: Tree, over: Tree, out: Diagnostics) -> Tree:
+    """Carries out the edits of `over`, if it has any, on the steps of `base`, in place.
+
+    Returns:
+        `over` without them.
+    """
+    if not is_edit(over.value.get(STEPS)) or not isinstance(base.value.get(STEPS), list):
+        return over
+    edit_steps(base, over, out)
+
+    def without(known: dict[KeyPath, V]) -> dict[KeyPath, V]:
+        return {path: what for path, what in known.items() if path[:1] != (STEPS,)}
+
+    spans = SourceMap(without(over.spans.values), without(over.spans.keys))
+    return Tree({key: value for key, value in over.value.items() if key != STEPS}, spans, without(over.odd_keys), over.partial)
+
+
+def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: dict[KeyPath, str] | None = None) -> list[KeyPath]:
+    """Edits the steps of `base`, which are a list, by the map of `over`.
+
+    Args:
+        base: The spec with the steps, edited in place.
+        over: The spec with the map.
+        out: Where findings go.
+        by: What they begin with.
+        noted: Something else that is known of places in `base`, which moves along.
+
+    Returns:
+        Where the steps of the map stand now.
+    """
+    wanted = _Wanted(base, over, out, by)
+    wanted.read()
+    moves = _Moves()
+    base.value[STEPS] = _edit_list(base.value[STEPS], wanted, moves, (STEPS,), (STEPS,), "")
+    moves.carry_out(base.spans.values, over.spans.values)
+    moves.carry_out(base.spans.keys, over.spans.keys)
+    moves.carry_out(base.odd_keys, over.odd_keys)
+    moves.carry_out(noted if noted is not None else {}, {})
+    for path in moves.named:
+        span = base.spans.values.get(path) or base.spans.keys.get(path)
+        if span is not None:
+            at = (*path, _word(base, path), "id")
+            base.spans.values[at] = span
+    return list(moves.over.values())
+
+
+@dataclass(slots=True)
+class _New:
+    """A step of the map: its value, and where it stands there."""
+
+    step: Any
+    path: KeyPath
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Reads a map of edits; what is wrong with one is a finding, and it is left out.
+
+    Attributes:
+        base: The spec whose steps are edited.
+        over: The spec with the map.
+        out: Where findings go.
+        by: What they begin with.
+        replaced: The steps that take the places of others, by the ids of those.
+        removed: Where each id is named that goes.
+        beside: New steps `before` and `after` each id.
+        appended: New steps at the end.
+    """
+
+    base: Tree
+    over: Tree
+    out: Diagnostics
+    by: str
+    replaced: dict[str, _New] = field(default_factory=dict)
+    removed: dict[str, KeyPath] = field(default_factory=dict)
+    beside: dict[str, dict[str, list[_New]]] = field(default_factory=lambda: {"before": {}, "after": {}})
+    appended: list[_New] = field(default_factory=list)
+    _ids: list[str] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Reads the whole map."""
+        self._ids = list(_every_id(self.base.value[STEPS]))
+        edits = self.over.value[STEPS]
+        for key, value in edits.items():
+            path = (STEPS, key)
+            if key not in FORMS:
+                self._unknown(key)
+            elif key == "append":
+                self.appended = self._steps(value, path)
+            elif key == "remove":
+                self._removals(value, path)
+            elif not isinstance(value, dict):
+                self._malformed(key, f"a map from ids to {'steps' if key == 'replace' else 'lists of steps'}", value)
+            else:
+                for name, new in value.items():
+                    self._one(key, name, new, (*path, name))
+
+    def _one(self, key: str, name: str, value: Any, path: KeyPath) -> None:
+        if not self._known(name, path, self._at(path, key=True)):
+            return
+        if key != "replace":
+            self.beside[key][name] = self._steps(value, path)
+        elif name in self.removed:
+            self._twice(f"`{name}` is removed and replaced", path, self.removed[name])
+        else:
+            self.replaced[name] = _New(value, path)
+
+    def _removals(self, value: Any, path: KeyPath) -> None:
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            self._malformed("remove", "a list of ids", value)
+            return
+        for i, name in enumerate(value):
+            here = (*path, i)
+            if not self._known(name, here, self._at(here)):
+                continue
+            if name in self.removed:
+                self._twice(f"`{name}` is removed twice", here, self.removed[name])
+            elif name in self.replaced:
+                self._twice(f"`{name}` is replaced and removed", here, self.replaced[name].path)
+            else:
+                self.removed[name] = here
+
+    def _steps(self, value: Any, path: KeyPath) -> list[_New]:
+        if isinstance(value, list):
+            return [_New(step, (*path, i)) for i, step in enumerate(value)]
+        self._add("PG104", f"`{format_path(path)}` is a list of steps, got {show(value)}", self._at(path), "each step begins with a dash")
+        return []
+
+    def _known(self, name: str, path: KeyPath, at: Label) -> bool:
+        if name in self._ids or self.base.partial:  # a base that cannot be read may have had it
+            return name in self._ids
+        near = closest(name, self._ids)
+        listed = f"it has {one_of(self._ids, 'and')}" if self._ids else "it has no steps"
+        fix = None
+        span = at.span
+        if near is not None and span is not None:
+            # The ids are those of another file: a likely guess, and never more.
+            fix = Fix(f"write `{near}`", (Edit(span, quoted(near) if needs_quotes(near) else near),), Applicability.SUGGESTION)
+        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+        base = Label(self.base.spans.values.get((STEPS,)), "the base's steps", STEPS)
+        places = (at, base) if base.span is not None else (at,)
+        self.out.add(make("PG121", f"{self.by}the base has no step `{name}`", *places, help=help_, fix=fix))
+        return False
+
+    def _unknown(self, key: str) -> None:
+        near = closest(key, [known for known in FORMS if known not in self.over.value[STEPS]])
+        listed = f"the edits are {one_of(FORMS, 'and')}"
+        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+        at = self._at((STEPS, key), key=True)
+        fix = Fix(f"rename `{key}` to `{near}`", (Edit(at.span, near),), Applicability.SUGGESTION) if near and at.span is not None else None
+        self.out.add(make("PG102", f"{self.by}`transforms` as a map has no key `{key}`", at, help=help_, fix=fix))
+
+    def _malformed(self, key: str, form: str, value: Any) -> None:
+        named = value if isinstance(value, str) and value in self._ids else next(iter(self._ids), "ID")
+        example = FORMS[key].replace("ID", quoted(named) if needs_quotes(named) or "#" in named else named)
+        self._add("PG104", f"`{key}` is {form}, got {show(value)}", self._at((STEPS, key)), f"such as `{key}: {example}`")
+
+    def _twice(self, message: str, path: KeyPath, first: KeyPath) -> None:
+        self._add("PG122", message, self._at(path, key=True), "decide on one of the two", self._at(first, "first here", key=True))
+
+    def _add(self, code: str, message: str, at: Label, help_: str, *places: Label) -> None:
+        self.out.add(make(code, f"{self.by}{message}", at, *places, help=(help_,)))
+
+    def _at(self, path: KeyPath, text: str = "", *, key: bool = False) -> Label:
+        keys, values = self.over.spans.keys, self.over.spans.values
+        span = (keys.get(path) if key else None) or values.get(path)
+        return Label(span, text, format_path(path))
+
+
+@dataclass(slots=True)
+class _Moves:
+    """Notes where each step came from, so that its places can follow.
+
+    Attributes:
+        base: From where a step of the base stood to where it stands now; `None` for one that is gone.
+        over: Likewise for the steps of the map.
+        named: Where the steps stand whose ids had to be written out.
+    """
+
+    base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)
+    over: dict[KeyPath, KeyPath] = field(default_factory=dict)
+    named: list[KeyPath] = field(default_factory=list)
+
+    def carry_out(self, base: dict[KeyPath, V], over: dict[KeyPath, V]) -> None:
+        """Moves what `base` knows of its steps, and takes in what `over` knows of those of the map."""
+        moved: dict[KeyPath, V] = {}
+        for known, moves in ((base, self.base), (over, self.over)):
+            for path in [p for p in known if p[:1] == (STEPS,) and len(p) > 1]:
+                n = next((n for n in range(len(path), 1, -1) if path[:n] in moves), None)
+                to = moves[path[:n]] if n is not None else None
+                if to is not None:
+                    here = (*to, *path[n:])
+                    moved[here] = known[path]
+        for path in [p for p in base if p[:1] == (STEPS,) and len(p) > 1]:
+            del base[path]
+        base.update(moved)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A step of the new list: where it stood, whether in the map, and the id that it is to have, once that is known."""
+
+    step: Any
+    path: KeyPath
+    ours: bool
+    id: str | None
+
+
+def _edit_list(steps: list[Any], wanted: _Wanted, moves: _Moves, old: KeyPath, new: KeyPath, above: str) -> list[Any]:
+    """Returns a list of steps, and the lists inside its steps, edited; it stood at `old` and will stand at `new`."""
+    entries = list(_entries(steps, wanted, old, above))
+    _give_ids(entries, above)
+    result: list[Any] = []
+    for k, entry in enumerate(entries):
+        here, name = (*new, k), step_name(entry.step)
+        result.append(entry.step)
+        if entry.ours:
+            moves.over[entry.path] = here
+            continue
+        moves.base[entry.path] = here
+        inner = inner_steps(entry.step)
+        if inner is not None and name is not None:
+            kept = _edit_list(inner, wanted, moves, (*entry.path, name, INNER), (*here, name, INNER), f"{entry.id}/")
+            arguments_of(result, k, name)[INNER] = kept
+    gone = {(*old, i) for i in range(len(steps))} - {entry.path for entry in entries}
+    moves.base.update(dict.fromkeys(gone))
+    for k, (entry, counted) in enumerate(zip(entries, raw_ids(result, above), strict=True)):
+        name = step_name(entry.step)
+        if entry.id not in (None, counted) and name is not None:
+            arguments_of(result, k, name)["id"] = entry.id
+            moves.named.append((*new, k))
+    return result
+
+
+def _entries(steps: list[Any], wanted: _Wanted, old: KeyPath, above: str) -> Iterator[_Entry]:
+    """Yields the steps of the new list, in order."""
+
+    def fresh(new: list[_New]) -> Iterator[_Entry]:
+        yield from (_Entry(one.step, one.path, True, own_id(one.step)) for one in new)
+
+    for i, (step, step_id) in enumerate(zip(steps, raw_ids(steps, above), strict=True)):
+        yield from fresh(wanted.beside["before"].pop(step_id, []))
+        if step_id in wanted.replaced:
+            by = wanted.replaced.pop(step_id)
+            # The id is the step's handle where a user chose it, and keeps the draws where the step is of the same name.
+            stays = own_id(step) is not None or step_name(step) == step_name(by.step)
+            yield _Entry(by.step, by.path, True, own_id(by.step) or (step_id if stays else None))
+        elif step_id not in wanted.removed:
+            yield _Entry(step, (*old, i), False, step_id)
+        yield from fresh(wanted.beside["after"].pop(step_id, []))
+    if not above:
+        yield from fresh(wanted.appended)
+
+
+def _give_ids(entries: list[_Entry], above: str) -> None:
+    """Gives each new step without an id the first one of its name that is free."""
+    taken = {entry.id for entry in entries}
+    for entry in entries:
+        name = step_name(entry.step)
+        if entry.id is None and name is not None:
+            number = 1
+            while (step_id := f"{above}{name}{'' if number == 1 else f'#{number}'}") in taken:
+                number += 1
+            entry.id = step_id
+            taken.add(step_id)
+
+
+def _every_id(steps: list[Any], above: str = "") -> Iterator[str]:
+    """Yields the ids of a list of steps, and of those inside them."""
+    for step, step_id in zip(steps, raw_ids(steps, above), strict=True):
+        yield step_id
+        yield from _every_id(inner_steps(step) or [], f"{step_id}/")
+
+
+def _word(tree: Tree, path: KeyPath) -> str:
+    """Returns the word of the step at a path."""
+    at: Any = tree.value
+    for part in path:
+        at = at[part]
+    return step_name(at) or ""

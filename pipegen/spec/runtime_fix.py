@@ -1,0 +1,86 @@
+"""Writes settings into the `runtime` section of a spec's file, where every other character stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
+from pipegen.diagnostics.lines import split_lines
+from pipegen.spec.source_map import lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.spec.load import Loaded
+
+
+def runtime_fix(loaded: Loaded, settings: Mapping[str, Any]) -> Fix | None:
+    """Returns the change that lets the file of a spec say some settings of `runtime`; `None` for a spec that is no file, or is too odd.
+
+    Values that the file has are replaced. Others come first in its section, or in one at the end of the file. Whoever applies it reads the
+    spec again, and sees whether it says what was meant.
+    """
+    file = loaded.file
+    if file is None or file not in loaded.texts:
+        return None
+    spans, edits, missing = loaded.locate.spans, [], {}
+    for name, value in settings.items():
+        at = spans.values.get(("runtime", name))
+        if at is not None and at.file == file:
+            edits.append(Edit(at, _text(value)))
+        else:
+            missing[name] = value
+    if missing:
+        new = _into_section(loaded, missing, file) or _new_section(loaded.texts[file], missing, file)
+        if new is None:
+            return None
+        edits.append(new)
+    said = ", ".join(f"{name}: {_text(value)}" for name, value in settings.items())
+    return Fix(f"write `runtime: {{{said}}}`", tuple(edits), Applicability.SAFE)
+
+
+def _into_section(loaded: Loaded, settings: Mapping[str, Any], file: str) -> Edit | None:
+    """Adds to the section that the file has, in its style."""
+    spans = loaded.locate.spans
+    whole = spans.values.get(("runtime",))
+    if whole is None or whole.file != file or not isinstance(lookup(loaded.raw, ("runtime",)), dict):
+        return None
+    lines = split_lines(loaded.texts[file])
+    if lines[whole.line - 1][whole.column - 1 :].startswith("{"):
+        rest = lines[whole.line - 1][whole.column :].lstrip()
+        comma = "" if rest.startswith("}") else ", "
+        return Edit(_point(file, whole.line, whole.column + 1), ", ".join(_lines(settings)) + comma)
+    keys = [span for path, span in spans.keys.items() if path[:1] == ("runtime",) and len(path) == 2 and span.file == file]
+    if not keys:
+        return None
+    first = min(keys, key=lambda span: (span.line, span.column))
+    indent = lines[first.line - 1][: first.column - 1]
+    if indent.strip():
+        return None
+    return Edit(_point(file, first.line, first.column), "".join(f"{line}\n{indent}" for line in _lines(settings)))
+
+
+def _new_section(text: str, settings: Mapping[str, Any], file: str) -> Edit | None:
+    """Adds the section at the end of the file."""
+    lines = split_lines(text)
+    if any(line.startswith(("...", "{")) for line in lines):
+        return None
+    end = "\r\n" if "\r\n" in text else "\n"
+    section = "".join(f"{line}{end}" for line in ("runtime:", *(f"  {line}" for line in _lines(settings))))
+    last = lines[-1]
+    return Edit(_point(file, len(lines), len(last) + 1), end + section if last else section)
+
+
+def _lines(settings: Mapping[str, Any]) -> list[str]:
+    return [f"{name}: {_text(value)}" for name, value in settings.items()]
+
+
+def _text(value: Any) -> str:
+    """Returns a value as YAML on one line."""
+    import yaml
+
+    return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000).removesuffix("...\n").strip()
+
+
+def _point(file: str, line: int, column: int) -> Span:
+    return Span(file, line, column, line, column)

@@ -1,0 +1,180 @@
+"""The hash by what steps do: the same for other words, another for other numbers, and what was saved under the old one goes on."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from planning import built, compiled, load_spec
+from spec_helpers import read
+
+from pipegen.cache import key as cache_keys
+from pipegen.errors import StateError
+from pipegen.phases.state import make_state, position_from
+from pipegen.spec.effects import effects
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning, spec_hash
+
+SPLITS = "splits: {parts: {train: 0.8, validation: 0.2}}\n"
+
+
+def spec_of(*steps: str, more: str = SPLITS, **kwargs: Any) -> PipelineSpec:
+    loaded = read(more + "transforms:\n" + "".join(f"  - {step}\n" for step in steps), **kwargs)
+    assert loaded.spec is not None, loaded.diagnostics.items
+    return loaded.spec
+
+
+NORMALIZE = "normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}"
+TINT = "random_brightness: {factor: 0.2}"
+SIZE = "resize: {size: 24}"
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        (
+            ["rescale: {to: [0, 1]}"],
+            ["rescale: {scale: 0.00392156862745098}"],
+            ["rescale: {scale: 0.0039215687}"],
+            ["normalize: {std: 255}"],
+        ),
+        (["rescale: {to: [-1, 1]}"], ["normalize: {preset: tf}"], ["normalize: {mean: 127.5, std: 127.5}"]),
+        ([TINT, "rescale: {to: [0, 1]}", NORMALIZE], [TINT, "rescale: {scale: 0.00392156862745098}", NORMALIZE]),
+        (["rand_augment", "rescale: {to: [0, 1]}"], ["rand_augment", "rescale: {scale: 0.0039215687}"]),
+        (["rescale: {scale: 1}"], ["cast: {dtype: float32}"]),
+        ([SIZE], ["decode", SIZE], ["decode: {channels: 3, bits: 8}", SIZE], ["decode: {exif: apply, when: all, feature: image}", SIZE]),
+        (["decode: {scaled: never}", SIZE], ["decode: {scaled: never, channels: 3, id: files}", SIZE]),
+        (["decode: {jpeg: accurate}", SIZE], ["decode: {jpeg: accurate, scaled: never}", SIZE]),
+        ([SIZE, "random_flip"], ["resize: {size: 24, id: small, feature: image}", "random_flip: {feature: image, id: random_flip}"]),
+    ],
+)
+def test_other_words_for_the_same_numbers(same: tuple[list[str], ...]) -> None:
+    assert len({spec_hash(spec_of(*steps)) for steps in same}) == 1
+    first, *others = (meaning(spec_of(*steps)) for steps in same)
+    assert [explain_difference(first, other) for other in others] == [[] for _ in others]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (["rescale: {to: [0, 1]}"], ["rescale: {scale: 0.00392157}"], ["rescale: {to: [0, 1], when: train}"]),
+        (["decode: {scaled: never}", SIZE], ["decode: {exif: ignore}", SIZE], ["decode: {channels: 1}", SIZE], [SIZE]),
+        (["random_flip"], ["random_flip: {id: other}"], ["random_flip: {probability: 0.4}"], ["random_flip", "random_flip"]),
+        ([TINT, "rescale: {to: [0, 1]}"], ["rescale: {to: [0, 1]}", TINT]),
+        (["one_of: {steps: [random_flip, random_invert]}"], ["one_of: {steps: [random_flip, random_invert], id: other}"]),
+    ],
+)
+def test_other_numbers(other: tuple[list[str], ...]) -> None:
+    assert len({spec_hash(spec_of(*steps)) for steps in other}) == len(other)
+
+
+def test_the_range_of_the_source_decides_what_a_range_means() -> None:
+    """The same words for files of 16 bits are another factor, and where the data alone says it, words count."""
+    deep = effects(spec_of("decode: {bits: 16}", "rescale: {to: [0, 1]}"))[1]
+    assert deep == effects(spec_of("decode: {bits: 16}", "rescale: {scale: 0.000015259021896696422}"))[1]
+    assert deep != effects(spec_of("rescale: {to: [0, 1]}"))[0]
+
+
+def _float32(value: float) -> float:
+    number: float = struct.unpack("f", struct.pack("f", value))[0]
+    return number
+
+
+FACTORS = st.sampled_from([0.5, 1 / 3, 1 / 255, 0.0039215687, 0.00392157, 0.1]).flatmap(
+    lambda v: st.sampled_from([v, v * (1 + 2**-53), v * (1 + 2**-30), v * (1 + 2**-26), v * (1 + 2**-23)])
+)
+
+
+@given(FACTORS, FACTORS, st.sampled_from([0.0, 0.25]))
+@example(1 / 255, 0.0039215687, 0.0)
+def test_a_factor_counts_as_the_constant_that_it_becomes(a: float, b: float, offset: float) -> None:
+    """Against the rounding of the constant alone: the image's range, which decides where later steps clip, follows from it."""
+    one, other = (spec_of(f"rescale: {{scale: {v!r}, offset: {offset}}}") for v in (a, b))
+    rounded = [(_float32(v), _float32(255 * v + offset)) for v in (a, b)]
+    assert (spec_hash(one) == spec_hash(other)) == (rounded[0] == rounded[1])
+
+
+OLD = {
+    "pipegen_state": 1, "epoch": 3, "step": 2, "examples": 16, "data": "f" * 64,
+    "spec_hash": "35baf6fe06036ca76dc35301b10720404f0e524595a0867b5d10610a98fcc792",
+    "spec": json.loads(
+        '{"pipegen": 1, "splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "random", "stratify": null, "group": null, '
+        '"folds": null, "seed": 0}, "seed": 0, "shuffle": "global", "epoch": "pass", "batch": {"size": 8, "remainder": {}}, "output": '
+        '{"x": "image", "y": "label", "sample_weight": null, "encode": {}, "dtype": "float32", "channels": "last"}, "source": '
+        '{"image_folder": {"classes": null, "labels": "folder", "pattern": null, "follow_links": false}}, "transforms": [["decode", '
+        '{"when": "all", "feature": null, "exif": "apply", "scaled": "auto", "channels": 3, "bits": null}, "decode"], ["resize", {"when": '
+        '"all", "feature": null, "size": 24, "shorter_side": null, "mode": "stretch", "method": "bilinear", "antialias": false, "fill": '
+        '{"constant": 0.0}}, "small"], ["random_flip", {"when": "train", "feature": null, "fill": "reflect", "interpolation": "bilinear", '
+        '"exact": false, "probability": 0.5, "axis": "horizontal"}, "random_flip"], ["random_flip", {"when": "train", "feature": null, '
+        '"fill": "reflect", "interpolation": "bilinear", "exact": false, "probability": 0.5, "axis": "vertical"}, "random_flip#2"], '
+        '["rescale", {"when": "all", "feature": null, "to": [0.0, 1.0], "scale": null, "offset": null}, "rescale"], ["normalize", {"when": '
+        '"all", "feature": null, "preset": null, "mean": [0.5], "std": [0.25]}, "normalize"]], "errors": {"decode": "raise"}}'
+    ),
+}  # fmt: skip
+"""A state as the version before wrote it, of the steps below."""
+STEPS = [
+    "decode: {channels: 3}",
+    "resize: {size: 24, id: small}",
+    "random_flip",
+    "random_flip: {axis: vertical}",
+    "rescale: {to: [0, 1]}",
+    "normalize: {mean: 0.5, std: 0.25}",
+]
+
+
+def saved_with(spec: PipelineSpec, state: dict[str, Any]) -> tuple[int, int]:
+    return position_from(state, spec, spec_hash(spec), "f" * 64, 10)
+
+
+def test_a_state_under_the_old_hash_goes_on() -> None:
+    spec = spec_of(*STEPS, more=SPLITS + "batch: {size: 8}\n")
+    assert OLD["spec_hash"] in known_hashes(spec)
+    assert saved_with(spec, OLD) == (3, 2)
+    half = spec_of(*STEPS, more=SPLITS + "batch: {size: 4}\n")
+    assert saved_with(half, OLD) == (3, 4), "with another batch size, too"
+    with pytest.raises(StateError, match=r"transforms\[4\].rescale.to: \[0.0, 1.0\] -> \[-1.0, 1.0\]"):
+        saved_with(spec_of(*STEPS[:4], "rescale: {to: [-1, 1]}", STEPS[5], more=SPLITS + "batch: {size: 8}\n"), OLD)
+
+
+def test_a_state_goes_on_under_other_words() -> None:
+    spec = spec_of(*STEPS)
+    state = json.loads(json.dumps(make_state(spec, spec_hash(spec), "f" * 64, 1, 2)))
+    words = [SIZE, *STEPS[2:4], "rescale: {scale: 0.0039215686274509803}", STEPS[5]]
+    assert saved_with(spec_of(*words), state) == (1, 2)
+    with pytest.raises(StateError) as told:
+        saved_with(spec_of(*words, more=SPLITS + "seed: 4\n"), state)
+    assert str(told.value).splitlines()[1:] == ["  seed: 0 -> 4"], "other words for the same are no difference"
+
+
+def test_a_cache_under_its_old_key_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key was written down by the version before: this one still gives it."""
+    monkeypatch.setattr(cache_keys, "__version__", "0.1.0")
+    monkeypatch.setattr(cache_keys, "tensorflow_version", lambda: "2.21.0")
+    sections: dict[str, Any] = {
+        "transforms": [{"decode": {"channels": 3}}, {"resize": {"size": 32, "id": "small"}}, "random_flip"],
+        "runtime": {"cache": {"disk": "cache/"}},
+    }
+    spec = load_spec(sections)
+    plan = compiled(built(sections, split="train", classes=3), spec).plan
+    assert cache_keys.cache_key(spec, plan, "f" * 64) == "5965bd3ec185de3203e2853bb0a1adfd"
+
+
+def test_a_type_that_is_lost_leaves_the_words() -> None:
+    """Nothing is said of numbers where the values that a step gets are not known."""
+    spec = spec_of(SIZE, "rescale: {to: [0, 1]}")
+    source = spec.source
+
+    class Unknown(type(source)):  # type: ignore[misc]
+        op = source.op
+
+        def infer(self) -> Any:
+            t = source.infer()
+            return t.replace(image=replace(t["image"], dtype="float32", shape=(24, 24, 3), interval=None))
+
+    unknown = spec.model_copy(update={"source": Unknown.model_construct(**source.__dict__)})
+    assert effects(unknown)[1] == ["rescale", spec.transforms[1].meaning(), "rescale", False]
