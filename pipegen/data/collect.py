@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipegen.data.check import check_splits
-from pipegen.data.exclude import excluded_keys, read_list
+from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.places import argument, path_only
 from pipegen.data.splits import assign, wrong_columns
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
@@ -77,11 +78,12 @@ def collect(
         return Collected(None, diagnostics)
     try:
         manifest = _dealt(spec, listing, excluded)
+        manifest, findings = _without_copies(spec, manifest, base, locate, excluded)
     except OpError as error:
         path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return Collected(None, diagnostics)
-    diagnostics.extend(judge(spec, manifest, locate))
+    diagnostics.extend([*judge(spec, manifest, locate), *findings])
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
 
 
@@ -96,6 +98,25 @@ def _dealt(spec: PipelineSpec, listing: Listing, excluded: Iterable[str]) -> Man
 
         return sharded_manifest(spec, listing, tuple(sorted(excluded)))
     return Manifest(listing, assign(spec.splits, listing, spec.split_names()), spec.source.op, tuple(sorted(excluded)))
+
+
+def _without_copies(
+    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, gone: frozenset[str]
+) -> tuple[Manifest, list[Diagnostic]]:
+    """The manifest without the records that `splits.exclude` names, and what is wrong with the list; all others are where they were."""
+    listing = manifest.listing
+    keys, findings = excluded_keys(spec, listing, base, locate, "splits", gone)
+    if not keys:
+        return manifest, findings
+    if listing.shards is not None:
+        message = f"`splits.exclude` leaves out single records, and those of `{spec.source.op}` lie many in a file"
+        return manifest, [make("PG413", message, locate(("splits", "exclude")), help="`errors: {exclude: FILE}` leaves out whole files")]
+    stays = np.fromiter((key not in keys for key in listing.keys), bool, len(listing.keys))
+    members = {split: records[stays[records]] for split, records in manifest.members.items()}
+    inside: Ints = np.zeros(len(stays), bool)
+    inside[np.concatenate([*manifest.members.values()])] = True
+    left_out = tuple(listing.keys.take(np.flatnonzero(inside & ~stays)))
+    return replace(manifest, members=members, left_out=left_out), findings
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
@@ -130,7 +151,7 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
 
 def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
     """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
-    _, found = read_list(spec, base, where)
+    found = [finding for section in SECTIONS for finding in read_list(spec, base, where, section)[1]]
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
         found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]

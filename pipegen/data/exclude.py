@@ -1,4 +1,4 @@
-"""Reads the file of records to leave out: relative paths, one a line; `#` starts a comment line."""
+"""Reads the files of records to leave out: relative paths, one a line; `#` starts a comment line."""
 
 from __future__ import annotations
 
@@ -19,24 +19,32 @@ if TYPE_CHECKING:
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
-_FIELD = ("errors", "exclude")
 _LARGEST = 2**26
 """Bytes of a list."""
 EXCLUDE_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`."
 """The first line of a list that pipegen wrote."""
+COPIES_HEADER = "# Copies of records of other splits, for `splits: {exclude: FILE}`. Written by `pipegen report --write-exclude`."
+"""Likewise."""
+SECTIONS = ("errors", "splits")
+"""The sections with an `exclude`: before records are assigned to splits, and after."""
 
 
-def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Locate) -> tuple[frozenset[str], list[Diagnostic]]:
-    """The keys that `errors.exclude` names, and a `PG413` finding when the file or an entry is no good."""
-    path = str(base / (spec.errors.exclude or ""))
-    lines, unreadable = read_list(spec, base, locate)
+def excluded_keys(
+    spec: PipelineSpec, listing: Listing, base: Path, locate: Locate, section: str = "errors", gone: frozenset[str] = frozenset()
+) -> tuple[frozenset[str], list[Diagnostic]]:
+    """Returns the keys that the `exclude` of a section names, and a `PG413` finding when the file or an entry is no good.
+
+    An entry that is `gone` already names nothing, and nothing is wrong with it.
+    """
+    path = str(base / (getattr(spec, section).exclude or ""))
+    lines, unreadable = read_list(spec, base, locate, section)
     if not lines:
         return frozenset(), unreadable
     asked = {text for line in lines for text in (line, line.strip())}
     known = {key for key in listing.keys if key in asked}
     stripped = (line if line in known else line.strip() for line in lines if not line.startswith("#"))
     entries = dict.fromkeys(line for line in stripped if line)
-    unknown = [entry for entry in entries if entry not in known]
+    unknown = [entry for entry in entries if entry not in known and entry not in gone]
     keys = frozenset(entry for entry in entries if entry in known)
     if not unknown:
         return keys, []
@@ -45,15 +53,16 @@ def excluded_keys(spec: PipelineSpec, listing: Listing, base: Path, locate: Loca
         # Whoever wrote the spec may have named any file of this machine, and whoever reads the finding may be they.
         at = next(i for i, line in enumerate(lines, 1) if line.strip() == unknown[0].strip())
         help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"
-        return keys, [make("PG413", message, locate(_FIELD), help=help_)]
-    return keys, [make("PG413", f"{message}: {quoted(unknown)}", locate(_FIELD), help=_likely(unknown[0], listing))]
+        return keys, [make("PG413", message, locate((section, "exclude")), help=help_)]
+    return keys, [make("PG413", f"{message}: {quoted(unknown)}", locate((section, "exclude")), help=_likely(unknown[0], listing))]
 
 
-def read_list(spec: PipelineSpec, base: Path, locate: Locate) -> tuple[list[str], list[Diagnostic]]:
-    """Returns the lines of the list, or the finding that it cannot be read; its entries are not looked at."""
-    if spec.errors.exclude is None:
+def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "errors") -> tuple[list[str], list[Diagnostic]]:
+    """Returns the lines of a section's list, or the finding that it cannot be read; its entries are not looked at."""
+    named = getattr(spec, section).exclude
+    if named is None:
         return [], []
-    path = str(base / spec.errors.exclude)
+    path = str(base / named)
     try:
         content = read_regular(path, _LARGEST + 1)
         if len(content) > _LARGEST:
@@ -61,12 +70,13 @@ def read_list(spec: PipelineSpec, base: Path, locate: Locate) -> tuple[list[str]
         return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n"), []
     except (OSError, ValueError) as error:
         message = f"the list of excluded files {path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
-        return [], [make("PG413", message, locate(_FIELD), help="`pipegen validate --data` writes one; or leave `exclude` out")]
+        help_ = f"`{'pipegen validate --data' if section == 'errors' else 'pipegen report'}` writes one; or leave `exclude` out"
+        return [], [make("PG413", message, locate((section, "exclude")), help=help_)]
 
 
 def _is_list(lines: list[str], entries: Iterable[str], listing: Listing) -> bool:
     """Returns whether a file is a list of records: it says that pipegen wrote it, or every entry ends as some record does."""
-    if lines[0] == EXCLUDE_HEADER:
+    if lines[0] in (EXCLUDE_HEADER, COPIES_HEADER):
         return True
     endings = {os.path.splitext(key)[1].lower() for key in listing.keys}
     return all(os.path.splitext(entry)[1].lower() in endings - {""} and entry.isprintable() for entry in entries)

@@ -40,6 +40,8 @@ class Manifest:
     source_name: str
     excluded: tuple[str, ...] = ()
     by_place: bool = False
+    left_out: tuple[str, ...] = ()
+    """The keys that `splits.exclude` left out: they are in the listing, and in no split."""
 
     def __post_init__(self) -> None:
         """Makes arrays of the members, which tensors can share."""
@@ -146,8 +148,8 @@ class Manifest:
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Identifies the data and, where a table's cells can say which split a row is in, the splits as well."""
-        if not self.listing.in_table:
+        """Identifies the data and, where a table's cells can say which split a row is in or records were left out, the splits as well."""
+        if not self.listing.in_table and not self.left_out:
             return self.fingerprint
         digest = hashlib.sha256(f"{self.fingerprint}\n{{".encode())
         for i, (split, records) in enumerate(self.members.items()):

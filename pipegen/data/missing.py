@@ -24,7 +24,7 @@ _WILD = re.compile(r"[*?\[]")
 def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
     """Returns notes on the paths of a source that lead nowhere on this machine; the spec is plain values, with absolute paths."""
     found = []
-    for path, value in _paths(raw.get("source"), ("source",)):
+    for path, value in source_paths(raw.get("source"), ("source",)):
         parts = value.split("/")
         plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
         place = "/".join(parts[:plain]) or "/"
@@ -39,12 +39,12 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
     return found
 
 
-def _paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """Returns the paths among the arguments of a source, with where they stand."""
     for key, value in node.items() if isinstance(node, dict) else ():
         here = (*at, key)
         if isinstance(value, dict):
-            yield from _paths(value, here)
+            yield from source_paths(value, here)
         elif key in SOURCE_PATHS:
             several = value if isinstance(value, list) else [value]
             yield from ((here, one) for one in several if isinstance(one, str) and one)

@@ -71,6 +71,11 @@ def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
     for i, step in enumerate(spec.transforms):
         if isinstance(step.when, list):
             yield from ((name, ("transforms", i, step.op, "when", j)) for j, name in enumerate(step.when))
+    for i, test in enumerate(spec.tests):
+        if isinstance(test.split, str):
+            yield test.split, ("tests", i, test.op, "split")
+        else:
+            yield from ((name, ("tests", i, test.op, "split", j)) for j, name in enumerate(test.split or ()))
 
 
 def _places(spec: PipelineSpec, name: str) -> list[KeyPath]:

@@ -33,8 +33,8 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
     return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate)]
 
 
-def _place(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
-    """The key path of a split's definition."""
+def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
+    """Returns the key path of a split's definition."""
     if spec.source.split_names() is not None:
         return ("source", spec.source.op, split)
     if split in spec.splits.parts:
@@ -59,7 +59,7 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
         help_ = "use `method: random`, whose sizes are exact, or add data"
     elif spec.splits.folds is not None:
         asked = f"{count(n, 'example')} cannot make {spec.splits.folds.count} folds"
-    return make("PG404", f"`{split}` would be empty: {asked}", locate(_place(spec, split)), help=help_)
+    return make("PG404", f"`{split}` would be empty: {asked}", locate(place_of(spec, split)), help=help_)
 
 
 def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
@@ -78,7 +78,7 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     elif spec.source.split_names() is not None or spec.splits.method != "random":
         help_ = "metrics of this split say nothing about such a class"
     message = f"`{split}` has no example of {count(len(missing), 'class', 'classes')}: {quoted(missing)}"
-    return [make("PG405", message, locate(_place(spec, split)), help=help_)]
+    return [make("PG405", message, locate(place_of(spec, split)), help=help_)]
 
 
 def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagnostic:
@@ -86,12 +86,12 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagn
     message = f"`{split}` has {count(n, 'example')}, fewer than one batch of {size}, and what fills no batch is dropped: no step is left"
     keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
     help_ = (f"lower `batch.size` to {n} or less", keep, f"or give `{split}` more data")
-    return make("PG407", message, locate(("batch", "size")), locate(_place(spec, split), f"{n} examples"), help=help_)
+    return make("PG407", message, locate(("batch", "size")), locate(place_of(spec, split), f"{n} examples"), help=help_)
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     total = manifest.total
-    unused = total - sum(map(len, manifest.members.values()))
+    unused = total - sum(map(len, manifest.members.values())) - len(manifest.left_out)
     if not unused:
         return []
     message = f"the parts leave {unused} of {count(total, 'example')} unused"

@@ -1,0 +1,139 @@
+"""`pipegen test`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import STDIN, AllowCode, Sets, SpecFile, allowed_code, examine, note, progress, say, start_tensorflow, write_text
+from pipegen.cli.failures import CannotRun, code_of, print_findings
+from pipegen.errors import SpecError
+
+if TYPE_CHECKING:
+    from pipegen.data.testing import Chosen
+    from pipegen.phases.specs import Spec
+    from pipegen.views.data_test_report import DataTestReport
+
+Format = Literal["text", "json", "github", "sarif", "junit"]
+
+
+def test(
+    spec: SpecFile,
+    select: Annotated[
+        list[str],
+        typer.Option("--select", metavar="TEST", help="Run these alone: ids or kinds, with * for any letters; may be repeated."),
+    ] = [],  # noqa: B006 - Typer makes a list of its own
+    sample: Annotated[
+        str | None,
+        typer.Option("--sample", metavar="N|all", help="Examples of each split that tests of values look at, whatever the spec says."),
+    ] = None,
+    output_format: Annotated[Format, typer.Option("--format", help="How to print the results.")] = "text",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the results there, and lines for people to the terminal."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Run the tests of a spec, its section `tests`, on its data.
+
+    TensorFlow starts only where a test looks at values after the steps. Exit code 0: all passed, or no more than warnings;
+    1: a test failed, or the spec or its data is wrong; 2: could not run.
+
+    Examples:
+      pipegen test flowers.pipegen.yaml
+      pipegen test flowers.pipegen.yaml --select balance --select "range*"
+      pipegen test flowers.pipegen.yaml --sample all --strict
+      pipegen test flowers.pipegen.yaml --format junit -o tests.xml
+    """
+    size = _sample(sample)
+    allowed = allowed_code(allow_code)
+    inspection = examine(spec, sets)
+    loaded = inspection.spec
+    try:
+        if loaded is None:
+            raise SpecError(inspection.diagnostics.sorted())
+        report = _report(loaded, _chosen(loaded, select), size, allowed)
+    except SpecError as error:
+        if output_format == "text":
+            print_findings(error.diagnostics, inspection.loaded.texts, to=sys.stderr)
+            raise typer.Exit(code_of(error.diagnostics, strict=strict)) from None
+        from pipegen.views.data_test_report import DataTestReport
+
+        report = DataTestReport(STDIN if spec == "-" else spec, (), inspection.loaded.texts, error.diagnostics)
+    if output is not None:
+        write_text(output, _rendered(report, output_format) + "\n")
+        note(f"wrote {output}")
+    _print(report, "text" if output is not None else output_format)
+    raise typer.Exit(code_of(report.diagnostics, strict=strict))
+
+
+def _sample(text: str | None) -> int | Literal["all"] | None:
+    if text is None or text == "all":
+        return text  # type: ignore[return-value]
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither `all` nor a number of examples", param_hint="'--sample'")
+    return int(text)
+
+
+def _chosen(loaded: Spec, select: list[str]) -> list[Chosen]:
+    from pipegen.data.testing import choose
+
+    if not loaded.model.tests:
+        example = "tests: [{examples: {split: train, min: 1000}}, classes, {no_leak: exact}]"
+        raise CannotRun("the spec has no `tests`", f"such as `{example}`", "`pipegen help tests` says what there is")
+    try:
+        return choose(loaded.model, select)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--select'") from None
+
+
+def _report(loaded: Spec, chosen: list[Chosen], sample: int | Literal["all"] | None, allowed: tuple[str, ...]) -> DataTestReport:
+    from pipegen.api.testing import run_tests
+    from pipegen.phases.compilation import bind, collect_data
+    from pipegen.phases.data_tests import with_test_functions
+    from pipegen.phases.functions import with_functions
+
+    if loaded.model.source.needs_data():
+        message = "the arrays of this spec come from `pipegen.build(data=)`, so they are not at hand"
+        raise CannotRun(message, "test them in Python: `pipegen.test(SPEC, data=…)`")
+    with_code = with_functions(loaded, allowed) if any(test.test.reads == "examples" for test in chosen) else loaded
+    ready = with_test_functions(loaded, chosen, allowed)
+    with progress("listing") as listed:
+        manifest = collect_data(with_code, listed)
+    return run_tests(bind(with_code, manifest), ready, sample, bar=progress, start=start_tensorflow)
+
+
+def _rendered(report: DataTestReport, output_format: Format) -> str:
+    if output_format == "json":
+        return report.as_json()
+    if output_format == "junit":
+        return report.as_junit()
+    if output_format == "github":
+        from pipegen.diagnostics.machine import render_github
+
+        return render_github(report.diagnostics).rstrip("\n")
+    if output_format == "sarif":
+        from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.release import __version__
+
+        return render_sarif(report.diagnostics, version=__version__)
+    return str(report)
+
+
+def _print(report: DataTestReport, output_format: Format) -> None:
+    if output_format != "text":
+        text = _rendered(report, output_format)
+        if text:
+            say(text)
+        return
+    for line in report.lines():
+        say(line)
+    say()
+    if report.diagnostics:
+        print_findings(report.diagnostics, report.texts)
+        say()
+    say(report.summary)

@@ -1,0 +1,63 @@
+"""Hashes what is in the files of a listing, every byte of it: what a fingerprint, which knows names and sizes, may miss."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pipegen.memory import available_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.ops.sources.base import Listing
+
+_BLOCK = 2**20
+_AT_ONCE = 256
+"""Files that are handed to the threads at a time, so that ten million take no memory."""
+
+
+def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
+    """SHA-256, in hexadecimal, over the keys of the records and the SHA-256 of their files; of rows without files, over what they hold.
+
+    Args:
+        listing: The listing.
+        progress: Called with the number of files read so far, now and then.
+
+    Raises:
+        OSError: For a file that cannot be read.
+    """
+    digest = hashlib.sha256()
+    if listing.numbered:
+        for split, reader in sorted(listing.readers.items()):
+            digest.update(f"{split} {reader.digest(whole=True)}\n".encode())
+        return digest.hexdigest()
+    named, done = _named(listing), 0
+    with ThreadPoolExecutor(available_cores()) as threads:
+        while some := list(islice(named, _AT_ONCE)):
+            for (name, _), found in zip(some, threads.map(_file_digest, [path for _, path in some]), strict=True):
+                digest.update(b"%b\0%b\n" % (name, found))
+            done += len(some)
+            if progress is not None:
+                progress(done)
+    return digest.hexdigest()
+
+
+def _named(listing: Listing) -> Iterator[tuple[bytes, bytes]]:
+    """Yields the files, by what they are known as: sorted, so that the order of a listing leaves the digest alone."""
+    columns = [("", listing.keys, listing.files()), *((name, files.keys, files.paths) for name, files in sorted(listing.beside.items()))]
+    for feature, keys, paths in columns:
+        order = keys.order()
+        rising, beside = (keys, paths) if order is None else (keys.take(order), paths.take(order))
+        for some, places in zip(rising.blocks(), beside.blocks(), strict=True):
+            yield from ((b"%b\0%b" % (feature.encode(), key), place) for key, place in zip(some, places, strict=True))
+
+
+def _file_digest(path: bytes) -> bytes:
+    digest = hashlib.sha256()
+    with open(path, "rb", buffering=0) as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.digest()

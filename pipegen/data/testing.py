@@ -1,0 +1,275 @@
+"""Runs the tests of a spec that need no more than its listed data, and says of every test how it came out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import InternalError, OpError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.testing.evidence import Failure
+from pipegen.ops.testing.example_tests import ExampleTest
+from pipegen.spec.steps import ids_of
+from pipegen.terminal import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.testing.base import DataTest
+    from pipegen.ops.testing.evidence import Copies, Known, Outcome
+    from pipegen.spec.locate import Locate
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
+
+    FindCopies = Callable[[Sequence[str], bool], tuple[Sequence[Copies], int]]
+
+Array = np.ndarray[Any, Any]
+Status = Literal["passed", "failed", "warned", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataTestResult:
+    """Says how one test came out.
+
+    Attributes:
+        id: Its name in reports.
+        test: What kind of test it is, such as `balance`.
+        path: Its key path in the spec, such as `tests[2].balance`.
+        place: The same as `file:line:column`, where the spec is a file.
+        status: `passed`, `failed`, `warned` (it failed, and its severity is `warning`), or `skipped`, since it needs what was not there.
+        seen: What it looked at and saw, in a few words; of a skipped one, why.
+        seconds: How long it took; of tests that look at the same examples, the share of each in what that took.
+        findings: How the data fails it.
+    """
+
+    id: str
+    test: str
+    path: str
+    place: str
+    status: Status
+    seen: str
+    seconds: float
+    findings: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Holds a test that is to run, with its place among those of the spec and its id."""
+
+    index: int
+    id: str
+    test: DataTest
+
+
+def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
+    """Returns the tests whose id or kind is like one of the patterns, such as `range`, `range#2` or `im*`; without patterns, all.
+
+    Raises:
+        ValueError: For a pattern that no test is like.
+    """
+    ids = ids_of(spec.tests)
+    every = [Chosen(i, test_id, test) for i, (test_id, test) in enumerate(zip(ids, spec.tests, strict=True))]
+    chosen: set[int] = set()
+    for pattern in select:
+        found = {c.index for c in every if fnmatchcase(c.id, pattern) or c.test.op == pattern}
+        if not found:
+            near = closest(pattern, dict.fromkeys((*ids, *(test.op for test in spec.tests))))
+            hint = f"did you mean {near!r}?" if near else f"the tests are {', '.join(ids)}" if ids else "the spec has none"
+            raise ValueError(f"no test is called {pattern!r}; {hint}")
+        chosen |= found
+    return [c for c in every if not select or c.index in chosen]
+
+
+class ListedData:
+    """Answers what tests ask of listed data; each answer is worked out once.
+
+    Args:
+        known: What is known of the spec.
+        manifest: The data.
+        find_copies: Reads the files of splits for `copies`.
+    """
+
+    def __init__(self, known: Known, manifest: Manifest, find_copies: FindCopies | None = None) -> None:
+        self.known = known
+        self.manifest = manifest
+        self._find_copies = find_copies
+        self._cells: dict[str | int, Array] = {}
+        self._keys: dict[str, Sequence[str]] = {}
+
+    def num_examples(self, split: str) -> int:
+        """Counts the examples of a split."""
+        return self.manifest.num_examples(split)
+
+    def keys(self, split: str) -> Sequence[str]:
+        """Names the examples of a split; of rows, where they stand."""
+        if split not in self._keys:
+            rows = self.manifest.listing.in_table and self.manifest.listing.numbered
+            self._keys[split] = self.manifest.files(split) if rows else self.manifest.keys(split)
+        return self._keys[split]
+
+    def class_counts(self, split: str, feature: str) -> tuple[tuple[str, ...], list[int]]:
+        """Returns the classes of a label, and how many examples of a split have each; of several labels, each counts.
+
+        Raises:
+            OpError: `PG702` where the listing has no labels.
+        """
+        listing = self.manifest.listing
+        held = self.manifest.columns(split).get(feature)
+        names = listing.column_classes.get(feature, listing.class_names)
+        if held is None and feature == self.known.source.class_feature():
+            held = self.manifest.labels(split)
+        if held is None:
+            raise OpError("PG702", f"the labels `{feature}` are read with the examples, and cannot be counted without", field="feature")
+        counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))
+        return names, counts.tolist()
+
+    def cells(self, split: str, column: str | int) -> Sequence[str]:
+        """Returns the text of a column for each example of a split.
+
+        Raises:
+            OpError: `PG702` where the data has no such column.
+        """
+        listing = self.manifest.listing
+        if listing.cells is None:
+            raise OpError("PG702", f"the data has no columns, so there is no `{column}`")
+        if column not in self._cells:
+            try:
+                self._cells[column] = np.array(listing.cells(column, ""), object)
+            except OpError as error:
+                raise OpError("PG702", error.message, help=error.help) from None
+        found: list[str] = self._cells[column][self.manifest.members[split]].tolist()
+        return found
+
+    def numbers(self, split: str, feature: str) -> Array | None:
+        """Returns the values of a feature that is held in memory and that no step acts on, `(n, ...)`; else `None`."""
+        type_ = dict((self.manifest.type or self.known.source.infer()).items()).get(feature)
+        if type_ is None or not kind_of(type_).numbers:
+            return None
+        return self.manifest.columns(split).get(feature)
+
+    def files(self, split: str, feature: str) -> Sequence[str] | None:
+        """Returns the path of a feature's file for each example of a split; `None` where it has none."""
+        type_ = dict(self.known.source.infer().items())
+        if feature not in type_ or not type_[feature].encoded or self.manifest.listing.shards is not None:
+            return None
+        beside = self.manifest.beside(split)
+        return beside[feature] if feature in beside else self.manifest.files(split)
+
+    def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
+        """Returns the pairs of copies between splits, and how many records were compared."""
+        if self._find_copies is None:
+            raise InternalError("a test reads files where none are to be read")
+        return self._find_copies(splits, near)
+
+
+class Report:
+    """Turns outcomes of tests into results, with findings that point at the tests.
+
+    Args:
+        locate: Finds the places in the spec.
+    """
+
+    def __init__(self, locate: Locate) -> None:
+        self._locate = locate
+
+    def result(self, chosen: Chosen, outcome: Outcome, seconds: float) -> DataTestResult:
+        """Returns the result of a test that ran."""
+        findings = tuple(self._finding(chosen, failure) for failure in outcome.failures)
+        bad = any(finding.severity is Severity.ERROR for finding in findings)
+        return self._made(chosen, "failed" if bad else "warned" if findings else "passed", outcome.seen, seconds, findings)
+
+    def error(self, chosen: Chosen, error: OpError, seconds: float = 0.0) -> DataTestResult:
+        """Returns the result of a test that could not run, which is an error whatever its severity is."""
+        finding = self._finding(chosen, Failure(error.code, error.message, error.field, error.lines), Severity.ERROR)
+        return self._made(chosen, "failed", error.message, seconds, (finding,))
+
+    def skipped(self, chosen: Chosen, why: str) -> DataTestResult:
+        """Returns the result of a test that was left out."""
+        return self._made(chosen, "skipped", why, 0.0, ())
+
+    def _made(self, chosen: Chosen, status: Status, seen: str, seconds: float, findings: tuple[Diagnostic, ...]) -> DataTestResult:
+        label = self._locate(_path(chosen), key=True)
+        place = str(label.span) if label.span is not None else label.path
+        return DataTestResult(chosen.id, chosen.test.op, label.path, place, status, one_line(seen), seconds, findings)
+
+    def _finding(self, chosen: Chosen, failure: Failure, severity: Severity | None = None) -> Diagnostic:
+        field = failure.field if failure.field in chosen.test.model_fields_set else None
+        label = self._locate((*_path(chosen), field) if field is not None else _path(chosen), key=field is None)
+        severity = severity or Severity("warning" if failure.doubtful else chosen.test.severity)
+        return make(failure.code, failure.message, label, help=failure.help, severity=severity)
+
+
+def _path(chosen: Chosen) -> KeyPath:
+    return ("tests", chosen.index, chosen.test.op)
+
+
+def run_listed(
+    chosen: Iterable[Chosen], data: ListedData, report: Report, progress: Callable[[int], None] | None = None
+) -> Iterator[tuple[Chosen, DataTestResult | None]]:
+    """Runs the tests that read nothing but the listing, in order.
+
+    Yields:
+        Each test with its result; `None` for one that reads more.
+    """
+    for done, each in enumerate(chosen, 1):
+        start = time.perf_counter()
+        try:
+            outcome = _listed_outcome(each.test, data)
+        except OpError as error:
+            yield each, report.error(each, error, time.perf_counter() - start)
+        else:
+            yield each, None if outcome is None else report.result(each, outcome, time.perf_counter() - start)
+        if progress is not None:
+            progress(done)
+
+
+def run_files(chosen: Iterable[Chosen], data: ListedData, report: Report) -> Iterator[tuple[Chosen, DataTestResult | None]]:
+    """Runs the tests that read files, in order, with an answer as `run_listed` has them."""
+    for each in chosen:
+        start = time.perf_counter()
+        try:
+            outcome = each.test.run(data) if each.test.reads == "files" else None
+        except OpError as error:
+            yield each, report.error(each, error, time.perf_counter() - start)
+        else:
+            yield each, None if outcome is None else report.result(each, outcome, time.perf_counter() - start)
+
+
+def _listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:
+    """Returns the outcome of a test that needs no more than the listing; else `None`."""
+    if not isinstance(test, ExampleTest):
+        return test.run(data) if test.reads == "listing" else None
+    splits = test.splits(data.known.splits)
+    held = {split: test.in_memory(data, split) for split in splits}
+    if any(values is None for values in held.values()):
+        return None
+    watch = test.watch(data.known)
+    for split, values in held.items():
+        watch.see(split, values or (), data.keys(split))
+    return watch.outcome()
+
+
+def pick(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Array:
+    """Returns the numbers of a sample of a split's examples, rising: int64 `(n,)`.
+
+    An example is in a sample by the rank of a hash of its id (the finaliser of SplitMix64; G. L. Steele, D. Lea, C. H. Flood, "Fast
+    splittable pseudorandom number generators", 2014), so that a smaller sample is a part of a larger one, and one that is added to the
+    data displaces one at most.
+    """
+    count = manifest.num_examples(split)
+    if sample == "all" or sample >= count:
+        return np.arange(count)
+    z = manifest.ids(split) ^ np.uint64(0x7E57_DA7A_7E57_DA7A)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.sort(np.argpartition(z, sample - 1)[:sample])

@@ -1,0 +1,122 @@
+"""`python`: an assertion of one's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from pipegen.errors import InternalError
+from pipegen.ops.families.custom import FUNCTION
+from pipegen.ops.testing.base import many, named
+from pipegen.ops.testing.evidence import Failure, Outcome
+from pipegen.ops.testing.example_tests import ExampleTest, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.testing.evidence import Array, Known, Listed
+
+
+class Python(ExampleTest):
+    """Calls a Python function on one example at a time, as the steps make it.
+
+    The function gets a NumPy array for each feature. An example fails where it returns `False` or a text that says why, or raises an
+    exception, such as that of an `assert`.
+    """
+
+    op = "python"
+    examples = ("python: {function: my_pkg.checks:not_blank, feature: image}",)
+
+    function: str
+    """The function, as `module:function`. It is called only for a caller who allows its module: `allow_code=["my_pkg"]` in Python,
+    `--allow-code my_pkg` on the command line."""
+    feature: str | Annotated[list[str], Field(min_length=1)] = "image"
+    """The feature that the function is given, or several, in this order."""
+
+    _callee: Any = PrivateAttr(default=None)
+
+    @field_validator("function")
+    @classmethod
+    def _written(cls, value: str) -> str:
+        if FUNCTION.fullmatch(value) is None:
+            raise ValueError("`function` is written `module:function`, such as `my_pkg.checks:not_blank`")
+        return value
+
+    @property
+    def module(self) -> str:
+        """Names the module that the function is looked up in."""
+        return self.function.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """Names the function in that module."""
+        return self.function.partition(":")[2]
+
+    @property
+    def call(self) -> str:
+        """Writes how the function is called."""
+        return f"fn({', '.join(self.features())})"
+
+    @property
+    def num_arguments(self) -> int:
+        """Counts the values that it is given."""
+        return len(self.features())
+
+    def with_callee(self, callee: Callable[..., Any]) -> Python:
+        """Returns the same test with its function."""
+        test = self.model_copy()
+        test._callee = callee
+        return test
+
+    def features(self) -> tuple[str, ...]:
+        return (self.feature,) if isinstance(self.feature, str) else tuple(self.feature)
+
+    def in_memory(self, data: Listed, split: str) -> list[Array] | None:
+        return None  # a call for every row of a large table would take long: a sample is enough
+
+    def watch(self, known: Known) -> Watch:
+        if self._callee is None:
+            raise InternalError(f"`{self.function}` is to be called, and was never looked up")
+        return _Calls(self, self._callee)
+
+
+class _Calls(Watch):
+    """Calls the function, and keeps the examples that fail with what is said of the first."""
+
+    def __init__(self, test: Python, callee: Callable[..., Any]) -> None:
+        self.test = test
+        self.callee = callee
+        self.seen: dict[str, int] = {}
+        self.wrong: dict[str, list[str]] = {}
+        self.said: dict[str, str] = {}
+
+    def see(self, split: str, values: Sequence[Array], keys: Sequence[str]) -> None:
+        self.seen[split] = self.seen.get(split, 0) + len(keys)
+        for key, *example in zip(keys, *values, strict=True):
+            said = self._called(example)
+            if said is not None:
+                self.wrong.setdefault(split, []).append(str(key))
+                self.said.setdefault(split, said)
+
+    def _called(self, example: list[Any]) -> str | None:
+        """Returns what is wrong with an example, or `None`."""
+        try:
+            result = self.callee(*(value.copy() for value in example))
+            right = isinstance(result, str) or result is None or bool(result)
+        except Exception as error:  # whatever it raises, the example fails
+            said = " ".join(str(error).split())
+            if isinstance(error, AssertionError):
+                return said or "the assertion does not hold"
+            return f"{type(error).__name__}{': ' + said if said else ''}"
+        if isinstance(result, str):
+            return result or "it says nothing more"
+        return None if right else "it returned False"
+
+    def outcome(self) -> Outcome:
+        found = []
+        for split, wrong in self.wrong.items():
+            n = many(self.seen[split], "example")
+            message = f"{len(wrong):,} of {n} of `{split}` fail `{self.test.function}`: {named(wrong)}; of the first: {self.said[split]}"
+            found.append(Failure("PG720", message, "function"))
+        return Outcome("; ".join(f"{split}: {many(n, 'example')}" for split, n in self.seen.items()), tuple(found))

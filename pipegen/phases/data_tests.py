@@ -1,0 +1,106 @@
+"""Runs the tests of a spec on its data, as far as that goes without TensorFlow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.memory import threads
+from pipegen.ops.datatests.python import Python
+from pipegen.phases.functions import find_functions
+from pipegen.plan.data_tests import known_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report
+    from pipegen.phases.specs import BoundSpec, Spec
+
+
+@dataclass(frozen=True)
+class Run:
+    """Holds a run of tests on the way: what they may ask, what makes their results, and what has come out.
+
+    Attributes:
+        bound: The spec and its data.
+        data: Answers what tests ask of listed data.
+        report: Makes their results.
+        results: By the place of the test in the spec.
+    """
+
+    bound: BoundSpec
+    data: ListedData
+    report: Report
+    results: dict[int, DataTestResult]
+
+
+def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, results: dict[int, DataTestResult] | None = None) -> Run:
+    """Returns a run, perhaps with some results; `progress` is called with how many files were looked at."""
+    from pipegen.data.testing import ListedData, Report
+
+    model, manifest = bound.spec.model, bound.manifest
+
+    def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
+        if not near and not manifest.listing.numbered and manifest.listing.shards is None:
+            from pipegen.data.same_files import same_files
+
+            return same_files(manifest, splits, threads(model.runtime), progress)
+        from pipegen.quality.leaks import find_leaks
+
+        found = find_leaks(manifest, splits, near=near, runtime=model.runtime, progress=progress)
+        return found.pairs, found.looked_at
+
+    return Run(
+        bound,
+        ListedData(known_of(model, bound.plans), manifest, copies),
+        Report(bound.spec.loaded.locate.label),
+        results if results is not None else {},
+    )
+
+
+def run_cheap(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
+    """Runs the tests that read nothing but the listing, and returns the others."""
+    from pipegen.data.testing import run_listed
+
+    return _left(run, run_listed(chosen, run.data, run.report))
+
+
+def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
+    """Runs the tests of a spec that read nothing but the listing, for whoever looks at the data anyway."""
+    if not bound.spec.model.tests:
+        return []
+    from pipegen.data.testing import choose
+
+    run = begin(bound)
+    run_cheap(run, choose(bound.spec.model))
+    return [run.results[index] for index in sorted(run.results)]
+
+
+def run_on_files(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
+    """Runs the tests that read files without TensorFlow, and returns the others."""
+    from pipegen.data.testing import run_files
+
+    return _left(run, run_files(chosen, run.data, run.report))
+
+
+def _left(run: Run, done: Any) -> list[Chosen]:
+    left = []
+    for each, result in done:
+        if result is None:
+            left.append(each)
+        else:
+            run.results[each.index] = result
+    return left
+
+
+def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:
+    """The tests with the functions that they call, of modules that are allowed.
+
+    Raises:
+        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is not there or cannot be called so.
+    """
+    from pipegen.data.testing import Chosen
+
+    calls = {each.index: (each.test, ("tests", each.index, each.test.op)) for each in chosen if isinstance(each.test, Python)}
+    found = find_functions(calls, spec, allowed)
+    return [Chosen(c.index, c.id, c.test.with_callee(found[c.index])) if isinstance(c.test, Python) else c for c in chosen]

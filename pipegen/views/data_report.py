@@ -1,0 +1,219 @@
+"""The data of a spec as one page: classes, splits, samples, copies with both pictures, oddities, sizes and statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipegen.page import Html, bar, element, folded, page, picture, table
+from pipegen.quality.findings import said
+from pipegen.quality.looks import SEEN
+from pipegen.quality.oddities import FEW, UNEVEN
+from pipegen.quality.pictures import Pictures, preview_of
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.page import Page
+    from pipegen.phases.specs import Spec
+    from pipegen.quality.survey import Survey
+
+_SIDE = 112
+_SAMPLES, _CLASSES, _ODDEST, _PAIRS = 5, 60, 10, 60
+"""Pictures of a class, classes with pictures, pictures of each oddity, and pairs that a page shows: with all of them some 3 MB."""
+_STYLE = """
+.row { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-start; margin: .3rem 0 1rem; }
+.row figure, .pair figure { width: 7.4rem; }
+.row figcaption, .pair figcaption { font-size: .78em; line-height: 1.3; margin-top: .2rem; }
+.row img, .pair img { outline: 1px solid var(--line); }
+.pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: .8rem; }
+.pair { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .6rem .7rem; }
+.pair div { display: flex; gap: .7rem; margin-bottom: .3rem; }
+.pair p { font-size: .85em; margin: 0; }
+nav { margin: .8rem 0; }
+"""
+
+
+def data_report(spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> Page:
+    """Makes the page of what was seen of a spec's data, and of what was found about it."""
+    return _Report(spec, seen, findings).page()
+
+
+class _Report:
+    """One page on the way."""
+
+    def __init__(self, spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> None:
+        self._spec, self._seen, self._findings = spec, seen, findings
+        self._manifest = seen.manifest
+        self._known = self._manifest.listing.shards is None
+        self._pictures = Pictures(self._manifest) if self._known else None
+
+    def page(self) -> Page:
+        model, manifest = self._spec.model, self._manifest
+        name = model.name or "unnamed"
+        counts = ", ".join(f"{manifest.num_examples(split):,} in {split}" for split in manifest.splits)
+        sections = [
+            ("Findings", self._found()),
+            ("Splits and classes", self._splits()),
+            ("Samples", self._samples()),
+            ("Copies in two splits", self._copies()),
+            ("Repeats in one split", self._repeats()),
+            ("Oddities", self._odd()),
+            ("Sizes", self._sizes()),
+            ("Statistics", self._statistics()),
+        ]
+        shown = [(title, body) for title, body in sections if body]
+        links = [element("a", title, href=f"#{_anchor(title)}", class_="chip") for title, _ in shown]
+        body: list[Html] = []
+        for title, parts in shown:
+            body += [element("h2", title, id=_anchor(title)), *parts]
+        head = [
+            element("h1", f"The data of {name}"),
+            element("p", f"{model.source.op}: {sum(map(manifest.num_examples, manifest.splits)):,} examples, {counts}", class_="quiet"),
+            element("nav", *links),
+        ]
+        return page(f"{name}: data", *head, *body, style=_STYLE)
+
+    def _figure(self, record: int, *words: str) -> Html:
+        """A picture of a record with its name, its class and its splits."""
+        key, label = self._manifest.listing.keys[record], self._class(record)
+        shown = preview_of(self._pictures, record, _SIDE) if self._pictures is not None else None
+        alt = f"{key}{f', class {label}' if label else ''}"
+        image = element("p", "cannot be shown", class_="quiet") if shown is None else picture(shown[0], alt, shown[1], shown[2])
+        lines = [word for word in (label, *words) if word]
+        parts = [part for line in lines for part in (element("br"), line)]
+        return element("figure", image, element("figcaption", element("code", key), *parts))
+
+    def _class(self, record: int) -> str:
+        labels = self._manifest.listing.labels
+        return "" if labels is None or not self._known else self._manifest.class_names[int(labels[record])]
+
+    def _found(self) -> list[Html]:
+        if not self._findings:
+            return [element("p", "Nothing was found.")]
+        rows = [
+            [element("span", d.severity.value if d.severity.value != "info" else "note", class_=d.severity.value), d.code, d.message]
+            for d in self._findings
+        ]
+        return [table(("", "Code", "Finding"), rows)]
+
+    def _splits(self) -> list[Html]:
+        splits = self._manifest.splits
+        labels = {split: self._manifest.labels(split) for split in splits} if self._known else {}
+        totals = [f"{self._manifest.num_examples(split):,}" for split in splits]
+        parts = [table(("", *splits), [["examples", *totals]], range(1, len(splits) + 1))]
+        names = self._manifest.class_names
+        counted = {s: np.bincount(of, minlength=len(names)).tolist() for s, of in labels.items() if of is not None}
+        if not counted or not names:
+            return parts
+        most = max(1, *(max(counts) for counts in counted.values()))
+        first = next(iter(counted))
+        rows = [
+            [name, *(f"{counted[split][i]:,}" for split in counted), bar(counted[first][i] / most, f"{counted[first][i]} in {first}")]
+            for i, name in enumerate(names)
+        ]
+        whole = table(("Class", *counted, f"Share of {first}"), rows, range(1, len(counted) + 1))
+        parts.append(whole if len(rows) <= _CLASSES else folded(f"{len(rows):,} classes", whole))
+        if self._seen.classes is not None:
+            entropy = self._seen.classes.entropy
+            words = (
+                f"The labels of {self._seen.classes.split} have an entropy of {entropy:.2f}, of 1 where all classes are equally frequent"
+            )
+            parts.append(element("p", f"{words}; below {UNEVEN} is a note, as is a class with less than {FEW:.0%} of the mean."))
+        return parts
+
+    def _samples(self) -> list[Html]:
+        if not self._known:
+            return []
+        split = "train" if "train" in self._manifest.splits else self._manifest.splits[0]
+        members, labels = self._manifest.members[split], self._manifest.labels(split)
+        if labels is None:
+            return [element("div", *(self._figure(r) for r in _spread(members.tolist(), 2 * _SAMPLES)), class_="row")]
+        parts: list[Html] = []
+        for i, name in enumerate(self._manifest.class_names[:_CLASSES]):
+            own = members[labels == i].tolist()
+            parts.append(element("h3", f"{name} ({len(own):,})"))
+            parts.append(element("div", *(self._figure(record) for record in _spread(own, _SAMPLES)), class_="row"))
+        left = len(self._manifest.class_names) - _CLASSES
+        return [*parts, element("p", f"{left:,} more classes are not shown.", class_="quiet")] if left > 0 else parts
+
+    def _copies(self) -> list[Html]:
+        pairs = self._seen.leaks.pairs
+        if len(self._manifest.splits) < 2 or not self._known:
+            return []
+        if not pairs:
+            return [element("p", f"None, of {self._seen.leaks.looked_at:,} pictures that were compared.")]
+        cards = []
+        for p in pairs[:_PAIRS]:
+            both = [self._figure(record, f"in {split}") for record, split in ((p.record, p.split), (p.other_record, p.other_split))]
+            kind = element("span", {"info": "note"}.get(p.severity, p.severity), class_=p.severity)
+            what = "the same, byte by byte" if p.same else said(p).rpartition(": ")[2]
+            cards.append(element("div", element("div", *both), element("p", kind, f": {what}"), class_="pair"))
+        more = [element("p", f"{len(pairs) - _PAIRS:,} more pairs are not shown.", class_="quiet")] if len(pairs) > _PAIRS else []
+        return [element("div", *cards, class_="pairs"), *more]
+
+    def _repeats(self) -> list[Html]:
+        rows = []
+        for split, group in self._seen.repeats[:_ODDEST]:
+            copies = f"{len(group):,} times in {split}"
+            rows.append(self._figure(group[0], copies, *(self._manifest.listing.keys[record] for record in group[1:4])))
+        return [element("div", *rows, class_="row")] if rows else []
+
+    def _odd(self) -> list[Html]:
+        parts: list[Html] = []
+        for odd in self._seen.odd:
+            parts.append(element("h3", f"{odd.name.capitalize()} ({len(odd.records):,})"))
+            figures = [self._figure(int(r), words) for r, words in zip(odd.records[:_ODDEST].tolist(), odd.words, strict=False)]
+            parts.append(element("div", *figures, class_="row"))
+        return parts
+
+    def _sizes(self) -> list[Html]:
+        seen = self._seen.looks[self._seen.looks["state"] == SEEN]
+        if not len(seen):
+            return []
+        sizes = Counter(zip(seen["width"].tolist(), seen["height"].tolist(), strict=True))
+        common = sizes.most_common(12)
+        rows = [[f"{w}×{h}", f"{n:,}", bar(n / common[0][1], f"{n} pictures")] for (w, h), n in common]
+        more = [element("p", f"{len(sizes) - 12:,} more sizes.", class_="quiet")] if len(sizes) > 12 else []
+        return [table(("Width × height", "Pictures", ""), rows, (1,)), *more]
+
+    def _statistics(self) -> list[Html]:
+        rows = []
+        for split in self._manifest.splits if self._known else ():
+            looks = self._seen.looks[self._manifest.members[split]]
+            looks = looks[looks["state"] == SEEN]
+            if len(looks):
+                mean = looks["means"].astype(np.float64).mean(0)
+                spread = np.sqrt(np.maximum(looks["squares"].astype(np.float64).mean(0) - mean**2, 0))
+                light = float(looks["brightness"].mean())
+                stored = format_bytes(int(self._manifest.mean_bytes(split)))
+                rows.append([split, _three(mean), _three(spread), f"{light:.0f}", f"{float(looks['contrast'].mean()):.0f}", stored])
+        if not rows:
+            return []
+        head = ("Split", "Mean of R, G, B", "Standard deviation", "Brightness", "Contrast", "Stored size")
+        words = (
+            "From each picture at 128×128 pixels, in 0 to 1, brightness and contrast (5th to 95th percentile) in 0 to 255; before any step."
+        )
+        note = "`standardize` measures on what the steps make of the training split."
+        seen = self._seen.looks[self._seen.looks["state"] == SEEN]
+        counts = np.histogram(seen["brightness"], 8, (0, 256))[0].tolist()
+        bars = [[f"{32 * i} to {32 * i + 31}", f"{n:,}", bar(n / max(1, *counts), f"{n} pictures")] for i, n in enumerate(counts)]
+        lights = [element("h3", "Brightness"), table(("Mean luma", "Pictures", ""), bars, (1,))]
+        return [table(head, rows, (3, 4, 5)), element("p", f"{words} {note}", class_="quiet"), *lights]
+
+
+def _three(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.3f}" for value in values)
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _spread(records: list[int], most: int) -> list[int]:
+    taken = min(most, len(records))
+    return [records[i * len(records) // taken] for i in range(taken)]
