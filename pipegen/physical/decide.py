@@ -60,7 +60,8 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
         InternalError: When there is no such form of the plan.
     """
     choice = _Choice(plan, form, setting)
-    run = choice.alone if form.takes == "record" else choice.together if choice.is_together else choice.apart
+    apart = choice.together if choice.is_together else choice.apart
+    run = {"record": choice.alone, "batch": choice.served}.get(form.takes, apart)
     made = p.Physical(form, plan, setting, (p.Enter(form.enters, form.takes), *run()))
     verify(made)
     return made
@@ -108,6 +109,17 @@ class _Choice:
         functions = (p.Draw(self.plan.index.num_draws), p.Examples(nodes, guard="tell" if tried else "none"))
         yield p.Map(functions, "record", self.setting.threads if tried else None)
         yield from [p.Stack(TRIED, False)] if tried else []
+
+    # Requests
+
+    def served(self) -> Iterator[p.Operation]:
+        """The examples of a request each for itself, then the request as one batch of any size."""
+        functions: list[p.Function] = []
+        elements = tuple(n for n in self.plan.nodes if isinstance(n, Element))
+        functions += [p.Each(elements)] if elements else []
+        for entry, node in pairwise(self.plan.nodes):
+            functions += [p.Kernel(node, entry.out, 0, 0)] if isinstance(node, Kernel) else []
+        yield p.Map((*functions, p.Emit(self.plan.emit, False)), "batch")
 
     # Batches as a whole
 

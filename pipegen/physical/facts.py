@@ -69,9 +69,9 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             return Facts(reuses, compiled=part.node.compiled, device=part.node.compiled)
         case Element():
             called = {ref.step.calls_python: ref.step.op for stage in part.stages for ref in stage.uses()}
-            called_for: tuple[str, ...] = ((f"`{called['always']}`",) if "always" in called else ()) + (
-                (RARELY,) if "rarely" in called else ()
-            )
+            # What is served reads no rare kinds of files: an assertion says so.
+            rarely = "rarely" in called and plan.form.takes != "batch"
+            called_for = ((f"`{called['always']}`",) if "always" in called else ()) + ((RARELY,) if rarely else ())
             # A window of fixed size does not fit into every image.
             asserts = any(isinstance(st, s.Decodes) or (isinstance(st, s.Crop) and not st.ref.step.resizes()) for st in part.stages)
             return Facts((), called_for, asserts, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))
@@ -81,7 +81,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
 def inside(function: p.Function) -> tuple[Read | Element, ...]:
     """Returns the nodes that a function runs on single examples. What memory has kept is always there, and not computed again."""
     match function:
-        case p.Examples():
+        case p.Examples() | p.Each():
             return function.nodes
         case p.Keep() | p.Fetch() if isinstance(function, p.Keep) or function.cache.disk:
             return function.examples.nodes

@@ -1,14 +1,24 @@
 """The nodes of a physical plan: a closed set of frozen dataclasses. An operation is one of `tf.data`; a map calls functions in turn.
 
 A grain is what one element of a dataset is: an `epoch` (its number, and the step to begin with), a `step` (its number), a `record` (its
-number, in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`.
+number, in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`. A request to a served model is a batch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Union
 
+from pipegen.physical.forms import EXPORTED as EXPORTED
+from pipegen.physical.forms import FIXED as FIXED
+from pipegen.physical.forms import PROBED as PROBED
+from pipegen.physical.forms import REQUESTED as REQUESTED
+from pipegen.physical.forms import SERVED as SERVED
+from pipegen.physical.forms import SHOWN as SHOWN
+from pipegen.physical.forms import TRAINING as TRAINING
+from pipegen.physical.forms import Enters as Enters
+from pipegen.physical.forms import Form as Form
+from pipegen.physical.forms import forms_of as forms_of
 from pipegen.plan import nodes as logical
 
 if TYPE_CHECKING:
@@ -17,65 +27,12 @@ if TYPE_CHECKING:
     from pipegen.physical.extent import Extent
     from pipegen.types import ElementType
 
-Enters = Literal["variable", "constant", "queue", "list"]
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell"]
 """What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is only told
 whether a record is whole."""
 LARGE = 1 << 20
 """Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One way to run a plan.
-
-    Attributes:
-        name: What it is for.
-        enters: Where its epochs come from, or, one by one, its steps or records.
-        takes: Which of these enter.
-        derived: Whether more is built on it, which may run on another machine: it names damaged files itself, and uses no memory again.
-        numbered: Whether batches are handed over with their epoch and step.
-        device: Which device they are handed over on, or `None` for this host's memory.
-    """
-
-    name: str
-    enters: Enters
-    takes: Literal["epoch", "step", "record"] = "epoch"
-    derived: bool = False
-    numbered: bool = True
-    device: str | None = None
-
-    @property
-    def single(self) -> bool:
-        """Returns whether single steps enter."""
-        return self.takes == "step"
-
-    def built_on(self) -> Form:
-        """The form of the datasets that are built on this one's."""
-        return replace(self, name=f"{self.name}, for datasets built on it", derived=True, numbered=False)
-
-    def bare(self, device: str | None = None) -> Form:
-        """The form that hands over batches alone, perhaps on a device."""
-        return replace(self, numbered=False, device=device or self.device)
-
-
-TRAINING = Form("training", "variable")
-FIXED = Form("one epoch", "constant")
-"""Of any split: in evaluation, prediction, measuring for `pipegen fit`, and wherever an epoch is asked for by its number."""
-REQUESTED = Form("requested batches", "queue", "step")
-EXPORTED = Form("export", "list", "step")
-SHOWN = Form("preview", "list", "record")
-PROBED = Form("records tried one by one", "list", "record")
-"""For `validate --data`."""
-
-
-def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
-    """Returns the forms in which a plan is run, the usual one first."""
-    device = next((n.device for n in plan.nodes if isinstance(n, logical.Prefetch)), None)
-    epochs = (TRAINING, FIXED) if plan.split == "train" else (FIXED,)
-    usual = (epochs[0].bare(device), *epochs[1:]) if device else epochs
-    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, EXPORTED, SHOWN, PROBED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +124,13 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
+class Each:
+    """Works on each example of a request, several at a time."""
+
+    nodes: tuple[logical.Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """Fills the cache with the record, or those of a batch, that it has not.
 
@@ -231,7 +195,7 @@ class Kernel:
     Attributes:
         node: What is done.
         entry: The type of what enters.
-        batch: Rows of a full batch.
+        batch: Rows of a full batch; 0 where a batch has any number of them.
         depth: How many of its results are in use at a time, where they take the memory of earlier ones; else 0.
     """
 
@@ -283,7 +247,7 @@ class Deliver:
     numbered: bool
 
 
-Function = Union[Index, Draw, Fill, Cut, Examples, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
+Function = Union[Index, Draw, Fill, Cut, Examples, Each, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
 
 
 # Operations

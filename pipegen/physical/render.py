@@ -10,11 +10,18 @@ from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
 from pipegen.plan.render import emit_text, order_text, stage_text
 
-_ENTERS = {"variable": "from a variable", "constant": "a constant", "queue": "from a queue", "list": "from a list"}
+_ENTERS = {
+    "variable": "from a variable",
+    "constant": "a constant",
+    "queue": "from a queue",
+    "list": "from a list",
+    "request": "from a request",
+}
 _ENTERING = {
     "epoch": "an epoch, and the step to begin with",
     "step": "a step of an epoch",
     "record": "a record, and a cycle through the data",
+    "batch": "a batch of stored values",
 }
 _GUARDS = {
     "name": "a failure names the file",
@@ -114,6 +121,8 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
         case p.Examples():
             chunk = f"{function.chunk} a call" if function.chunk > 1 else "one a call"
             return chunk + (f"; {_GUARDS[function.guard]}" if function.guard != "none" else "")
+        case p.Each():
+            return "example of the request"
         case p.Keep():
             missing = "what the cache has not" if function.at_once is None else f"what the cache has not, {function.at_once} at a time"
             return missing + (f"; {_GUARDS[function.examples.guard]}" if function.examples.guard != "none" else "")
@@ -130,7 +139,7 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
         case p.Rows():
             return "of a whole batch"
         case p.Kernel():
-            return f"{function.batch} rows"
+            return f"{function.batch} rows" if function.batch else "any number of rows"
         case p.Own():
             return "rows of this host alone"
         case p.Emit():

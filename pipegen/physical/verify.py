@@ -119,13 +119,14 @@ def _everything_runs_once(plan: p.Physical) -> str | None:
     run: list[object] = []
     for f in plan.functions:
         match f:
-            case p.Examples():
+            case p.Examples() | p.Each():
                 run += f.nodes
             case p.Keep():
                 run += [*f.examples.nodes, f.cache]
             case p.Rows() | p.Kernel() | p.Emit():
                 run.append(f.node)
-    kinds = (Read, Element) if plan.form.takes == "record" else (Read, Element, Cache, Kernel, Emit)
+    all_kinds = (Read, Element, Cache, Kernel, Emit)
+    kinds = {"record": (Read, Element), "batch": (Element, Kernel, Emit)}.get(plan.form.takes, all_kinds)
     wanted = [n for n in plan.plan.nodes if isinstance(n, kinds)]
     return None if run == wanted else f"{[type(n).__name__ for n in run]} run."
 

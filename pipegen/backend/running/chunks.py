@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -12,10 +12,12 @@ from pipegen.backend.features import Features, Found
 from pipegen.backend.kernels.decode import survey, surveyed
 from pipegen.ops.lowering.once import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
+from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType
 
 Reading: TypeAlias = Callable[[tf.Tensor, ElementType, int], dict[str, list[tf.Tensor]]]
+Scope: TypeAlias = Callable[[Stage], AbstractContextManager[object]]
 Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
 
 _REAL = "@real"
@@ -46,7 +48,7 @@ def real(features: Features) -> Features:
     return {name: value[:n] for name, value in features.items() if name != _REAL}
 
 
-def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int) -> Features:
+def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int, scope: Scope) -> Features:
     """A chunk `(chunk, ...)` after the nodes, which work on single examples.
 
     Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example: in
@@ -58,6 +60,7 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
         read: Reads the stored features of so many records: of each feature a tensor for each record.
         run: Runs an Element on one example, in place, with what the surveys say of it by feature.
         chunk: Examples in a chunk.
+        scope: Gives the scope of a stage.
 
     Returns:
         The features `(chunk, ...)`; of large ones a list of tensors, which `joined` stacks.
@@ -69,7 +72,12 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
     elements = [node for node in nodes if isinstance(node, Element)]
     looked_at = [stage for node in elements for stage in node.stages if surveyed(stage)]
-    surveys = {stage.feature: made for stage in looked_at if (made := survey(stage, examples)) is not None}
+    surveys = {}
+    for stage in looked_at:
+        with scope(stage):
+            made = survey(stage, examples)
+        if made is not None:
+            surveys[stage.feature] = made
     out = nodes[-1].out
 
     def rest(example: Features, own: Mapping[str, Found]) -> list[tf.Tensor]:

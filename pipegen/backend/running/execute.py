@@ -25,16 +25,21 @@ from pipegen.errors import InternalError
 from pipegen.memory import threads
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
 from pipegen.physical.nodes import FIXED, Setting
+from pipegen.physical.scopes import scopes
 from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
+from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pipegen.backend.datasets.progress import Progress
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
     from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical
     from pipegen.spec.models import PipelineSpec
 
@@ -71,6 +76,8 @@ class Executor:
         self.quarantine = quarantine
         self.where = where
         self.advice = advice
+        self.waiting = Waiting(plan.split)
+        self._scopes = scopes(plan)
         self._store = store
         index, extent = plan.index, extent_of(spec, plan, len(records), shard)
         held, jit = records.in_shards, spec.runtime.jit != "never"
@@ -152,8 +159,20 @@ class Executor:
         key = id(node), bool(depth)
         if key not in self._kernels:
             reuse = Reuse(depth, self.order.batch) if depth else None
-            self._kernels[key] = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse)
+            made = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse, self.scope)
+            self._kernels[key] = self._scoped(node, made)
         return self._kernels[key]
+
+    def _scoped(self, node: Kernel, kernel: Callable[[Features], Features]) -> Callable[[Features], Features]:
+        def run(features: Features) -> Features:
+            with self.scope(node):
+                return kernel(features)
+
+        return run
+
+    def scope(self, part: Stage | Kernel) -> AbstractContextManager[object]:
+        """Returns the scope that a profile finds a stage or a kernel by."""
+        return tf.name_scope(self._scopes.get(id(part), type(part).__name__.lower()))
 
     def branch(self, stage: Branch) -> Callable[[Features], Features]:
         """The lowered kernel of a branch, for a batch of one, compiled once."""
@@ -182,9 +201,10 @@ class Executor:
                 features.update(self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
-                if isinstance(stage, Branch) and stage.compiled:
-                    apply_branch(stage, features, self.branch(stage))
-                else:
-                    apply_element(stage, features, (found or {}).get(stage.feature))
+                with self.scope(stage):
+                    if isinstance(stage, Branch) and stage.compiled:
+                        apply_branch(stage, features, self.branch(stage))
+                    else:
+                        apply_element(stage, features, (found or {}).get(stage.feature))
             for name, t in node.out.items():
                 features[name].set_shape(t.shape)

@@ -20,6 +20,7 @@ from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
+from pipegen.backend.running.requests import arrange, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
@@ -103,9 +104,11 @@ class Run:
             case p.Cut():
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
-                return lambda f: chunks.each(f, function.nodes, self.x.tensors.read_each, self.x.element, function.chunk)
+                return lambda f: chunks.each(f, function.nodes, self.x.tensors.read_each, self.x.element, function.chunk, self.x.scope)
             case p.Examples():
                 return self._one(function)
+            case p.Each():
+                return each(function.nodes, self.plan.plan.read)
             case p.Keep():
                 return self._keep(function)
             case p.Fetch():
@@ -228,9 +231,9 @@ class Run:
         output = emit.node.output
         epoch = features["@epoch"][0]
         step = features["@slot"][0] // self.x.order.batch
-        parts: list[Any] = [_arrange(output.x, features)]
+        parts: list[Any] = [arrange(output.x, features)]
         if output.y is not None:
-            parts.append(_arrange(output.y, features))
+            parts.append(arrange(output.y, features))
             weight = features[output.sample_weight] if output.sample_weight else None
             if emit.weighs:
                 weight = features["@weight"] if weight is None else tf.cast(weight, tf.float32) * features["@weight"]
@@ -248,11 +251,3 @@ def _settled(features: Features, rows: int) -> Features:
     for value in features.values():
         value.set_shape([rows, *value.shape[1:]])
     return features
-
-
-def _arrange(wanted: str | list[str] | dict[str, str], features: Features) -> Any:
-    if isinstance(wanted, str):
-        return features[wanted]
-    if isinstance(wanted, dict):
-        return {key: features[name] for key, name in wanted.items()}
-    return tuple(features[name] for name in wanted)

@@ -1,0 +1,112 @@
+"""Saves the dataset of a split as a SavedModel: a function from an epoch and a step to what is left of that epoch, which needs TensorFlow
+alone.
+
+It is the form that datasets built on ours have, since that runs anywhere: it holds no variable of a run and names damaged files. Columns
+of the data become variables of the file, so that no graph grows with the data, and paths are put together from a folder that is an input.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.process.options import make_options
+from pipegen.backend.reading.columns import columns_saved, paths_below
+from pipegen.backend.running.walk import Run
+from pipegen.errors import InternalError
+from pipegen.ops.lowering.target import made_for
+from pipegen.physical import nodes as p
+from pipegen.physical.decide import decide
+
+if TYPE_CHECKING:
+    from pipegen.backend.running.execute import Executor
+    from pipegen.physical.nodes import Physical
+    from pipegen.spec.models import Runtime
+
+_EJECTED = p.FIXED.built_on()
+_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+_NUMBER, _PATH = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)
+_ANY = -1
+"""Threads: as many as the machine has, whichever that is."""
+
+
+def ejected_plan(executor: Executor) -> Physical:
+    """Returns what runs in a SavedModel of an executor's plan."""
+    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else _ANY
+    return decide(executor.plan, _EJECTED, replace(executor.setting, threads=threads, columns=False))
+
+
+def save_dataset(executor: Executor, folder: str, root: str) -> Any:
+    """Saves the batches of a split.
+
+    The object that `tf.saved_model.load` gives has the function `batches(epoch, step, root)`, from int64 scalars and the folder of the
+    data, which may be left out, to a dataset.
+
+    Args:
+        executor: The split's, of a plan without a cache or Python.
+        folder: Where to save.
+        root: The folder that all files of the data are in, absolute, or an empty text.
+
+    Returns:
+        The types of a batch, nested as the model takes it.
+    """
+    plan, columns = ejected_plan(executor), dict[int, tf.Variable]()
+    with tf.init_scope():
+        for f in plan.functions:
+            if isinstance(f, p.Kernel):  # compiled now: within the function below it would be a part of that
+                executor.kernel(f.node, f.entry, f.batch)
+
+    def below(epoch: tf.Tensor, step: tf.Tensor, root_now: tf.Tensor) -> tf.data.Dataset:
+        inside = (epoch >= 0) & (step >= 0) & (step <= executor.steps)
+        tf.debugging.Assert(inside, [f"an epoch has {executor.steps} steps, and epochs and steps are counted from 0; got", epoch, step])
+        with ExitStack() as held:
+            held.enter_context(made_for("file"))
+            held.enter_context(columns_saved(columns))
+            held.enter_context(paths_below(os.fsencode(root), root_now))
+            run = Run(executor, plan)
+            batches = run.dataset(run.dataset(tf.data.Dataset.from_tensors((epoch, step))), hands_over=True)
+        length = tf.data.experimental.assert_cardinality(tf.constant(executor.steps, tf.int64) - step)
+        return batches.apply(length).with_options(_options(executor.spec.runtime))
+
+    def batches(epoch: tf.Tensor, step: tf.Tensor, root: tf.Tensor | None = None) -> tf.data.Dataset:
+        return traced(epoch, step, default if root is None else root)
+
+    default = tf.constant(os.fsencode(root))
+    traced = tf.function(below, autograph=False, input_signature=[_NUMBER, _NUMBER, _PATH])
+    _refuse_python(traced.get_concrete_function())
+    module = tf.Module()
+    module.batches, module.columns = tf.function(batches, autograph=False), list(columns.values())
+    made = module.batches.get_concrete_function(_NUMBER, _NUMBER)
+    module.batches.get_concrete_function(_NUMBER, _NUMBER, _PATH)
+    policy = tf.saved_model.experimental.VariablePolicy.SAVE_VARIABLE_DEVICES  # those of the CPU, since datasets run there
+    tf.saved_model.save(module, folder, options=tf.saved_model.SaveOptions(experimental_variable_policy=policy))
+    return made.structured_outputs.element_spec
+
+
+def _options(runtime: Runtime) -> tf.data.Options:
+    """The options of the pipeline's datasets, less what was measured on this machine."""
+    options = make_options(runtime)
+    # Of a graph that was loaded TensorFlow takes every function apart whenever an iterator is made, for seconds, and finds nothing to do.
+    options.experimental_optimization.apply_default_optimizations = False
+    if runtime.threads == "auto":
+        options.threading.private_threadpool_size = 0
+    if runtime.ram_budget == "auto":
+        options.autotune.ram_budget = 0
+    return options
+
+
+def _refuse_python(function: Any) -> None:
+    """Makes sure that nothing in a graph calls Python, whatever the plan says of itself.
+
+    Raises:
+        InternalError: Naming what does.
+    """
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+    found = next((node.name for node in nodes if node.op in _PYTHON), None)
+    if found is not None:
+        raise InternalError(f"`{found}` calls Python in a graph that is to be saved")

@@ -1,0 +1,111 @@
+"""Gives the parts of a compiled plan as functions of TensorFlow, for code that puts datasets together by itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.process.graphs import plain
+from pipegen.backend.running.walk import Run
+from pipegen.diagnostics.suggest import closest
+from pipegen.physical import nodes as p
+from pipegen.physical.decide import decide
+from pipegen.plan.nodes import Element, Kernel, Plan, Read
+from pipegen.untraced import untraced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.backend.features import Features
+    from pipegen.backend.running.execute import Executor
+    from pipegen.physical.nodes import Physical
+    from pipegen.plan.stages import Stage
+
+    Function = Callable[[Features], Features]
+
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Where one word of a class's name ends and another begins."""
+
+
+def stage_names(plan: Plan) -> list[tuple[str, Stage]]:
+    """Returns the stages of a plan in order, each with a name of its own: that of its step, or of its kind where it does several."""
+    found: dict[str, Stage] = {}
+    for stage in plan.stages():
+        steps = [ref.step for ref in stage.uses()]
+        own = getattr(steps[0], "id", None) or steps[0].op if len(steps) == 1 else _WORD.sub("_", type(stage).__name__).lower()
+        base = own if stage.feature == "image" else f"{stage.feature}.{own}"
+        found[next(name for name in (base, *(f"{base}#{i}" for i in range(2, len(found) + 3))) if name not in found)] = stage
+    return list(found.items())
+
+
+def one_by_one(plan: Plan) -> Plan:
+    """Returns a plan whose steps on single examples take one at a time."""
+    return plan.with_nodes([replace(node, chunk=1) if isinstance(node, Element) else node for node in plan.nodes])
+
+
+def lowered_plan(executor: Executor) -> Physical:
+    """Returns the physical plan that an executor's parts make up."""
+    return decide(executor.plan, p.FIXED.bare(), executor.setting)
+
+
+@untraced
+class Lowered:
+    """Holds the parts of one split's compiled plan, each a function of TensorFlow that `Dataset.map` can call.
+
+    They take and give a map of features by name, such as `image` and `label`, of one example or, behind the batch, `(n, ...)`. Beside them
+    stands what the index says: `@record`, `@draws`, `@epoch`, `@slot` and `@weight`. `lowered["resize"]` is the stage of that name.
+
+    Attributes:
+        steps: Steps in an epoch.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self._x = executor
+        self._plan = lowered_plan(executor)
+        run = Run(executor, self._plan)
+        functions = self._plan.functions
+        self._index = run.function(next(f for f in functions if isinstance(f, p.Index)))
+        own = next((f for f in functions if isinstance(f, p.Own)), None)
+        self._own: Function = run.function(own) if own is not None else dict
+        self._stages: dict[str, Function] = {}
+        whole = {id(stage) for node in executor.plan.nodes if isinstance(node, Kernel) for stage in node.stages}
+        for name, stage in stage_names(executor.plan):
+            self._stages[name] = plain(partial(self._apply, apply_stage if id(stage) in whole else apply_element, stage))
+        self._read = next(node for node in executor.plan.nodes if isinstance(node, Read))
+        self._rows = next((f.rows for f in functions if isinstance(f, p.Settle)), None)
+        self.steps = executor.steps
+
+    def index(self, epoch: int | tf.Tensor, step: int | tf.Tensor) -> Features:
+        """Names the examples of a step `(n,)` and makes their draws: `@record` int64, `@draws` float64 `(n, draws)`, and so on."""
+        found = self._index(tf.cast(epoch, tf.int64), tf.cast(step, tf.int64))
+        for value in found.values() if self._rows is not None else ():
+            value.set_shape([self._rows, *value.shape[1:]])
+        return found
+
+    def read(self, features: Features) -> Features:
+        """Reads what is stored of an example, by its `@record`; of rows of arrays also of a whole batch."""
+        return features | self._x.tensors.read(features["@record"], self._read.out)
+
+    def own(self, features: Features) -> Features:
+        """Cuts a batch that was widened to whole mix groups to the examples that are its own."""
+        return self._own(features)
+
+    def __getitem__(self, name: str) -> Function:
+        if name not in self._stages:
+            near = closest(name, list(self._stages))
+            raise KeyError(f"there is no stage {name!r}; {f'is {near!r} meant?' if near else ', '.join(self._stages)}")
+        return self._stages[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stages)
+
+    @staticmethod
+    def _apply(apply: Callable[[Stage, Features], None], stage: Stage, features: Features) -> Features:
+        done = dict(features)
+        apply(stage, done)
+        return done

@@ -1,0 +1,125 @@
+"""From a physical plan in the form `serving` to a function of a request: no dataset, variable or draw, so that a file can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from pipegen.backend.features import Features
+from pipegen.backend.kernels.chain import lower_for_any_batch
+from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.errors import InternalError
+from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
+from pipegen.ops.lowering.library import served_formats
+from pipegen.ops.lowering.target import target
+from pipegen.physical import nodes as p
+from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.stages import Decodes, Stage
+from pipegen.types import ElementType, FeatureType
+
+_AT_ONCE = 16
+"""Examples of a request that are worked on at a time, where there are as many threads."""
+_READ = {"GIF": 1, "BMP": 2, "WebP": 3}
+"""What `kind` says of them; PNG is 0."""
+
+
+def served(plan: p.Physical) -> Callable[[Features], Any]:
+    """Returns a function of a request, its stored values by feature `(n, ...)`, that gives what a model receives of it."""
+    made = [(type(function).__name__.lower(), _function(function, plan)) for function in plan.functions]
+
+    def serve(request: Features) -> Any:
+        count = tf.shape(next(iter(request.values())))[0]
+        done: Any = request | {"@draws": tf.zeros([count, 1], tf.float64)}
+        for scope, function in made:
+            with tf.name_scope(scope):
+                done = function(done)
+        return done
+
+    return serve
+
+
+def arrange(wanted: str | list[str] | dict[str, str], features: Features) -> Any:
+    """Returns features as `output.x` or `output.y` asks for them: one, a tuple, or a map."""
+    if isinstance(wanted, str):
+        return features[wanted]
+    if isinstance(wanted, dict):
+        return {key: features[name] for key, name in wanted.items()}
+    return tuple(features[name] for name in wanted)
+
+
+def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features], Features]:
+    """Returns a function of a batch that runs nodes on each example, several at a time; `stored` is the type of what enters them."""
+    stages = [stage for node in nodes for stage in node.stages]
+    touched = dict.fromkeys(name for stage in stages for name in stage.touches())
+    out = {name: t for name, t in nodes[-1].out.items() if name in touched}
+    signature = {name: tf.TensorSpec(t.shape, tf.as_dtype(t.dtype)) for name, t in out.items()}
+
+    def one(example: Features) -> Features:
+        number = example.pop("@number")
+        for stage in stages:
+            if isinstance(stage, Decodes):
+                example[stage.feature] = _of_known_format(example[stage.feature], number, stage.decode.step.infer(stored[stage.feature]))
+            with tf.name_scope(scope_of(stage)):
+                apply_element(stage, example)
+        if target() != "converter":
+            return {name: tf.ensure_shape(example[name], t.shape) for name, t in out.items()}
+        for name, t in out.items():
+            example[name].set_shape(t.shape)
+        return {name: example[name] for name in out}
+
+    def run(features: Features) -> Features:
+        given = {name: features[name] for name in (*touched, "@draws") if name in features}
+        given["@number"] = tf.range(tf.shape(features["@draws"])[0])
+        if all(value.shape[0] == 1 for name, value in given.items() if not name.startswith("@")):  # a loop would be in a converter's way
+            return features | {name: value[None] for name, value in one({name: value[0] for name, value in given.items()}).items()}
+        return features | tf.map_fn(one, given, fn_output_signature=signature, parallel_iterations=_AT_ONCE)
+
+    return run
+
+
+def _of_known_format(contents: tf.Tensor, number: tf.Tensor, decoded: FeatureType) -> tf.Tensor:
+    """The bytes of a file, after making sure that TensorFlow can decode them rightly by itself."""
+    formats = served_formats(decoded.channels or 3, 8 if decoded.dtype == "uint8" else 16)
+    head = head_of(contents)
+    known = (kind(head) == 0) | (is_jpeg(head) & ("JPEG" in formats))
+    for name, value in _READ.items():
+        known |= (kind(head) == value) & (name in formats)
+    said = tf.strings.format(
+        f"image {{}} of the request (from 0) has {{}} bytes, which are no {formats} file", (number, tf.strings.length(contents))
+    )
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=known, data=[said])]):
+        return tf.identity(contents)
+
+
+def scope_of(stage: Stage) -> str:
+    """Names the scope of what a stage computes: its first step, where it has one."""
+    used = stage.uses()
+    return used[0].id.replace("#", ".") if used else type(stage).__name__.lower()
+
+
+def _plain(node: Kernel) -> Callable[[Features], Features]:
+    """The stages one after another, each in a scope of its own, so that an operation tells its step."""
+
+    def kernel(features: Features) -> Features:
+        done = dict(features)
+        for stage in node.stages:
+            with tf.name_scope(scope_of(stage)):
+                apply_stage(stage, done)
+        return done
+
+    return kernel
+
+
+def _function(function: p.Function, plan: p.Physical) -> Callable[[Features], Any]:
+    match function:
+        case p.Each():
+            return each(function.nodes, plan.plan.read)
+        case p.Kernel() if plan.setting.jit and function.node.compiled:
+            return lower_for_any_batch(function.node, function.entry)
+        case p.Kernel():
+            return _plain(function.node)
+        case p.Emit():
+            return lambda features: arrange(function.node.output.x, features)
+    raise InternalError(f"{type(function).__name__} in a plan that serves requests")

@@ -1,0 +1,30 @@
+"""Says what a graph is made for: this process, or a file that runs where pipegen, and what it calls in Python, are not."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Target = Literal["process", "file", "converter"]
+"""`process`: this one. `file`: any process with TensorFlow. `converter`: another runtime, which has the ordinary operations alone."""
+
+_target: ContextVar[Target] = ContextVar("target", default="process")
+
+
+@contextmanager
+def made_for(target: Target) -> Iterator[None]:
+    """Lets what is traced meanwhile be made for a target."""
+    token = _target.set(target)
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+def target() -> Target:
+    """Returns what the graph that is being traced is made for."""
+    return _target.get()

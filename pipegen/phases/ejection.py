@@ -1,0 +1,124 @@
+"""Finds what of a pipeline cannot leave this process: what calls Python, and what is kept beside its graph."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pipegen.data.places import argument
+from pipegen.diagnostics.catalog import make
+from pipegen.memory import ram_budget
+from pipegen.ops.families.decoder import HEAD, Decodes
+from pipegen.plan.nodes import Cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.families.decoder import DecodeTransform
+    from pipegen.phases.specs import Spec
+    from pipegen.plan.nodes import Plan
+
+_LOOKED_AT = 2000
+"""Files of a feature and a split whose formats are looked at, evenly spread; the graph itself refuses the others when it meets them."""
+_BY_HAND = "or let Python stay: `pipegen eject --code` writes a page of code that calls it"
+
+
+def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> list[Diagnostic]:
+    """Returns what stands in the way of saving the datasets of some plans, and what stays behind, each once."""
+    found: dict[tuple[str, object], Diagnostic] = {}
+    for plan in plans.values():
+        for finding in (*_steps(spec, plan), *_rows(spec, manifest, plan), *_files(spec, manifest, plan), *_cache(spec, plan)):
+            found.setdefault((finding.code, finding.primary), finding)
+    replaced = replaced_records(spec)
+    return [*([replaced] if replaced is not None and "train" in plans else []), *found.values()]
+
+
+def replaced_records(spec: Spec) -> Diagnostic | None:
+    """Returns what is wrong with a spec that lets other records take the place of damaged ones, which Python counts."""
+    if spec.model.errors.skip is None:
+        return None
+    return make(
+        "PG553",
+        "`errors: {decode: {skip: …}}` counts damaged records in Python, which stays behind",
+        spec.loaded.locate.label(("errors", "decode"), key=True),
+        help=(
+            "leave the damaged files out by name: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then "
+            "`errors: {exclude: damaged.txt}`",
+        ),
+    )
+
+
+def given_data(spec: Spec) -> Diagnostic | None:
+    """Returns what is wrong with data that is handed over in Python, for a page of code that runs by itself."""
+    if not spec.model.source.needs_data():
+        return None
+    place = spec.loaded.locate.label(("source", spec.model.source.op), key=True)
+    help_ = "save arrays in a `.npz` file, or a table as CSV, and name its `path`; a graph takes arrays along"
+    return make("PG555", "the data is handed over in Python, and a page of code cannot name it", place, help=help_)
+
+
+def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
+    """Steps that call a Python function."""
+    for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
+        called = getattr(ref.step, "function", ref.step.op)
+        yield make(
+            "PG550",
+            f"`{ref.step.op}` calls the Python function `{called}`, which no graph can take along",
+            spec.loaded.locate.label(ref.path, key=True),
+            help=("say it with steps of the language (`pipegen ops` lists them), or leave it out", _BY_HAND),
+        )
+
+
+def _rows(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
+    """Records that Python reads, such as rows of an array that is too large to be held."""
+    columns, labels = manifest.columns(plan.split), manifest.listing.labels
+    features = [name for name, _ in plan.read.items() if name not in columns and (labels is None or name != "label")]
+    python = manifest.listing.reader(plan.split).python(features, ram_budget(spec.model.runtime))
+    if python:
+        yield make(
+            "PG552",
+            f"split `{plan.split}` reads {python} by Python, which stays behind",
+            spec.loaded.locate.label(argument(spec.model, None), key=True),
+            help=("an array is held by the graph where `runtime: {ram_budget: …}` has twice its size", _BY_HAND),
+        )
+
+
+def _files(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
+    """Files of formats that TensorFlow has no decoder for."""
+    if manifest.listing.numbered or manifest.listing.shards is not None:
+        return
+    beside = manifest.beside(plan.split)
+    for stage in (stage for stage in plan.stages() if isinstance(stage, Decodes)):
+        files = beside.get(stage.feature, manifest.files(plan.split))
+        some = range(0, len(files), max(1, len(files) // _LOOKED_AT))
+        named = [(files[i], name) for i in some if (name := _format(files[i], stage.decode.step)) is not None]
+        if named:
+            many = f"at least {len(named)} files" if named[1:] else "a file"
+            first = f", the first of them {named[0][0]}" if named[1:] else f": {named[0][0]}"
+            yield make(
+                "PG551",
+                f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}",
+                spec.loaded.locate.label(argument(spec.model, None), key=True),
+                help=("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", _BY_HAND),
+            )
+
+
+def _format(file: str, decoder: DecodeTransform) -> str | None:
+    try:
+        with open(os.fsencode(file), "rb") as stream:
+            return decoder.read_by_python(stream.read(HEAD))
+    except OSError:
+        return None  # reading it will say so
+
+
+def _cache(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
+    """A cache that the spec asks for, which holds what a run of this process has computed."""
+    if spec.model.runtime.cache != "auto" and any(isinstance(node, Cache) for node in plan.nodes):
+        yield make(
+            "PG554",
+            "the cache stays behind: the ejected datasets give the same batches and compute each of them anew",
+            spec.loaded.locate.label(("runtime", "cache"), key=True),
+            help=("of a split that draws nothing, such as validation, `.cache()` behind the ejected dataset keeps what it gives",),
+        )

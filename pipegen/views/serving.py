@@ -1,0 +1,295 @@
+"""A pipeline's evaluation steps in front of a model, as a function of requests, and as a SavedModel that loads where pipegen is not."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from keyword import iskeyword
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.running.requests import arrange, served
+from pipegen.errors import ModelMismatchError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.target import made_for
+from pipegen.phases.compilation import optimise
+from pipegen.phases.layered import before_layer, layer_config
+from pipegen.physical.decide import assumed_examples, decide, extent_of
+from pipegen.physical.nodes import SERVED, Setting
+from pipegen.plan.served import layered_plan, served_plan
+from pipegen.release import __version__
+from pipegen.views.model_check import input_mismatches
+from pipegen.views.model_loss import ending_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pipegen.ops.lowering.target import Target
+    from pipegen.phases.specs import BoundSpec
+    from pipegen.physical.nodes import Physical
+    from pipegen.plan.nodes import Plan
+    from pipegen.plan.served import Takes
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import FeatureType
+
+CLASSES_FILE = "class_names.txt"
+ABOUT = Path("assets.extra") / "pipegen.json"
+"""What a SavedModel says about itself, in the folder that TensorFlow leaves to others."""
+
+
+class Serving:
+    """Holds what turns requests into what a model receives.
+
+    Args:
+        bound: The spec, with the numbers that its steps have learned, and its data.
+        takes: How a request brings its images.
+        jit: Whether XLA compiles the steps on batches, for each size of request that comes.
+        layered: Whether the model does them in a layer of its own.
+
+    Attributes:
+        plan: What is done to a request.
+        features: The feature of each argument of a request.
+        request: What a request brings: by the name of the argument, its type with the batch axis.
+    """
+
+    def __init__(self, bound: BoundSpec, takes: Takes, *, jit: bool, layered: bool = False) -> None:
+        spec, locate = bound.spec.model, bound.spec.loaded.locate.label
+        record = bound.manifest.type or spec.source.infer()
+        plain = served_plan(spec, locate, record, takes)
+        if layered:
+            evaluation = layered_plan(spec, locate, record)
+            plain = before_layer(plain, evaluation, layer_config(evaluation, bound.plans.values()), locate)
+        self.plan, plan = physical_of(spec, plain, jit=jit), plain
+        self.features = {_argument(name, t): name for name, t in plan.read.items()}
+        self.request = {
+            argument: tf.TensorSpec([None, *plan.read[name].shape], tf.as_dtype(plan.read[name].dtype), argument)
+            for argument, name in self.features.items()
+        }
+
+    def function(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Callable[..., Any]:
+        """Returns a function of a request, an argument for each part of it, that gives `then` of what the model receives."""
+        run = served(self.plan)
+
+        def serve(*given: Any, **named: Any) -> Any:
+            brought = dict(zip(self.request, given, strict=False)) | named
+            with made_for(target):
+                x = run({feature: tf.convert_to_tensor(brought[argument]) for argument, feature in self.features.items()})
+            return then(x)
+
+        parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self.request]
+        vars(serve)["__signature__"] = Signature(parameters)
+        return serve
+
+    def traced(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Any:
+        """The same as a `tf.function` of exactly these types."""
+        return tf.function(self.function(then, target), input_signature=list(self.request.values()), autograph=False)
+
+    @property
+    def given(self) -> Any:
+        """Returns the shapes and dtypes of what the model receives."""
+        out = {name: tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.plan.plan.out.items()}
+        return arrange(self.plan.plan.emit.output.x, out)
+
+
+def physical_of(spec: PipelineSpec, plain: Plan, *, jit: bool) -> Physical:
+    """Compiles the plainest plan of evaluation steps, and decides what runs for a request."""
+    runtime = spec.runtime.model_copy(update={"jit": "auto" if jit else "never"})
+    plan = optimise(spec.model_copy(update={"runtime": runtime}), plain, cache=False).plan
+    return decide(plan, SERVED, Setting(extent_of(spec, plan, assumed_examples(plan)), 1, jit))
+
+
+def _argument(feature: str, t: FeatureType) -> str:
+    """Names a feature as a request does. TensorFlow Serving takes `{"b64": …}` for what ends in `_bytes`, and gives it back so."""
+    name = f"{feature}_bytes" if t.encoded else feature
+    return f"{name}_" if iskeyword(name) else name
+
+
+def holds_layer(model: Any) -> bool:
+    """Returns whether a model does the stages on batches itself, in a layer that `pipe.layer()` has made."""
+    return any(type(layer).__name__ == "EvaluationLayer" or holds_layer(layer) for layer in getattr(model, "layers", ()))
+
+
+def check_model(model: Any, given: Any, who: str) -> None:
+    """Checks that a model can take what the pipeline gives, and be put behind TensorFlow.
+
+    Raises:
+        TypeError: For anything but a Keras model.
+        ModelMismatchError: When its inputs do not fit.
+        RuntimeError: Under another backend of Keras.
+    """
+    import keras
+
+    if not hasattr(model, "predict_on_batch"):
+        raise TypeError(f"{who} takes a Keras model, got {model!r}")
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            f"{who} needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND=tensorflow"
+        )
+    found = input_mismatches(model, given)
+    if found:
+        raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
+
+
+def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
+    """Returns a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
+    serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
+    if model is None:
+        return serving.traced()
+    check_model(model, serving.given, "serving_fn")
+    return serving.traced(lambda x: model(x, training=False))
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """Holds what `export_model` has written.
+
+    Attributes:
+        path: The file or the folder.
+        form: `saved_model`, `tflite` or `onnx`.
+        request: Dtype and shape of what a request brings, by the name of the argument; `None` is any size, first that of the batch.
+        gives: Dtype and shape of what it gives, by name.
+        class_names: The classes in the order of `scores`, where it gives some.
+    """
+
+    path: Path
+    form: str
+    request: Mapping[str, tuple[str, tuple[int | None, ...]]]
+    gives: Mapping[str, tuple[str, tuple[int | None, ...]]]
+    class_names: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        asked, given = (", ".join(f"{name} {_said(t)}" for name, t in side.items()) for side in (self.request, self.gives))
+        return f"ServedModel({str(self.path)!r}: {asked} -> {given})"
+
+
+def _said(t: tuple[str, tuple[int | None, ...]]) -> str:
+    return f"{t[0]}[{', '.join('?' if side is None else str(side) for side in t[1])}]"
+
+
+def types_of(tensors: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int | None, ...]]]:
+    """The dtype and shape of each tensor or spec."""
+    return {name: (t.dtype.name, tuple(t.shape.as_list())) for name, t in tensors.items()}
+
+
+class Answers:
+    """Names what a model gives, and adds the classes of the highest scores.
+
+    Args:
+        model: The model.
+        bound: Tells the classes.
+        top_k: How many of the highest scores are given with their classes; 0 for none.
+    """
+
+    def __init__(self, model: Any, bound: BoundSpec, top_k: int) -> None:
+        self.model, self.names, self._top_k = model, bound.manifest.class_names, top_k
+        target = bound.spec.model.output.y
+        outputs: list[Any] = list(getattr(model, "outputs", None) or [])
+        units = outputs[0].shape[-1] if len(outputs) == 1 and len(outputs[0].shape) == 2 else None
+        record = bound.manifest.type or bound.spec.model.source.infer()
+        classified = isinstance(target, str) and target in record and kind_of(record[target]).labels
+        self.binary = classified and units == 1 and len(self.names) == 2 and ending_of(outputs[0]) == "sigmoid"
+        """Whether the one score is the probability of the second of two classes."""
+        self.ranks = bool(self.names) and classified and (self.binary or units == len(self.names))
+        """Whether the scores are those of the classes."""
+
+    def plain(self, x: Any) -> dict[str, tf.Tensor]:
+        """Returns what the model gives, by name."""
+        y = self.model(x, training=False)
+        if isinstance(y, dict):
+            return dict(y)
+        names = list(getattr(self.model, "output_names", None) or [])
+        if isinstance(y, (list, tuple)):
+            return dict(zip(names if len(names) == len(y) else [f"output_{i}" for i in range(len(y))], y, strict=True))
+        return {"scores": y}
+
+    def ranked(self, x: Any, name_of: Callable[[tf.Tensor], tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The same, with the highest scores of each example and the names of their classes, best first."""
+        given = self.plain(x)
+        if not self.ranks or not self._top_k:
+            return given
+        (scores,) = given.values()
+        scores = tf.concat([1 - scores, scores], -1) if self.binary else scores
+        best = tf.math.top_k(scores, min(self._top_k, len(self.names)))
+        return {**given, "top_scores": best.values, "top_classes": name_of(tf.cast(best.indices, tf.int64))}
+
+
+def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes, jit: bool, top_k: int, overwrite: bool) -> ServedModel:
+    """Writes a SavedModel; for the arguments see `Pipeline.export_model`."""
+    import keras
+
+    check_room(path, overwrite=overwrite)
+    serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
+    check_model(model, serving.given, "export_model")
+    answers = Answers(model, bound, top_k)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    with tempfile.TemporaryDirectory() as folder:
+        name_of: Callable[[tf.Tensor], tf.Tensor] = tf.as_string
+        if answers.ranks:
+            names = Path(folder) / CLASSES_FILE
+            names.write_text("".join(f"{' '.join(name.splitlines())}\n" for name in answers.names), encoding="utf-8")
+            whole, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+            table = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(str(names), tf.int64, number, tf.string, whole), "")
+            archive.track(table)
+            name_of = table.lookup
+        signature = list(serving.request.values())
+        served = archive.add_endpoint("serving_default", serving.function(lambda x: answers.ranked(x, name_of)), input_signature=signature)
+        archive.add_endpoint("preprocess", serving.function(_by_name), input_signature=signature)
+        gives = types_of(served.get_concrete_function().structured_outputs)
+        done = ServedModel(path, "saved_model", types_of(serving.request), gives, answers.names if answers.ranks else ())
+        with replaced(path) as part:
+            archive.write_out(str(part), verbose=False)
+            (part / ABOUT).parent.mkdir(exist_ok=True)
+            (part / ABOUT).write_text(json.dumps(about(done, bound, takes), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return done
+
+
+def _by_name(x: Any) -> Any:
+    """Gives what a signature can give: tensors by name."""
+    return {f"input_{i}": t for i, t in enumerate(x)} if isinstance(x, tuple) else x
+
+
+def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:
+    """Returns what a served model says about itself, as plain values."""
+    return {
+        "version": 1,
+        "takes": takes,
+        "request": {name: {"dtype": d, "shape": list(s)} for name, (d, s) in done.request.items()},
+        "gives": {name: {"dtype": d, "shape": list(s)} for name, (d, s) in done.gives.items()},
+        "class_names": list(done.class_names),
+        "spec": bound.spec.model.name,
+        "spec_hash": bound.spec.hash,
+        "data": bound.manifest.fingerprint,
+        "pipegen": __version__,
+        "tensorflow": tf.version.VERSION,
+    }
+
+
+def check_room(path: Path, *, overwrite: bool) -> None:
+    """Checks that there is nothing where a model is to be written.
+
+    Raises:
+        FileExistsError: When there is, without `overwrite`.
+    """
+    if not overwrite and (path.is_file() or (path.is_dir() and any(path.iterdir()))):
+        raise FileExistsError(errno.EEXIST, "there is something already", str(path))
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Yields a place beside a path; what is written there takes the place of the path in one step, so that a server that watches the
+    folder never sees half a model."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        yield part
+        if path.exists():
+            os.replace(path, Path(folder) / "before")
+        os.replace(part, path)
