@@ -33,7 +33,8 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
     A cache holds the result of the steps that are the same in every epoch. Its key stands for those steps and for the
     data: a changed size or file makes another cache, and a changed batch, seed or later step uses this one.
     The size is what it takes on the disk; it grows while the cache fills.
-    Of very large data, files lie beside the caches that say which record is in which split, or hold a column of all records.
+    Beside the caches lie what steps have learned from the training split and, of very large data, files that say which record is in
+    which split, or hold a column of all records.
 
     Examples:
       pipegen cache ls                           of every spec in or below this folder
@@ -56,7 +57,7 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Delete caches, kept split assignments and columns, and nothing else that lies in their folder.
+    """Delete caches, the kept split assignments, columns and statistics, and nothing else that lies in their folder.
 
     All are made again when a run needs them. A run that is using one keeps its open files and goes on; the disk gets
     the room back when the run ends.

@@ -20,7 +20,12 @@ _KEY = 8
 """Digits of a key that tell caches apart in practice."""
 _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
-_FILES = {"splits": "which record is in which split", "columns": "a column of all records, for datasets that run anywhere"}
+_FILES = {
+    "splits": "which record is in which split",
+    "columns": "a column of all records, for datasets that run anywhere",
+    "looks": "what `pipegen report` has seen of each picture",
+    "statistics": "what a step has learned from the training split",
+}
 
 
 def table(folder: Path, found: list[Kept]) -> str:
@@ -35,8 +40,9 @@ def table(folder: Path, found: list[Kept]) -> str:
 def counted(found: Sequence[Kept]) -> str:
     """Says how much is kept: `2 caches and 1 split assignment`."""
     counts = Counter(kept.kind for kept in found)
-    nouns = {"cache": "cache", "splits": "split assignment", "columns": "column"}
-    return " and ".join(f"{counts[kind]} {noun}{'s' if counts[kind] != 1 else ''}" for kind, noun in nouns.items() if counts[kind])
+    nouns = {"cache": "cache", "splits": "split assignment", "columns": "column", "looks": "picture survey", "statistics": "fitted step"}
+    parts = [f"{n} {noun}{'s' if n != 1 else ''}" for kind, noun in nouns.items() if (n := counts[kind])]
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def _row(held: Kept) -> tuple[str, ...]:

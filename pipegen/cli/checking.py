@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipegen.cli.common import note, progress, start_tensorflow, write_text
-from pipegen.cli.failures import CannotRun
+from pipegen.cli.common import note, progress, start_tensorflow
+from pipegen.cli.exclude_file import write_exclude
 from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.phases.compilation import bind, findings_with_data
+from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.functions import with_functions
+from pipegen.spec.extends import through_chain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipegen.backend.reading.probe import Damaged
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -72,14 +72,18 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     # Empty files were found by their size; decoding them names each one.
     seen = [d for d in seen if d.code != "PG406"]
     try:
-        damaged, decoded = _decode(bind(with_functions(spec, request.allowed), manifest), request.sample)
+        bound = bind(with_functions(spec, request.allowed), manifest)
+        tests = cheap_results(bound)
+        damaged, decoded = _decode(bound, request.sample)
     except SpecError as error:
         return _merge(inspection, [*seen, *error.diagnostics]), about
+    seen += [finding for result in tests for finding in result.findings]
     seen += _findings(model, loaded.locate.label, damaged)
     if request.write_exclude is not None:
-        _write_exclude(request.write_exclude, manifest, damaged, loaded.base)
+        write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", manifest.excluded, (d.key for d in damaged), loaded.base)
     read = "rows read" if model.source.has_rows() else "files decoded"
-    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}"
+    tested = f"; {len(tests)} of {len(model.tests)} tests run" if model.tests else ""
+    return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}{tested}"
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
@@ -134,31 +138,11 @@ def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> li
     return found
 
 
-def _write_exclude(file: str, manifest: Manifest, damaged: list[Damaged], base: Path) -> None:
-    known = set(manifest.excluded)
-    if os.path.exists(file) and not _is_list(file, known):
-        raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
-    keys = sorted(known | {d.key for d in damaged})
-    write_text(file, "".join(f"{line}\n" for line in (EXCLUDE_HEADER, *keys)))
-    named = os.path.relpath(file, base).replace(os.sep, "/")
-    note(f"wrote {len(keys):,} {'name' if len(keys) == 1 else 'names'} to {file}; `errors: {{exclude: {named}}}` leaves them out")
-
-
-def _is_list(file: str, known: set[str]) -> bool:
-    """Returns whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
-    try:
-        with open(file, encoding="utf-8", errors="surrogateescape") as stream:
-            lines = stream.read().splitlines()
-    except OSError:
-        return False
-    return lines[:1] == [EXCLUDE_HEADER] or {line for line in lines if line and not line.startswith("#")} <= known
-
-
 def _merge(inspection: Inspection, seen: list[Diagnostic]) -> list[Diagnostic]:
     """Findings about text and data together; an ignore comment is idle only if it silences neither."""
     kept, idle = suppressed(seen, inspection.loaded.texts)
     idle_places = {d.span for d in idle}
     merged = Diagnostics()
     merged.extend(d for d in inspection.diagnostics.items if d.code != "PG511" or d.span in idle_places)
-    merged.extend(kept)
+    merged.extend(through_chain(kept, inspection.loaded.locate.files))
     return merged.sorted()

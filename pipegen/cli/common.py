@@ -78,8 +78,13 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
 
     values = parse_sets(sets)
     if file == "-":
-        return inspect(STDIN, overrides=values, overrides_from="--set", text=sys.stdin.buffer.read(_READ))
+        return inspect(STDIN, overrides=values, overrides_from="--set", text=read_stdin())
     return inspect(file, overrides=values, overrides_from="--set")
+
+
+def read_stdin() -> bytes:
+    """Returns the spec on standard input, or as much of it as shows that it is too large."""
+    return sys.stdin.buffer.read(_READ)
 
 
 def load_spec(file: str, sets: Iterable[str]) -> Spec:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, choose_split, json_text, load_spec, say
+from pipegen.cli.common import (
+    AllowCode,
+    Sets,
+    SpecFile,
+    allowed_code,
+    choose_split,
+    json_text,
+    load_spec,
+    note,
+    open_pipeline,
+    say,
+    write_text,
+)
+from pipegen.cli.failures import print_findings
+
+if TYPE_CHECKING:
+    from pipegen.phases.specs import Spec
 
 
 def explain(
@@ -16,33 +32,91 @@ def explain(
     everything: Annotated[bool, typer.Option("--all", help="Show every split, every pass, and the cost of every stage.")] = False,
     before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,
     physical: Annotated[bool, typer.Option("--physical", help="Show what runs instead: each operation, and what it calls.")] = False,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
+    output_format: Annotated[
+        Literal["text", "json", "html"], typer.Option("--format", help="How to print it; html is one page of every split.")
+    ] = "text",
+    data: Annotated[bool, typer.Option("--data", help="With html: list the data, and show examples at each edge.")] = False,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Print the compiled plan of a split and its most expensive stages.
 
-    Every edge shows its type: dtype, shape and the values that can occur. The command reads no data, so sizes that
+    Every edge shows its type: dtype, shape and the values that can occur. Without --data the command reads no data, so sizes that
     depend on it stay open, and costs are for photographs of 500 x 375 pixels; `pipe.explain()` in Python knows yours.
-    The costs are figures of one machine: their ratios say where the time goes, and `pipegen bench` measures your machine.
+    The costs are figures of one machine: their ratios say where the time goes. `pipegen profile --save` fits them to yours.
 
     Examples:
       pipegen explain flowers.pipegen.yaml
       pipegen explain flowers.pipegen.yaml --split validation --passes
       pipegen explain flowers.pipegen.yaml --all
       pipegen explain flowers.pipegen.yaml --physical
+      pipegen explain flowers.pipegen.yaml --format html --data -o plan.html
     """
     from pipegen.memory import available_cores
     from pipegen.views.explanation import circumstances, explain_json, explain_text, physical_plans
 
+    if data and output_format != "html":
+        raise typer.BadParameter("is for `--format html`; `pipe.explain()` in Python knows the data, too", param_hint="'--data'")
     loaded = load_spec(spec, sets)
+    if output_format == "html":
+        chosen = None if split is None else choose_split(loaded.plans, split)
+        text = _page(loaded, chosen, data=allowed_code(allow_code) if data else None, physical=physical)
+        return _hand_over(text, output)
     whole = split is None and (everything or output_format == "json")
-    chosen = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
-    compiled = {name: loaded.compiled[name] for name in chosen}
-    given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
-    runs = physical_plans(loaded.model, compiled, given[chosen[0]].threads, every=everything) if physical else None
+    shown = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
+    compiled = {name: loaded.compiled[name] for name in shown}
+    given = dict.fromkeys(shown, circumstances(loaded.model, available_cores()))
+    runs = physical_plans(loaded.model, compiled, given[shown[0]].threads, every=everything) if physical else None
     if output_format == "json":
-        say(json_text(explain_json(loaded.model, compiled, given, runs)))
+        text = json_text(explain_json(loaded.model, compiled, given, runs))
     else:
         more = None if everything else ("--split NAME", "--passes", "--all")
-        text = explain_text(loaded.model, compiled, before=before, passes=passes or everything, given=given, more=more, physical=runs)
+        text = explain_text(
+            loaded.model, compiled, before=before, passes=passes or everything, given=given, more=more, physical=runs, tuned=_tuned(loaded)
+        )
+    return _hand_over(text.rstrip("\n"), output)
+
+
+def _page(loaded: Spec, split: str | None, *, data: tuple[str, ...] | None, physical: bool) -> str:
+    """Makes the page: with examples where `data` says whose code may run, and where the data is there; TensorFlow is needed for those
+    alone."""
+    from pipegen.errors import SpecError
+    from pipegen.memory import available_cores
+    from pipegen.views.explanation import circumstances, physical_plans
+    from pipegen.views.plan_page import Shown, plan_page
+
+    shown: dict[str, Shown] | None = None
+    if data is not None:
+        try:
+            return open_pipeline(loaded, data).explain_html(split, physical=physical)
+        except SpecError as error:
+            import sys
+
+            print_findings(error.diagnostics, to=sys.stderr)
+            note("so the page has no examples")
+            said = "; ".join(found.message for found in error.diagnostics)
+            shown = dict.fromkeys(loaded.plans, Shown(f"There are no pictures, since the data cannot be used: {said}."))
+    chosen = list(loaded.plans) if split is None else [split]
+    compiled = {name: loaded.compiled[name] for name in chosen}
+    given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
+    runs = physical_plans(loaded.model, compiled, given[chosen[0]].threads, every=False) if physical else None
+    return plan_page(loaded.model, loaded.hash, compiled, given, shown=shown, physical=runs)
+
+
+def _hand_over(text: str, output: str | None) -> None:
+    if output is None:
         say(text.rstrip("\n"))
+        return
+    write_text(output, text.rstrip("\n") + "\n")
+    say(f"wrote {output}")
+
+
+def _tuned(loaded: Spec) -> str:
+    """Says what `build` will take from `pipegen tune`, if the data is still of that size."""
+    from pipegen.phases.machine import machine
+
+    found = machine().tuned.get(loaded.hash)
+    if found is None or not found.settings:
+        return ""
+    return f"runtime: where it says `auto`, and with about {found.examples:,} examples, `build` takes {found.says}"

@@ -6,9 +6,9 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from pipegen.terminal import is_terminal, note, wants_colour
+from pipegen.terminal import is_terminal, note, say, wants_colour
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 OK, FOUND, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 """Exit codes: no errors; errors in the spec or the data; could not run; Ctrl-C; whoever read the output has left."""
+
+FindingsFormat = Literal["text", "json", "github", "sarif"]
+"""The forms that findings are printed in."""
 
 TRACEBACK = "PIPEGEN_TRACEBACK"
 
@@ -70,6 +73,30 @@ def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | No
     stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
 
 
+def print_report(findings: Sequence[Diagnostic], texts: Mapping[str, str], fine: Sequence[str], output_format: FindingsFormat) -> None:
+    """Prints what was found in the form that was asked for; as text, with a line for each thing that is fine before."""
+    if output_format == "text":
+        for line in fine:
+            say(line)
+        if findings and fine:
+            say()
+        print_findings(findings, texts)
+    elif output_format == "json":
+        from pipegen.diagnostics.machine import render_json
+
+        say(render_json(findings))
+    elif output_format == "github":
+        from pipegen.diagnostics.machine import render_github
+
+        for line in render_github(findings).splitlines():
+            say(line)
+    else:
+        from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.release import __version__
+
+        say(render_sarif(findings, version=__version__))
+
+
 def tell(error: BaseException) -> int:
     """Say on standard error what went wrong; the result is the exit code."""
     if isinstance(error, KeyboardInterrupt):
@@ -108,6 +135,11 @@ def interrupted() -> int:
 def was_told() -> bool:
     """Returns whether this process has said that it was interrupted."""
     return bool(_told)
+
+
+def keep_silent() -> None:
+    """Takes an interruption for told: the program that was run has said what there is to say."""
+    _told.append(INTERRUPTED)
 
 
 def pipe_closed() -> int:

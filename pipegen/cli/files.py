@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SUFFIX = ".pipegen.yaml"
-_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages"})
+_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "pipegen.lock.d"})
 
 
 def spec_files(given: Iterable[str]) -> list[str]:

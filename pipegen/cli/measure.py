@@ -118,16 +118,12 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
 
 def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
     """The number of examples in each batch, for ever."""
+    from pipegen.waiting import num_rows
+
     dataset = pipe[split]
     while True:
         for batch in dataset:
-            yield _rows(batch)
-
-
-def _rows(batch: Any) -> int:
-    while isinstance(batch, (tuple, list, dict)):
-        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
-    return int(batch.shape[0])
+            yield num_rows(batch)
 
 
 def _memory(name: str) -> int | None:

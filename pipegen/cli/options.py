@@ -26,10 +26,11 @@ class OptionalValues(TyperCommand):
     Click would take the next argument, so that `--data flowers.pipegen.yaml` would lose the file.
     """
 
-    alone: ClassVar[dict[str, str]] = {"--data": "sample"}
+    alone: ClassVar[dict[str, str]] = {"--data": "sample", "--update": ""}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Write the values out, then parse as ever."""
         end = args.index("--") if "--" in args else len(args)
-        written = [f"{arg}={self.alone[arg]}" if arg in self.alone else arg for arg in args[:end]]
+        valued = {name for option in self.get_params(ctx) if not getattr(option, "is_flag", False) for name in option.opts}
+        written = [f"{arg}={self.alone[arg]}" if arg in self.alone and arg in valued else arg for arg in args[:end]]
         return super().parse_args(ctx, written + args[end:])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipegen.ops.base import Transform
+    from pipegen.ops.testing.base import DataTest
     from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
@@ -55,6 +56,8 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
             values[key] = {value.op: value.model_dump(mode="json")}
         elif key == "transforms":
             values[key] = [{step.op: _arguments(step)} for step in value]
+        elif key == "tests":
+            values[key] = [{test.op: _of_test(test)} for test in value]
         elif key == "epoch" and value == "pass":
             values[key] = None
         elif key != "params":
@@ -67,6 +70,12 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
 def _arguments(step: Transform) -> dict[str, Any]:
     values = step.model_dump(mode="json")
     return {name: values[name] for name in argument_names(type(step))}
+
+
+def _of_test(test: DataTest) -> Any:
+    """The arguments of a test, or the value that stands in their place where one says it all."""
+    values = test.model_dump(mode="json", exclude_none=True)
+    return values[test.bare] if test.bare is not None and test.model_fields_set == {test.bare} else values
 
 
 def _rejected_defaults(step: Transform) -> set[str]:

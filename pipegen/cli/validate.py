@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, say
-from pipegen.cli.failures import code_of, print_findings
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note
+from pipegen.cli.failures import FindingsFormat, code_of, print_report
 from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from pipegen.cli.checking import DataRequest
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Inspection
-
-Format = Literal["text", "json", "github", "sarif"]
 
 
 def validate(
@@ -35,7 +33,7 @@ def validate(
         str | None,
         typer.Option("--write-exclude", metavar="FILE", help="Write the unreadable files to FILE, for `errors: {exclude: FILE}`."),
     ] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = "text",
+    output_format: Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep what was meant, and look again.")] = False,
     unsafe_fixes: Annotated[
@@ -78,7 +76,7 @@ def validate(
         findings.update(dict.fromkeys(found))
         if not found:
             fine.append(f"{STDIN if name == '-' else name}: fine ({_describe(inspection)}{about_data})")
-    _print(list(findings), texts, fine, output_format)
+    print_report(list(findings), texts, fine, output_format)
     raise typer.Exit(code_of(list(findings), strict=strict))
 
 
@@ -106,29 +104,6 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
     if data not in words and (not data.isascii() or not data.isdigit() or int(data) < 1):
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
     return DataRequest(words[data] if data in words else int(data), write_exclude, allowed)
-
-
-def _print(findings: list[Diagnostic], texts: dict[str, str], fine: list[str], output_format: Format) -> None:
-    if output_format == "text":
-        for line in fine:
-            say(line)
-        if findings and fine:
-            say()
-        print_findings(findings, texts)
-    elif output_format == "json":
-        from pipegen.diagnostics.machine import render_json
-
-        say(render_json(findings))
-    elif output_format == "github":
-        from pipegen.diagnostics.machine import render_github
-
-        for line in render_github(findings).splitlines():
-            say(line)
-    else:
-        from pipegen.diagnostics.sarif import render_sarif
-        from pipegen.release import __version__
-
-        say(render_sarif(findings, version=__version__))
 
 
 def _describe(inspection: Inspection) -> str:

@@ -14,10 +14,12 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
 from pipegen.errors import SpecError
 from pipegen.memory import ram_budget
+from pipegen.phases.machine import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
 from pipegen.plan.nodes import Cache, Shuffle
+from pipegen.spec.extends import through_chain
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.units import format_bytes
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
     from pipegen.plan.nodes import Node, Plan
+    from pipegen.spec.bases.address import GitFile
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -46,13 +49,16 @@ def inspect(
     overrides_from: str = "overrides=",
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
+    git: Callable[[GitFile, int], bytes] | None = None,
 ) -> Inspection:
     """Loads and checks a spec as `load` does, without touching its data; it raises nothing for a wrong spec.
 
     Findings call the `overrides` what `overrides_from` says: `overrides=` or `--set`. `text` is that of the spec, when it does not come
-    from the file that `source` names.
+    from the file that `source` names; `git` gives the texts of bases from git, instead of the nearest lock.
     """
-    loaded = load_spec(source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text)
+    loaded = load_spec(
+        source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text, git=git
+    )
     diagnostics = Diagnostics()
     diagnostics.extend(loaded.diagnostics.items)
     plans: dict[str, Plan] = {}
@@ -70,10 +76,10 @@ def inspect(
 
 
 def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
-    """Less what a `# pipegen: ignore[CODE]` silences."""
+    """Less what a `# pipegen: ignore[CODE]` silences; in shared bases, with the way that leads there."""
     kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
     result = Diagnostics()
-    result.extend([*kept, *unused])
+    result.extend(through_chain([*kept, *unused], loaded.locate.files))
     return result
 
 
@@ -184,11 +190,11 @@ def compile_spec(fitted: FittedSpec) -> CompiledSpec:
     from pipegen.cache.room import claim_disk  # here, as the passes below: what is only looked at needs neither
 
     model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
-    left = ram_budget(model.runtime)
+    left, prefers = ram_budget(model.runtime), fitted.spec.tuned.cache if fitted.spec.tuned is not None else None
     splits: dict[str, Compiled] = {}
     for split, plan in fitted.plans.items():
         count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
-        splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size)
+        splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size, prefers=prefers)
         left -= claim_cache(model, splits[split].plan, count, left, locate)
     claim_disk(model, {split: done.plan for split, done in splits.items()}, manifest, locate)
     return CompiledSpec(fitted.spec, manifest, fitted.plans, fitted.learned, splits)
@@ -202,6 +208,7 @@ def optimise(
     ram_budget: int | None = None,
     file_bytes: float | None = None,
     cache: bool = True,
+    prefers: str | None = None,
 ) -> Compiled:
     """Run every pass over a plan.
 
@@ -212,13 +219,15 @@ def optimise(
         ram_budget: Bytes that caches may take.
         file_bytes: The mean size of a stored record, where the data is known.
         cache: Whether a cache may be placed: it serves nothing that is read once.
+        prefers: Which cache `auto` prefers, since it was found to be fast; see `PassContext`.
     """
     from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
 
     replaces = spec.errors.skip is not None and plan.split == "train"
     runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
     epoch = num_examples if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size
-    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes, epoch))
+    known = machine().factors
+    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes, epoch, known, prefers))
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pipegen.arguments import got
 from pipegen.diagnostics.catalog import make
@@ -23,13 +23,45 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.plan.recipe import step_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Spec
+    from pipegen.spec.source_map import KeyPath
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class Calls(Protocol):
+    """Names a function and says how it calls it: a step, or a test."""
+
+    op: ClassVar[str]
+
+    @property
+    def function(self) -> str:
+        """The function, as `module:function`."""
+        ...
+
+    @property
+    def module(self) -> str:
+        """The module."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The function's name there."""
+        ...
+
+    @property
+    def call(self) -> str:
+        """Writes how it is called."""
+        ...
+
+    @property
+    def num_arguments(self) -> int:
+        """Counts the values that it is given."""
+        ...
 
 
 class _Unusable(Exception):
@@ -65,25 +97,36 @@ def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
     Raises:
         SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is not there or cannot be called so.
     """
-    findings: list[Diagnostic] = []
     steps = list(spec.model.transforms)
-    for index, step in enumerate(steps):
-        if not isinstance(step, CustomTransform) or step.has_been_handed:
-            continue
-        try:
-            steps[index] = step.with_callee(_found(step, allowed))
-        except _Unusable as problem:
-            code, message, help_ = problem.args
-            label: Label = spec.loaded.locate.label((*step_path(index, step), "function"))
-            findings.append(make(code, message, label, help=help_))
-    if findings:
-        raise SpecError(findings)
+    custom = enumerate(steps)
+    calls = {i: (step, step_path(i, step)) for i, step in custom if isinstance(step, CustomTransform) and not step.has_been_handed}
+    for index, callee in find_functions(calls, spec, allowed).items():
+        steps[index] = calls[index][0].with_callee(callee)
     if all(map(is_, steps, spec.model.transforms)):
         return spec
     return replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
 
 
-def _found(step: CustomTransform, allowed: tuple[str, ...]) -> Callable[..., Any]:
+def find_functions(calls: Mapping[int, tuple[Calls, KeyPath]], spec: Spec, allowed: tuple[str, ...]) -> dict[int, Callable[..., Any]]:
+    """Returns the function of each step or test that calls one; each is given with its place in the spec.
+
+    Raises:
+        SpecError: As `with_functions`.
+    """
+    findings: list[Diagnostic] = []
+    found: dict[int, Callable[..., Any]] = {}
+    for index, (step, path) in calls.items():
+        try:
+            found[index] = _found(step, allowed)
+        except _Unusable as problem:
+            code, message, help_ = problem.args
+            findings.append(make(code, message, spec.loaded.locate.label((*path, "function")), help=help_))
+    if findings:
+        raise SpecError(findings)
+    return found
+
+
+def _found(step: Calls, allowed: tuple[str, ...]) -> Callable[..., Any]:
     if not is_allowed(step.module, allowed):
         raise _Unusable("PG240", f"`{step.op}` calls `{step.function}`, and nobody has allowed `{step.module}`", _how_to_allow(step.module))
     module = _imported(step)
@@ -112,7 +155,7 @@ def _how_to_allow(module: str) -> tuple[str, ...]:
     )
 
 
-def _imported(step: CustomTransform) -> ModuleType:
+def _imported(step: Calls) -> ModuleType:
     try:
         return importlib.import_module(step.module)
     except ModuleNotFoundError as error:
@@ -136,7 +179,7 @@ def _near_modules(missing: str) -> tuple[str, ...]:
     return (*hint, "it is looked for as `import` does: install it, or put its folder on PYTHONPATH")
 
 
-def _check_call(step: CustomTransform, function: Callable[..., Any]) -> None:
+def _check_call(step: Calls, function: Callable[..., Any]) -> None:
     """Checks that a function can be called with what the step gives it; one that does not say what it takes is given the benefit."""
     try:
         signature = inspect.signature(function)
@@ -146,5 +189,6 @@ def _check_call(step: CustomTransform, function: Callable[..., Any]) -> None:
         signature.bind(*[None] * step.num_arguments)
     except TypeError:
         other = "random_python" if step.num_arguments == 1 else "python"
+        see = f", or see `pipegen ops {other}`" if isinstance(step, CustomTransform) else ""
         message = f"`{step.function}` takes {signature}, and `{step.op}` calls it as `{step.call}`"
-        raise _Unusable("PG241", message, (f"give it those arguments and no more, or see `pipegen ops {other}`",)) from None
+        raise _Unusable("PG241", message, (f"give it those arguments and no more{see}",)) from None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipegen.ops.arguments.learned import Statistics
     from pipegen.ops.base import Transform
     from pipegen.passes import Compiled
+    from pipegen.phases.machine import Tuned
     from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
     from pipegen.spec.models import PipelineSpec
@@ -52,6 +53,7 @@ class Spec:
         plans: The plainest plan of each split.
         warnings: What is legal but unwise.
         compiled: Those plans after every pass, as far as that goes without data.
+        tuned: What `pipegen tune` found, where the sections have it in place of `auto`.
     """
 
     model: PipelineSpec
@@ -59,6 +61,7 @@ class Spec:
     plans: dict[str, Plan]
     warnings: Diagnostics
     compiled: dict[str, Compiled]
+    tuned: Tuned | None = None
 
     @property
     def hash(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import StateError
-from pipegen.spec.spec_hash import canonical, explain_difference
+from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning
 
 if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
@@ -27,7 +27,7 @@ def make_state(spec: PipelineSpec, spec_hash: str, fingerprint: str, epoch: int,
         "examples": step * spec.batch.size,
         "spec_hash": spec_hash,
         "data": fingerprint,
-        "spec": canonical(spec),
+        "spec": meaning(spec),
     }
 
 
@@ -51,10 +51,10 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
         if not isinstance(state[key], int) or isinstance(state[key], bool) or state[key] < 0:
             raise StateError(f"`{key}` of the state is {state[key]!r}, which is no count")
     epoch, step = state["epoch"], state["step"]
-    if state["spec_hash"] != spec_hash:
+    if state["spec_hash"] not in (spec_hash, *known_hashes(spec)):
         batch = _only_batch_size(state, spec)
         if batch is None:
-            lines = "\n".join(f"  {line}" for line in explain_difference(state["spec"], canonical(spec)))
+            lines = "\n".join(f"  {line}" for line in explain_difference(state["spec"], meaning(spec)))
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
         epoch, step = _convert(epoch, int(state["examples"]), batch, spec, steps)
     if step > steps:
@@ -64,10 +64,11 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
 
 def _only_batch_size(state: Mapping[str, Any], spec: PipelineSpec) -> int | None:
     """The saved batch size, when nothing else differs."""
-    saved, now = dict(state["spec"]), canonical(spec)
-    size = saved.get("batch", {}).get("size")
-    same = {**saved, "batch": {**saved.get("batch", {}), "size": None}} == {**now, "batch": {**now["batch"], "size": None}}
-    return int(size) if same and size is not None else None
+    size = state["spec"].get("batch", {}).get("size")
+    if not isinstance(size, int) or size < 1:
+        return None
+    as_saved = spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": size})})
+    return size if state["spec_hash"] in known_hashes(as_saved) else None
 
 
 def _convert(epoch: int, examples: int, saved_batch: int, spec: PipelineSpec, steps: int) -> tuple[int, int]:

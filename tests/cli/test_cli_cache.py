@@ -128,7 +128,13 @@ def test_split_assignments_are_shown_and_deleted_as_caches_are(cli: Cli, caches:
     assert cli("cache", "clear", "cache", "--only", "c3", "--yes").stdout == "deleted 1 split assignment, 8 KiB\n"
     assert sorted(p.name[:4] for p in (caches / "splits").iterdir()) == ["d4d4", "mine"]
     (caches / "splits" / ("c3" * 16 + ".splits")).touch()
-    assert cli("cache", "clear", "cache", "--yes").stdout.startswith("deleted 2 caches and 1 split assignment, ")
+    learned = caches / "statistics" / ("d" * 32 + ".json")
+    learned.parent.mkdir()
+    for file in (learned, learned.with_stem("mine")):
+        file.write_bytes(b"{}")
+    assert "what a step has learned from the training split" in cli("cache", "ls", "cache").stdout
+    assert cli("cache", "clear", "cache", "--yes").stdout.startswith("deleted 2 caches, 1 split assignment and 1 fitted step, ")
+    assert [p.name for p in learned.parent.iterdir()] == ["mine.json"]
 
 
 def test_clear_on_a_terminal_takes_a_no(cli: Cli, caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from pipegen.ops.sources.array_features import ArrayFeature
 from pipegen.ops.sources.base import Source
 from pipegen.ops.sources.files import FilesFeature
 from pipegen.ops.sources.table_features import TableFeature
+from pipegen.ops.testing.base import DataTest
+from pipegen.ops.testing.example_tests import ExampleTest
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.spec.models import Batch, Errors, Folds, Output, Param, PipelineSpec, Runtime, Splits
 
@@ -22,8 +24,21 @@ if TYPE_CHECKING:
 _MODELS: tuple[type[Model], ...] = (
     *(PipelineSpec, Splits, Folds, Batch, Output, Errors, Runtime),
     *(ArrayFeature, FilesFeature, TableFeature, LinearSchedule, CosineSchedule, StepSchedule, TableSchedule, Transform, GeometricTransform),
+    *(DataTest, ExampleTest),
 )
+_EDITS = {
+    **dict.fromkeys(("before", "after"), "a map `{ID: [STEP, …]}`"),
+    "replace": "a map `{ID: STEP}`",
+    "remove": "a list of ids",
+    "append": "a list of steps",
+}
 _BY_NAME = {model.__name__: model for model in _MODELS}
+
+
+_ACCEPTS: dict[tuple[type[Model], str], str] = {
+    (PipelineSpec, "source"): "a word or `{NAME: {…}}`",
+    (PipelineSpec, "tests"): "a list of tests",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +62,16 @@ def keys_named(what: str) -> list[Key]:
     """Returns the keys that the marker `<!-- keys: WHAT -->` stands for.
 
     Args:
-        what: `Extends`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for the fields that it does not inherit.
+        what: `Extends`, `Edits`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for the fields that it does not
+            inherit.
 
     Raises:
         KeyError: For any other text.
     """
     if what == "Extends":
         return [_extends()]
+    if what == "Edits":
+        return _edits()
     if what == "Params":
         return list(_keys(Param, "NAME."))
     if what == "PipelineSpec":
@@ -69,10 +87,22 @@ def keys_named(what: str) -> list[Key]:
     return found
 
 
+def test_keys(cls: type[DataTest]) -> list[Key]:
+    """Returns the keys of a test that not every test has."""
+    common = {*DataTest.model_fields, "sample"}
+    return [key for key in _keys(cls) if key.path not in common]
+
+
 def _extends() -> Key:
     from pipegen.spec.json_schema import EXTENDS
 
-    return Key("extends", "text", "optional", EXTENDS)
+    return Key("extends", "text or a list of texts", "optional", EXTENDS)
+
+
+def _edits() -> list[Key]:
+    from pipegen.spec.json_schema import EDITS
+
+    return [Key(key, _EDITS[key], "optional", text) for key, text in EDITS.items()]
 
 
 def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
@@ -83,7 +113,7 @@ def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
         inner = dict(_parts(annotation, path))
         default = "optional" if isinstance(info.default, Model) else default_of(model, name)
         text = docs.get(name) or info.description or ""
-        accepts = "a word or `{NAME: {…}}`" if (model, name) == (PipelineSpec, "source") else describe_argument(annotation)
+        accepts = _ACCEPTS.get((model, name)) or describe_argument(annotation)
         yield Key(path, accepts, default, " ".join(text.split()))
         for below, part in inner.items():
             yield from _keys(part, f"{below}.")
@@ -92,7 +122,7 @@ def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
 def _parts(annotation: Any, path: str) -> Iterator[tuple[str, type[Model]]]:
     """Yields the models that a value may be made of, with the path that their keys stand under."""
     s = shape(annotation)
-    if s.kind == "model" and issubclass(s.annotation, Model) and not issubclass(s.annotation, (Transform, Source, Schedule)):
+    if s.kind == "model" and issubclass(s.annotation, Model) and not issubclass(s.annotation, (Transform, Source, DataTest, Schedule)):
         yield path, s.annotation
     elif s.kind == "map":
         yield from _parts(s.items[1], f"{path}.NAME")

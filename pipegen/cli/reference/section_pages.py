@@ -8,9 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from pipegen.cli.reference.keys import keys_named
+from pipegen.cli.reference.keys import keys_named, test_keys
 from pipegen.cli.reference.op_docs import summary
-from pipegen.ops.registry import sources
+from pipegen.ops.registry import datatests, sources
 from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ PAGES = {
     "batch": "how examples are stacked",
     "output": "what the model receives",
     "errors": "damaged files",
+    "tests": "what must hold for the data",
     "runtime": "cache, threads, memory, shards: how fast and where",
 }
 """Every page with its subject, in the order of a spec."""
 _WIDTH = 100
-_MARKER = re.compile(r"^<!-- (keys: ([\w. ]+)|sources) -->$", re.MULTILINE)
+_MARKER = re.compile(r"^<!-- (keys: ([\w. ]+)|sources|tests) -->$", re.MULTILINE)
 _LINK = re.compile(r"\b(see|under) `(\w+)`")
 _TITLE = re.compile(r"^```yaml title=\"(.+)\"$", re.MULTILINE)
 
@@ -59,6 +60,8 @@ def markdown(name: str) -> str:
     """Returns a page as Markdown, with its keys as a list."""
 
     def filled(match: re.Match[str]) -> str:
+        if match[1] == "tests":
+            return "\n\n".join(_test(op) for op in datatests())
         if match[2] is None:
             return "\n".join(f"- [`{op}`](../ops.md#{op}): {summary(cls)}" for op, cls in sources().items())
         linked = match[2] == "PipelineSpec"
@@ -74,6 +77,8 @@ def terminal(name: str) -> str:
     """Returns a page as plain lines of Markdown: keys are paragraphs, titles of files stand before their blocks."""
 
     def filled(match: re.Match[str]) -> str:
+        if match[1] == "tests":
+            return "\n".join(line for op in datatests() for line in _test_lines(op))
         if match[2] is None:
             return "\n".join(aligned((op, summary(cls)) for op, cls in sources().items()))
         return "\n".join(line for key in keys_named(match[2]) for line in key_lines(key))
@@ -121,6 +126,22 @@ def _all_keys() -> Iterator[tuple[str, str, Key]]:
             for key in keys_named(match[2]) if match[2] else ():
                 top = page == "spec" or key.path.partition(".")[0] == page
                 yield page, key.path if top else f"{page}.{key.path}", key
+
+
+def _test(op: str) -> str:
+    """Returns a test as Markdown: its title, what it does, worked examples and its own keys."""
+    cls = datatests()[op]
+    examples = " ".join(f"`{example}`" for example in cls.examples)
+    keys = "\n".join(_bullet(key, False) for key in test_keys(cls))
+    text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+    return f"### {op}\n\n{text}\n\n{examples}\n\n{keys}".rstrip()
+
+
+def _test_lines(op: str) -> list[str]:
+    cls = datatests()[op]
+    title = textwrap.wrap(f"{op}: {summary(cls)}", _WIDTH, break_on_hyphens=False)
+    examples = [f"    - {example}" for example in cls.examples]
+    return [*title, *examples, *(f"    {line}" for key in test_keys(cls) for line in key_lines(key)), ""]
 
 
 def _bullet(key: Key, linked: bool) -> str:

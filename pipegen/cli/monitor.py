@@ -1,0 +1,141 @@
+"""`pipegen monitor`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import is_terminal, json_text, note, say
+from pipegen.cli.failures import CannotRun, keep_silent, refused
+from pipegen.terminal import aligned, note_between
+
+if TYPE_CHECKING:
+    from pipegen.monitor.summary import Summary
+
+_LIVE = 10.0
+"""Seconds between two lines on a terminal."""
+
+
+def monitor(
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", help="The command to watch, behind `--`.")] = None,
+    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the record of the run, as JSON lines.")] = None,
+    pictures: Annotated[
+        list[str] | None, typer.Option("--picture", metavar="FILE", help="Draw the run: .svg, .png, .pdf or .html; may be repeated.")
+    ] = None,
+    every: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Time between samples.")] = 1.0,
+    live: Annotated[
+        float | None, typer.Option("--live", min=0, metavar="SECONDS", help="Time between lines; 10 on a terminal, 0 for none.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no figures when the run is over.")] = False,
+    read: Annotated[str | None, typer.Option("--read", metavar="FILE", help="Show an earlier record instead of running anything.")] = None,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures of --read.")] = "text",
+) -> None:
+    """Run a training and watch it.
+
+    It says what the run uses of cores, memory, disk, network and GPUs, and how long each step waits for its batch. The command runs as
+    it would alone: with its terminal, its input and output, every signal, and its exit code is that of this command. What the monitor
+    has to say goes to standard error. Steps are known where the command reads batches from a pipegen pipeline. The monitor takes less
+    than 1 % of one core. It needs the extra: pip install 'pipegen[monitor]'
+
+    Examples:
+      pipegen monitor -- python train.py --epochs 3
+      pipegen monitor --out run.jsonl --picture run.html -- python train.py
+      pipegen monitor --read run.jsonl --picture run.svg
+    """
+    from pipegen.monitor.picture import form_of
+    from pipegen.monitor.watch import MissingLibrary, require
+
+    drawn = [Path(name) for name in pictures or ()]
+    try:
+        for path in drawn:
+            form_of(path)
+        require(*(["matplotlib"] if drawn else []))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--picture'") from None
+    except MissingLibrary as error:
+        raise CannotRun(*str(error).split(": ")) from None
+    if read is not None:
+        if command:
+            raise typer.BadParameter("it shows an earlier run, and a command starts a new one", param_hint="'--read'")
+        _show(Path(read), drawn, output_format)
+        return
+    if not command:
+        raise typer.BadParameter("the command to watch is missing: pipegen monitor -- python train.py", param_hint="'-- COMMAND'")
+    _run(command, out, drawn, every, _LIVE if live is None and is_terminal(sys.stderr) else live or 0.0, quiet)
+
+
+def _run(command: list[str], out: str | None, drawn: list[Path], every: float, live: float, quiet: bool) -> None:
+    from pipegen.monitor.supervise import NotStarted
+    from pipegen.monitor.watch import MissingLibrary, Watch, temporary_record
+
+    for path in [*drawn, *([Path(out)] if out else [])]:
+        if not path.parent.is_dir():
+            raise CannotRun(f"cannot write {path}: there is no folder {path.parent}")
+    record = Path(out) if out else temporary_record() if drawn else None
+    try:
+        watch = Watch(command, record, every=every, live=live, tell=note_between)
+        with refused("write", out):
+            ended = watch.run()
+        if not quiet:
+            _tell(watch.summary)
+        if record is not None and drawn:
+            _draw(record, drawn)
+        if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
+            note(f"  wrote {', '.join(written)}")
+    except MissingLibrary as error:
+        raise CannotRun(*str(error).split(": ")) from None
+    except NotStarted as error:
+        note(f"pipegen: {error}")
+        for line in error.help:
+            note(f"  {line}")
+        raise typer.Exit(error.code) from None
+    finally:
+        if record is not None and not out:
+            record.unlink(missing_ok=True)
+    keep_silent()  # whatever ended the command, it has said so itself
+    raise typer.Exit(ended.code)
+
+
+def _tell(summary: Summary) -> None:
+    note("pipegen monitor: " + summary.verdict())
+    for line in aligned(summary.facts()):
+        note(f"  {line}")
+
+
+def _show(record: Path, drawn: list[Path], output_format: str) -> None:
+    from pipegen.monitor.record import read_record
+    from pipegen.monitor.summary import Summary
+
+    summary = Summary()
+    try:
+        with refused("read", record):
+            for row in read_record(record):
+                summary.add(row)
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
+    if not summary.start:
+        raise CannotRun(f"{record} is empty", "`pipegen monitor --out FILE -- COMMAND` writes a record")
+    if output_format == "json":
+        say(json_text(summary.as_json()))
+    else:
+        say(" ".join(summary.start.get("command", ())))
+        for line in aligned(summary.facts()):
+            say(f"  {line}")
+        say(summary.verdict())
+    _draw(record, drawn)
+
+
+def _draw(record: Path, drawn: list[Path]) -> None:
+    if not drawn:
+        return
+    from pipegen.monitor.page import write_picture
+    from pipegen.monitor.record import read_record
+    from pipegen.monitor.series import curves
+
+    found = curves(read_record(record))
+    for path in drawn:
+        with refused("write", path):
+            write_picture(found, path)

@@ -1,0 +1,125 @@
+"""`pipegen profile`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pipegen.cli.common import (
+    AllowCode,
+    Sets,
+    SpecFile,
+    allowed_code,
+    choose_split,
+    json_text,
+    load_spec,
+    note,
+    open_pipeline,
+    progress,
+    say,
+    write_text,
+)
+from pipegen.cli.failures import CannotRun, refused
+
+if TYPE_CHECKING:
+    from pipegen.profiling.report import Profile
+
+
+def profile(
+    spec: SpecFile,
+    script: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="What the --train script is given.")] = None,
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    model_ms: Annotated[
+        float | None, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option("--train", metavar="SCRIPT", help="Run this Python script, and watch the pipeline in it.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to measure; by default four seconds of them.")
+    ] = None,
+    save: Annotated[bool, typer.Option("--save", help="Fit the cost model to this machine, for `explain` and `cache: auto`.")] = False,
+    output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="How to print it.")] = "text",
+    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write it into a file, and print one sentence.")] = None,
+    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
+    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+) -> None:
+    """Measure where the time goes, and say what the model waits for.
+
+    The pipeline runs once as it is and once traced, by itself or beside a model whose step takes --model-ms. With --train your own
+    script runs instead, with what stands behind `--` as its arguments, and the command ends with its exit code.
+
+    Time is that of the pipeline's threads. Within a kernel that XLA compiles nothing can be measured, so its stages have their shares of it
+    from the cost model: they are marked as estimated.
+
+    Examples:
+      pipegen profile flowers.pipegen.yaml
+      pipegen profile flowers.pipegen.yaml --model-ms 80 --format html --out profile.html
+      pipegen profile flowers.pipegen.yaml --train train.py
+      pipegen profile flowers.pipegen.yaml --save
+    """
+    if train is not None:
+        if model_ms is not None or save:
+            raise typer.BadParameter("`--model-ms` and `--save` are for a run without a script", param_hint="'--train'")
+        raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), sets))
+    if script:
+        raise typer.BadParameter(f"{script[0]!r} would be for a script, and there is no --train", param_hint="'ARGUMENT'")
+    allowed = allowed_code(allow_code)
+    loaded = load_spec(spec, sets)
+    chosen = choose_split(loaded.plans, split)
+    pipe = open_pipeline(loaded, allowed)
+    from pipegen.profiling.record import record
+    from pipegen.profiling.report import analyse
+
+    with progress("batches") as tick:
+        found = record(pipe, chosen, model_ms=model_ms, steps=steps, tick=tick)
+    _print(analyse(pipe, found), output_format, out)
+    if save:
+        _save(analyse(pipe, found, {}))
+
+
+def _print(made: Profile, output_format: str, out: str | None) -> None:
+    text = {"text": made.text, "json": lambda: json_text(made.as_json()), "html": made.page}[output_format]()
+    if out is None:
+        say(text)
+        return
+    write_text(out, text.rstrip("\n") + "\n")
+    say(made.sentence)
+
+
+def _save(made: Profile) -> None:
+    from pipegen.phases.machine import keep_machine, machine
+    from pipegen.profiling.fitting import fitted_factors, today
+
+    factors = fitted_factors(made)
+    with refused("keep what was measured:", "the user's cache folder"):
+        file = keep_machine(machine().with_factors(factors, today()))
+    note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is kept: PIPEGEN_MACHINE is off")
+
+
+def _trained(spec: str, split: str | None, script: str, given: list[str], form: tuple[str, str | None], sets: list[str]) -> int:
+    """Runs the script; the result is its exit code."""
+    from pipegen.profiling.training import profile_script
+
+    if not os.path.isfile(script):
+        raise CannotRun(f"there is no script {script}")
+    loaded = load_spec(spec, sets)
+    code, said = profile_script(script, given, spec_hash=loaded.hash, split=choose_split(loaded.plans, split), form=form[0])
+    if said is None:
+        if code == 0:
+            raise CannotRun(
+                f"{script} has taken too few batches from a pipeline of pipegen to measure",
+                "the spec's split has to be iterated in Python, as Keras' `fit` does; a distribution strategy fetches batches itself",
+            )
+        return code
+    text, sentence, notes = said
+    if form[1] is not None:
+        write_text(form[1], text.rstrip("\n") + "\n")
+        say(sentence)
+    else:
+        say(text)
+    for line in notes:
+        note(line)
+    return code

@@ -1,0 +1,178 @@
+"""Traces this process with TensorFlow's profiler, and adds up the time of each part of a plan.
+
+TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
+(`physical/scopes.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
+says nothing counts for the one around it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.cgroup import read_text
+from pipegen.physical.scopes import BATCH, scope_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
+"""Where TensorFlow has had the format of its traces; 2.16 to 2.21 have it at the first place."""
+_HOST = "/host:CPU"
+
+
+@dataclass
+class Trace:
+    """Holds what a trace adds up to.
+
+    Attributes:
+        seconds: How long it lasted.
+        busy: Seconds of threads in each part of the plan, by `scope_in`.
+        cpu: Seconds of processor time that the whole process took.
+        queued: Seconds that its threads could have run and had no core, since others had them; 0 where the system does not tell.
+    """
+
+    seconds: float = 0.0
+    busy: dict[str, float] = field(default_factory=dict)
+    cpu: float = 0.0
+    queued: float = 0.0
+
+
+class Tracing:
+    """Runs the profiler from `start` to `stop`, once; `known` are the scopes of the plan's stages and kernels."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+
+    def start(self) -> None:
+        """Starts it.
+
+        Raises:
+            tf.errors.AlreadyExistsError: When someone else has started one.
+        """
+        import tensorflow as tf
+
+        self._folder = tempfile.TemporaryDirectory(prefix="pipegen-trace-")
+        try:
+            tf.profiler.experimental.start(self._folder.name)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        self._begin, self._cpu, self._queued = time.perf_counter(), time.process_time(), _queued()
+
+    def stop(self) -> Trace:
+        """Ends it, and adds up what it saw."""
+        import tensorflow as tf
+
+        found = Trace(time.perf_counter() - self._begin, {}, time.process_time() - self._cpu, max(0.0, _queued() - self._queued))
+        with self._folder:
+            tf.profiler.experimental.stop()
+            for file in Path(self._folder.name).rglob("*.xplane.pb"):
+                for part, seconds in busy_seconds(file.read_bytes(), self._known).items():
+                    found.busy[part] = found.busy.get(part, 0.0) + seconds
+        return found
+
+
+@contextmanager
+def traced(known: Collection[str]) -> Iterator[Trace]:
+    """Traces what runs inside; the trace that it gives is filled in at the end. See `Tracing`."""
+    found, tracing = Trace(), Tracing(known)
+    tracing.start()
+    try:
+        yield found
+    finally:
+        vars(found).update(vars(tracing.stop()))
+
+
+def busy_seconds(content: bytes, known: Collection[str]) -> dict[str, float]:
+    """Adds up the seconds of each part of a plan in the bytes of an `xplane.pb`; `known` are the scopes of its stages and kernels."""
+    space: Any = _format().XSpace()
+    space.ParseFromString(content)
+    picoseconds: dict[str | None, int] = {}
+    for plane in space.planes:
+        if plane.name == _HOST:
+            part_of = _Parts(plane, known)
+            for line in plane.lines:
+                _add_up(sorted((e.offset_ps, -e.duration_ps, part_of(e)) for e in line.events), picoseconds)
+    return {part: amount / 1e12 for part, amount in picoseconds.items() if part not in (None, *_BETWEEN)}
+
+
+_WAITS, _RUNS, _UNKNOWN = "-", "+", ""
+"""Stand for the part of an event in which a thread waits for others, of one in which it runs one operation after another, and of one
+whose name says nothing."""
+_BETWEEN = (_WAITS, _RUNS, _UNKNOWN)
+
+
+class _Parts:
+    """Says which part of a plan an event of a trace belongs to."""
+
+    def __init__(self, plane: Any, known: Collection[str]) -> None:
+        self._known = known
+        self._names = {number: meta.name for number, meta in plane.event_metadata.items()}
+        self._parts = {number: self._part(name) for number, name in self._names.items()}
+        self._texts = {number: meta.name for number, meta in plane.stat_metadata.items()}
+        self._asynchronous = {number for number, name in self._names.items() if name == _ASYNCHRONOUS}
+
+    def __call__(self, event: Any) -> str:
+        if event.metadata_id not in self._asynchronous:
+            return self._parts[event.metadata_id]
+        for stat in event.stats:  # such an operation's name is no part of the event's
+            if self._texts[stat.metadata_id] == "name":
+                return scope_in(stat.str_value or self._texts.get(stat.ref_value, ""), self._known) or _UNKNOWN
+        return _UNKNOWN
+
+    def _part(self, name: str) -> str:
+        if name == _EXECUTOR:
+            return _RUNS
+        if name.startswith("Iterator::"):
+            return BATCH if name.rpartition("::")[2].startswith(("Batch", "ParallelBatch")) else _WAITS
+        return scope_in(name, self._known) or _UNKNOWN
+
+
+_EXECUTOR, _ASYNCHRONOUS = "ExecutorState::Process", "ExecutorState::ProcessAsync::Start"
+
+
+def _add_up(events: list[tuple[int, int, str]], into: dict[str | None, int]) -> None:
+    """Adds the own time of a thread's events to their parts.
+
+    What passes before an operation, where one runs after another, is the executor at work for it, and counts for it.
+    """
+    around: list[list[Any]] = []  # of each event that is not over: where it ends, its part, and up to where it is accounted for
+    for start, negative, said in events:
+        while around and around[-1][0] <= start:
+            end = around.pop()[0]
+            if around:
+                around[-1][2] = end
+        outer = around[-1][1] if around else None
+        part = outer if said == _UNKNOWN else said
+        if part != outer:
+            into[outer] = into.get(outer, 0) + negative
+            into[part] = into.get(part, 0) - negative
+        if outer == _RUNS and part not in _BETWEEN:
+            into[part] += start - around[-1][2]
+        around.append([start - negative, part, start])
+
+
+@cache
+def _format() -> Any:
+    for name in _MODULES:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ImportError(f"this TensorFlow keeps the format of its traces elsewhere than in {_MODULES[0]}")
+
+
+def _queued() -> float:
+    """Seconds that the threads of this process have waited for a core."""
+    found = 0
+    for file in Path("/proc/self/task").glob("*/schedstat"):
+        words = (read_text(file) or "").split()
+        found += int(words[1]) if len(words) > 1 else 0
+    return found / 1e9

@@ -1,0 +1,188 @@
+"""Runs a few examples of a split along its plan, one stage after another, and keeps what they look like on the way."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
+from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.reading.damage import reason
+from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.pictures import levels
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
+from pipegen.types import valid_name
+from pipegen.views.plan_page import Seen, Shown
+
+if TYPE_CHECKING:
+    from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.features import Features
+    from pipegen.backend.running.execute import Executor
+    from pipegen.plan.nodes import Node
+    from pipegen.types import FeatureType
+
+    Array = np.ndarray[Any, Any]
+
+_SIDE = 208
+"""Pixels of the longer side of a picture: twice what the page shows, for screens of many pixels."""
+_SHOWN = 6
+"""Examples of a batch whose pictures are shown."""
+_MOST_VALUES = 8
+"""Numbers of a feature that are written out."""
+
+
+def shown_along(engine: Engine, split: str) -> Shown:
+    """Returns what the first examples of a split's first epoch look like behind each node and each stage.
+
+    A mix group is whole, so that examples are mixed as in training. Where one of them cannot be read, there are no pictures.
+    """
+    executor = engine.executor(split)
+    keys, n = engine.manifest.keys(split), len(executor.records)
+    slots = tf.range(min(GROUP, n), dtype=tf.int64)
+    records, cycle = executor.order.found(0, slots)
+    names = [keys[i] for i in records.numpy().tolist()]
+    run = _Run(executor, split, engine.manifest.class_names, names)
+    try:
+        return run.along(slots, records, cycle)
+    except (tf.errors.OpError, ValueError, OSError) as error:
+        return Shown(f"There are no pictures: one of the first examples cannot be read ({reason(error)}).")
+
+
+class _Run:
+    """Takes a few examples through the nodes of a plan."""
+
+    def __init__(self, executor: Executor, split: str, classes: tuple[str, ...], names: list[str]) -> None:
+        self.x, self.split, self.classes, self.names = executor, split, classes, names
+        self.plan = executor.plan
+        self.shown = min(_SHOWN, len(names), self.plan.batch.size)
+        self.first: set[str] = set()
+        """Features whose channels come first by now."""
+
+    def along(self, slots: tf.Tensor, records: tf.Tensor, cycle: tf.Tensor) -> Shown:
+        draws = self.x.draws(self.x.tensors, records, cycle, calendar=tf.zeros_like(slots))
+        known = {"@epoch": tf.zeros_like(slots), "@slot": slots, "@record": records, "@draws": draws}
+        known |= {"@weight": tf.ones_like(slots, tf.float32), "@member": slots < self.x.order.grouped}
+        rows: list[Features] = [{name: value[i] for name, value in known.items()} for i in range(len(self.names))]
+        batch: Features | None = None
+        edges, stages = [], []
+        for node in self.plan.nodes:
+            if isinstance(node, Batch):
+                batch = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
+            seen = self._stages(node, rows, batch)
+            edges.append(self._edge(node, rows, batch))
+            stages.append(seen)
+        more = f", and behind the batch also those of the next {self.shown - 1}" if self.shown > 1 else ""
+        caption = f"The pictures are those of the first example of epoch 0, {self.names[0]}{more}."
+        return Shown(caption, tuple(edges), tuple(stages))
+
+    def _stages(self, node: Node, rows: list[Features], batch: Features | None) -> tuple[Seen | None, ...]:
+        """Runs a node, and returns what each of its stages gives."""
+        if isinstance(node, Read):
+            if batch is not None:
+                batch |= self.x.tensors.read(batch["@record"], node.out)
+            for row in rows if batch is None else ():
+                row.update(self.x.tensors.read(row["@record"], node.out))
+        seen: list[Seen | None] = []
+        for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
+            if batch is not None:
+                apply_stage(stage, batch)
+            for row in rows if batch is None else ():
+                apply_element(stage, row)
+            self.first |= {stage.feature} if isinstance(stage, s.ChannelsFirst) else set()
+            t, one = node.out.get(stage.feature), self._first(rows, batch)
+            pictured = t is not None and kind_of(t).pictured and stage.feature in one
+            seen.append(self._seen(stage.feature, t.with_(interval=None), [one]) if pictured and t is not None else None)
+        return tuple(seen)
+
+    def _edge(self, node: Node, rows: list[Features], batch: Features | None) -> dict[str, Seen]:
+        if isinstance(node, Index):
+            return {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
+        out = node.out.items() if not isinstance(node, Emit) else [(name, t) for name, t in node.out.items() if name in _taken(node)]
+        several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
+        return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
+
+    def _first(self, rows: list[Features], batch: Features | None) -> Features:
+        return rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
+
+    def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
+        """Returns pictures of a feature of some examples, or its values."""
+        kind = kind_of(t)
+        if t.encoded and kind.pictured:
+            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), _bytes_text(rows[0][name]))
+        if kind.pictured:
+            arrays = [row[name].numpy() for row in rows]
+            pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
+            drawn = [_classes(array, t) if kind.categorical else levels(array, t.interval) for array in pixels]
+            return Seen(tuple(map(_file, drawn)), _range_text(arrays[0]))
+        valid = valid_name(name)
+        values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
+        return Seen((), "; ".join(self._value_text(value, t) for value in values))
+
+    def _decoded(self, name: str, contents: tf.Tensor) -> Array:
+        stage = next(st for st in self.plan.stages() if isinstance(st, s.Decodes) and st.feature == name)
+        pixels = np.asarray(stage.decode.step.decode(contents, None))
+        categorical = kind_of(self.plan.read[name]).categorical
+        return _classes(pixels, self.plan.read[name]) if categorical else levels(pixels)
+
+    def _value_text(self, value: Any, t: FeatureType) -> str:
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        if kind_of(t).labels and np.ndim(value) == 0 and self.classes and 0 <= int(value) < len(self.classes):
+            return f"{int(value)} ({self.classes[int(value)]})"
+        if kind_of(t).labels and np.ndim(value) == 1 and len(value) == len(self.classes):
+            there = np.flatnonzero(value)
+            return ", ".join(f"{value[i]:g} at {i} ({self.classes[i]})" for i in there[:3]) + (", …" if len(there) > 3 else "") or "none"
+        flat = np.asarray(value).reshape(-1)
+        shown = ", ".join(f"{v:g}" if flat.dtype.kind in "fiu" else str(v) for v in flat[:_MOST_VALUES])
+        if np.ndim(value) == 0:
+            return shown
+        return f"[{shown}{', …' if len(flat) > _MOST_VALUES else ''}]"
+
+
+def _taken(emit: Emit) -> set[str]:
+    """The features that the model takes."""
+    wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
+    return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
+
+
+def _names(arranged: list[str] | dict[str, str]) -> list[str]:
+    return list(arranged.values()) if isinstance(arranged, dict) else arranged
+
+
+def _classes(mask: Array, t: FeatureType) -> Array:
+    """Class indices as colours on black."""
+    black: Array = np.zeros((*mask.shape[:2], 3), np.uint8)
+    classes = mask if mask.shape[-1] == 1 else mask.argmax(-1)[..., None]  # encoded, its last axis is the class
+    shown: Array = kind_of(t).draw(black, classes, t)
+    return shown
+
+
+def _file(image: Array) -> bytes:
+    """A small picture of an image, uint8 `(height, width, channels)`: WebP, or PNG where Pillow has none, or where it is enlarged."""
+    pixels = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
+    shown = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+    scale = _SIDE / max(shown.size)
+    if scale < 1:
+        shown = shown.resize((max(1, round(shown.width * scale)), max(1, round(shown.height * scale))), Image.Resampling.LANCZOS)
+    held = io.BytesIO()
+    try:
+        shown.save(held, "WEBP", quality=82)
+    except (KeyError, OSError):
+        held = io.BytesIO()
+        shown.save(held, "PNG")
+    return held.getvalue()
+
+
+def _bytes_text(contents: tf.Tensor) -> str:
+    from pipegen.spec.units import format_bytes
+
+    return f"a file of {format_bytes(len(contents.numpy()))}"
+
+
+def _range_text(values: Array) -> str:
+    return f"{values.min():.4g} to {values.max():.4g}" if values.size else ""

@@ -1,0 +1,224 @@
+"""A profile names the stage that takes the time, says how long it takes, and promises no more than is kept."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import replace
+from pipes import RESIZE, sections
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import pipegen
+from pipegen.plan.cost import Circumstances
+from pipegen.profiling.fitting import fitted_factors
+from pipegen.profiling.record import Recording, record
+from pipegen.profiling.report import Profile, analyse
+from pipegen.profiling.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.tf
+
+NAPS = [RESIZE, {"python": {"function": "my_pkg.slow:long"}}, "random_flip", {"python": {"function": "my_pkg.slow:short"}}]
+
+
+def napping(folder: Path, **runtime: Any) -> Any:
+    spec = sections(folder, transforms=NAPS, batch={"size": 4})
+    return pipegen.build(spec, runtime={"jit": "never", "cache": "none", "threads": 2, **runtime}, allow_code=["my_pkg"])
+
+
+@pytest.fixture(scope="module")
+def slept(photo_folder: Path) -> tuple[Any, Profile]:
+    """A pipeline with steps of 150 and 50 ms an image on two threads, and its profile."""
+    pipe = napping(photo_folder)
+    return pipe, analyse(pipe, record(pipe, "train", steps=6))
+
+
+def named(made: Profile, name: str) -> Any:
+    return next(part for part in made.parts if part.name == name)
+
+
+def test_steps_of_known_duration_are_named_and_measured(slept: tuple[Any, Profile]) -> None:
+    _, made = slept
+    assert made.dearest.name == "python my_pkg.slow:long"
+    assert named(made, "python my_pkg.slow:long").us == pytest.approx(150_000, rel=0.15)
+    assert named(made, "python my_pkg.slow:short").us == pytest.approx(50_000, rel=0.15)
+    assert made.sentence.startswith("python my_pkg.slow:long takes "), made.sentence
+    assert "of 2 threads, mostly waiting; " in made.sentence
+    assert made.starves
+
+
+def test_threads_that_wait_ask_for_more_of_them(slept: tuple[Any, Profile]) -> None:
+    _, made = slept
+    by_name = {remedy.setting.partition(":")[0]: remedy for remedy in made.remedies}
+    assert by_name["cache"].setting == "cache: memory"
+    assert by_name["cache"].times == pytest.approx(4, rel=0.3), "60 of 80 ms are the same in every epoch"
+    assert by_name["threads"].setting == "threads: 16"
+    assert 3 < by_name["threads"].times <= 8
+
+
+def test_every_form_says_the_same(slept: tuple[Any, Profile]) -> None:
+    _, made = slept
+    content = json.loads(json.dumps(made.as_json()))
+    assert content["sentence"] == made.sentence
+    assert content["stage"] == "python my_pkg.slow:long"
+    assert sum(part["share"] for part in content["parts"]) == pytest.approx(1, abs=0.01)
+    assert made.sentence in made.text()
+    page = made.page()
+    assert "python my_pkg.slow:long" in page
+    assert "<script" not in page
+
+
+def test_a_slow_reader_is_named(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
+
+    from pipegen.ops.sources.reader import FileReader
+
+    opened = FileReader.open
+
+    def slow(self: Any, *args: Any) -> Any:
+        read = opened(self, *args)
+
+        def late(*place: Any) -> Any:
+            def nap(value: Any) -> Any:
+                time.sleep(0.05)
+                return value
+
+            value = read(*place)
+            return tf.ensure_shape(tf.numpy_function(nap, [value], value.dtype), value.shape)
+
+        return late
+
+    monkeypatch.setattr(FileReader, "open", slow)
+    pipe = pipegen.build(
+        sections(photo_folder, transforms=[RESIZE], batch={"size": 4}), runtime={"jit": "never", "cache": "none", "threads": 2}
+    )
+    made = analyse(pipe, record(pipe, "train", steps=5))
+    assert made.dearest.name == "reading"
+    assert made.dearest.us == pytest.approx(50_000, rel=0.15)
+    assert made.sentence.startswith("reading takes ")
+
+
+def test_a_model_that_does_not_wait_is_told_so(slept: tuple[Any, Profile]) -> None:
+    pipe, made = slept
+    found = replace(made.recording, waited=0.01 * made.recording.seconds, model_ms=400.0)
+    said = analyse(pipe, found)
+    assert said.sentence.startswith("the model does not wait: its step takes ")
+    assert not said.remedies
+    waits = analyse(pipe, replace(made.recording, model_ms=10.0)).sentence
+    assert waits.startswith("the model waits ")
+    assert ": python my_pkg.slow:long takes " in waits
+
+
+def test_within_a_compiled_kernel_shares_are_estimated(photo_folder: Path) -> None:
+    steps = [RESIZE, {"random_rotation": {"degrees": 20}}, {"random_gaussian_blur": {"sigma": [0.5, 1]}}]
+    spec = sections(photo_folder, transforms=steps, batch={"size": 8})
+    pipe = pipegen.build(spec, runtime={"cache": "memory", "threads": 1})
+    plan = pipe._engine.executor("train").plan
+    kernels = {f"kernel.{n}": 0.5 for n in range(9)}
+    found = Recording("train", "", 1, 32, 1000.0, 4, 32, 1.0, 1.0, 32, Trace(1.0, {**kernels, "read": 0.25}, 1.0))
+    parts = analyse(pipe, found).parts
+    inner = [part for part in parts if part.estimated]
+    alone = [part for part in parts if part.stage is not None and not part.stage.one_example and not part.estimated]
+    assert len(inner) + len(alone) >= 2, "one kernel, or one for each"
+    several = [node for node in plan.nodes if len(getattr(node, "stages", ())) > 1 and type(node).__name__ == "Kernel"]
+    assert bool(inner) == bool(several)
+    assert "estimated" in analyse(pipe, found).text() or not several
+
+
+def test_factors_leave_out_what_users_wrote_and_what_others_took(slept: tuple[Any, Profile]) -> None:
+    pipe, made = slept
+    factors = fitted_factors(made)
+    assert not any("python" in name for name in factors)
+    crowded = replace(made.recording, trace=replace(made.recording.trace, cpu=1.0, queued=1.0))
+    alone = replace(made.recording, trace=replace(made.recording.trace, cpu=1.0, queued=0.0))
+    one, other = (fitted_factors(analyse(pipe, found, {})) for found in (crowded, alone))
+    assert other
+    assert all(one[name] == pytest.approx(other[name] / 2, rel=0.1) for name in one if other[name] < 50)
+
+
+def test_a_trace_adds_up_what_each_thread_did() -> None:
+    from pipegen.profiling import trace
+
+    space = trace._format().XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    names = ["ExecutorState::Process", "examples/element/decode.0/DecodeJpeg:DecodeJpeg", "x/kernel.0/Add:Add", "unknown", "slice.1"]
+    names += ["Iterator::Root::BatchV2", "Iterator::Root::BatchV2::ParallelMapV2", "ExecutorState::ProcessAsync::Start"]
+    for number, name in enumerate(names):
+        plane.event_metadata[number].name = name
+    plane.stat_metadata[0].name = "name"
+
+    def events(*given: tuple[int, int, int]) -> Any:
+        line = plane.lines.add()
+        return [line.events.add(metadata_id=n, offset_ps=start * 10**12, duration_ps=length * 10**12) for n, start, length in given]
+
+    # The executor runs from 0 to 10: 1 s until the decoder starts (2 to 5, in it an unknown part), then a kernel from 6 to 8.
+    events((0, 0, 10), (1, 1, 4), (3, 2, 1), (2, 6, 2), (4, 11, 5))
+    # A batch takes 10 s, of which it waits 7 for its input.
+    events((5, 0, 10), (6, 1, 7))
+    (late,) = events((7, 0, 3))
+    late.stats.add(metadata_id=0, str_value="x/kernel.0/PartitionedCall")
+    found = trace.busy_seconds(space.SerializeToString(), {"decode.0", "kernel.0"})
+    assert found == pytest.approx({"decode.0": 5.0, "kernel.0": 3.0 + 3.0, "batch": 3.0})
+
+
+@pytest.mark.nightly
+def test_the_promised_gain_of_threads_is_kept(photo_folder: Path, slept: tuple[Any, Profile]) -> None:
+    _, made = slept
+    promised = next(r for r in made.remedies if r.setting.startswith("threads"))
+    wide = napping(photo_folder, threads=int(promised.setting.partition(": ")[2]))
+    kept = record(wide, "train", steps=24).rate / made.recording.rate
+    assert promised.times / 1.5 < kept < promised.times * 1.5, (promised, kept)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("size", [64, 160])
+def test_the_promised_gain_of_a_cache_is_kept(tmp_path: Path, size: int) -> None:
+    """A cache in memory gains what it is said to gain, or more."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for i in range(192):
+        (tmp_path / f"c{i % 2}").mkdir(exist_ok=True)
+        noise = Image.fromarray(rng.integers(0, 256, (40, 50, 3), np.uint8)).resize((500, 375), Image.Resampling.BICUBIC)
+        noise.save(tmp_path / f"c{i % 2}" / f"{i}.jpg", quality=90)
+    spec = {
+        "pipegen": 1,
+        "source": {"image_folder": {"path": str(tmp_path)}},
+        "transforms": [{"resize": {"size": size}}, "random_flip", {"random_rotation": {"degrees": 10}}],
+        "batch": {"size": 32},
+        "epoch": {"steps": 1000},
+    }
+    plain = pipegen.build(spec, runtime={"cache": "none"})
+    cached = pipegen.build(spec, runtime={"cache": "memory"})
+    found = record(plain, "train")
+    promised = next(r.times for r in analyse(plain, found).remedies if r.setting == "cache: memory")
+    turns = [record(cached, "train", steps=20).rate / record(plain, "train", steps=8).rate for _ in range(3)]
+    kept = statistics.median(turns)
+    assert promised / 1.5 < kept < promised * 3, (promised, kept)
+
+
+def test_costs_are_multiplied_by_what_is_known_of_the_machine(slept: tuple[Any, Profile]) -> None:
+    from pipegen.plan.cost import fitted_as, plan_cost
+
+    plan = slept[0]._engine.executor("train").plan
+    plain, twice = (plan_cost(plan, Circumstances(factors=factors)) for factors in ({}, {"read": 2.0, "kernel": 3.0}))
+    for node, one, other in zip(plan.nodes, plain.nodes, twice.nodes, strict=True):
+        expected = {"read": 2.0, "kernel": 3.0}.get(fitted_as(node), 1.0)
+        assert other.us == pytest.approx(one.us * expected)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """No profiler runs on."""
+    yield
+    import tensorflow as tf
+
+    with pytest.raises(tf.errors.UnavailableError):
+        tf.profiler.experimental.stop()
