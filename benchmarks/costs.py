@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is imported
+os.environ["PIPEGEN_MACHINE"] = "off"  # the constants as they stand, and not as they were fitted
 
 from rich.console import Console
 from rich.table import Table

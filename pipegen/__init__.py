@@ -16,14 +16,22 @@ from pipegen.release import __version__ as __version__
 
 if TYPE_CHECKING:
     from pipegen.api.building import build
+    from pipegen.api.monitoring import Monitor
     from pipegen.api.pipeline import Pipeline
+    from pipegen.api.reporting import report
+    from pipegen.api.testing import test
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
+    from pipegen.views.data_test_report import DataTestReport
+    from pipegen.views.layer import EvaluationLayer
 
 __all__ = [
     "DataError",
+    "DataTestReport",
+    "EvaluationLayer",
     "ModelMismatchError",
+    "Monitor",
     "PipegenError",
     "Pipeline",
     "Spec",
@@ -32,11 +40,16 @@ __all__ = [
     "__version__",
     "build",
     "load",
+    "report",
+    "test",
 ]
 
 _HOMES = {
     "DataError": "errors",
+    "DataTestReport": "views.data_test_report",
+    "EvaluationLayer": "views.layer",
     "ModelMismatchError": "errors",
+    "Monitor": "api.monitoring",
     "Pipeline": "api.pipeline",
     "PipegenError": "errors",
     "Spec": "phases.specs",
@@ -44,6 +57,8 @@ _HOMES = {
     "StateError": "errors",
     "build": "api.building",
     "load": "phases.compilation",
+    "report": "api.reporting",
+    "test": "api.testing",
 }
 
 

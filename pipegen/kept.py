@@ -18,14 +18,23 @@ if TYPE_CHECKING:
 
 SPLITS = "splits"
 """The folder, and the ending of the files, of split assignments that take long to count."""
+LOOKS = "looks"
+"""Likewise of what was seen of each picture (`pipegen report`)."""
 COLUMNS = "columns"
 """Likewise of columns of the data that are too large for a graph."""
+STATISTICS = "statistics"
+"""The folder of what steps have learned from a training split; how a file ends says what it is."""
 
 
 def kept_folder(runtime: Runtime, name: str) -> Path | None:
     """Returns a folder of this name in that of the spec's caches, else in the user's cache folder, if there is one."""
     if isinstance(runtime.cache, DiskCache):
         return Path(runtime.cache.disk) / name
+    return user_folder(name)
+
+
+def user_folder(name: str) -> Path | None:
+    """Returns a folder of this name in the user's cache folder, if there is one."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     try:
         caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"

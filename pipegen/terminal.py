@@ -64,6 +64,12 @@ def note(text: str) -> None:
     sys.stderr.write(visible(text) + "\n")
 
 
+def note_between(text: str) -> None:
+    """Writes a line to standard error while another program may be drawing a progress bar there, which it draws anew."""
+    sys.stderr.write(("\r\x1b[K" if is_terminal(sys.stderr) else "") + visible(text) + "\n")
+    sys.stderr.flush()
+
+
 def bold(text: str) -> str:
     """Gives a text that `say` writes in bold where standard output shows it."""
     return f"{_BOLD}{text}{_PLAIN}" if wants_colour(sys.stdout) else text

@@ -65,7 +65,8 @@ def with_small_graph(pipe: Any) -> Any:
 
         return epochs.flat_map(of)
 
-    small = SimpleNamespace(spec=real.spec, steps=steps, batches=batches, explain=lambda error, at: error, delivered=real.delivered)
+    handed = {"explain": lambda error, at: error, "delivered": real.delivered, "waiting": real.waiting}
+    small = SimpleNamespace(spec=real.spec, steps=steps, batches=batches, **handed)
     engine._datasets["train"] = training_dataset(small, engine.train_progress(), None)
     return pipe
 

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parent / "golden" / "diagnostics"
 CORPUS = sorted(GOLDEN.rglob("*.md"))
-DATA = {c for c in CODES if c.startswith("PG4") and c != "PG412"}
+DATA = {c for c in CODES if c.startswith(("PG4", "PG7")) and c not in ("PG412", "PG700", "PG703")}
 """Codes of the data, which need files: the pages of the catalogue show those."""
-ELSEWHERE = {"PG001", "PG003", "PG005", "PG204", "PG240", "PG241", *DATA}
-"""Codes that no readable text can show: the last two are of who builds it."""
+LEAVING = {c for c in CODES if c.startswith(("PG53", "PG54", "PG55"))}
+"""Codes of what a spec is locked, served or ejected with."""
+ELSEWHERE = {"PG001", "PG003", "PG005", "PG114", "PG117", "PG204", "PG240", "PG241", *DATA, *LEAVING}
+"""Codes that no readable text can show: PG114 and PG117 need a package and a lock, and PG24x are of who builds it."""
 
 
 def _id(path: Path) -> str:

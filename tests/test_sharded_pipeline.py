@@ -150,3 +150,20 @@ def test_more_records_than_can_be_ranked_are_told_and_the_advice_works() -> None
     assert found.code == "PG302"
     assert found.help[0].lines == "splits: {method: hash}"
     assert build({"files": 12, "each": 10**6}, splits=section | {"method": "hash"}).num_examples("train") > 9_000_000
+
+
+@pytest.mark.nightly
+def test_tests_of_data_take_records_of_shards() -> None:
+    tests = [
+        {"classes": {"split": "train", "min": 1}},
+        {"range": {"feature": "image", "within": [0, 255], "sample": 40, "split": "train"}},
+        {"range": {"feature": "image", "within": [0, 255], "sample": "all", "split": "train"}},
+        {"unique": {"path": ".*"}},
+        {"no_leak": "exact"},
+    ]
+    spec = {"pipegen": 1, "source": {"made_up": {"files": 12, "each": 21}}, "splits": FOLDERS, "batch": {"size": 8}, **PLAIN}
+    report = pipegen.test({**spec, "tests": tests})
+    assert [r.status for r in report.results] == ["passed"] * 4 + ["failed"]
+    assert "in 40 examples" in report.results[1].seen
+    assert f"in {pipegen.build(spec).num_examples('train')} examples" in report.results[2].seen
+    assert report.diagnostics[0].code == "PG702", "what could not be compared has not passed"

@@ -16,11 +16,13 @@ from pipegen.log import log
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import Spec
+from pipegen.phases.tuning import untuned, with_tuned
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from pipegen.api.lock_check import LockCheck
     from pipegen.data.manifest import Manifest
 
 
@@ -32,6 +34,7 @@ def build(
     runtime: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
     allow_code: Sequence[str] = (),
+    locked: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Pipeline:
     """Compiles a spec into a running pipeline.
@@ -43,6 +46,7 @@ def build(
         runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
         data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
         allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
+        locked: Refuse what the nearest `pipegen.lock` does not know: another meaning, other data, other code or other learned numbers.
         progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
 
     Returns:
@@ -55,10 +59,20 @@ def build(
     called_with_count("progress", progress)
     allowed = allowed_modules(allow_code)
     with uncollected():  # the first spec brings the modules of every step
-        loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides, runtime=runtime)
+        loaded = load(_given(spec), params=params, overrides=overrides, runtime=runtime)
+    check = None
+    if locked:
+        from pipegen.api.lock_check import LockCheck  # here, since most builds have no lock
+
+        check = LockCheck.of(loaded)
     loaded = with_functions(loaded, allowed)
     again = partial(build, data=data, allow_code=tuple(allow_code))
-    return _built(loaded, collect_data(loaded, progress, data), again, progress)
+    return _built(loaded, collect_data(loaded, progress, data), again, progress, check)
+
+
+def _given(spec: str | os.PathLike[str] | Mapping[str, Any] | Spec) -> str | os.PathLike[str] | Mapping[str, Any] | Spec:
+    """Returns what `load` takes; a pipeline's spec without what suits the machine that it ran on."""
+    return Path(spec) if isinstance(spec, str) else untuned(spec) if isinstance(spec, Spec) else spec
 
 
 def build_by_place(
@@ -80,12 +94,24 @@ def build_by_place(
     return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
 
 
-def _built(spec: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None = None) -> Pipeline:
+def _built(
+    spec: Spec,
+    manifest: Manifest,
+    again: Callable[[Spec], Pipeline],
+    progress: Callable[[int], None] | None = None,
+    check: LockCheck | None = None,
+) -> Pipeline:
+    if check is not None:
+        check.data(manifest)
+    trains = "train" if "train" in spec.plans else next(iter(spec.plans))
+    spec = with_tuned(spec, manifest.num_examples(trains))
     for warning in spec.warnings:
         if warning.severity is Severity.WARNING:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
     with uncollected():
         bound = bind(spec, manifest)
     fitted = fit(bound, progress)
+    if check is not None:
+        check.numbers(fitted)
     with uncollected():
         return Pipeline(compile_spec(fitted), again)

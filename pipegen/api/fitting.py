@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_key, write_statistics
-from pipegen.kept import kept_folder
+from pipegen.kept import STATISTICS, kept_folder
 from pipegen.log import log
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
@@ -28,6 +29,22 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
+class _NotKept(Exception):
+    """Nothing is kept of what a step has learned."""
+
+
+def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
+    """Returns what is kept of the numbers that the steps of a spec learn, and measures none; `None` where some are not kept."""
+
+    def refuse(*_about: object) -> Statistics:
+        raise _NotKept
+
+    try:
+        return _fit(bound, partial(_learn, progress=None, again=False, measure=refuse)).learned
+    except _NotKept:
+        return None
+
+
 def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
     """Gives the steps of a spec the numbers of its training split; where none takes any, the plans stay as they are.
 
@@ -40,6 +57,10 @@ def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, agai
         SpecError: When a step or the output does not fit the numbers.
         DataError: For a file that cannot be decoded.
     """
+    return _fit(bound, partial(_learn, progress=progress, again=again, measure=_measure))
+
+
+def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
     spec, manifest = bound.spec, bound.manifest
     found: list[Learned] = []
     record = manifest.type or spec.model.source.infer()
@@ -49,7 +70,7 @@ def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, agai
         features = fitted_features(spec.model, step, record)
         if not features:
             continue  # the step leaves what the model receives alone
-        own = [_learn(spec, manifest, index, step, feature, record, progress, again) for feature in features]
+        own = [learn(spec, manifest, index, step, feature, record) for feature in features]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
         steps = list(spec.model.transforms)
@@ -69,20 +90,21 @@ def _learn(
     record: ElementType,
     progress: Callable[[int], None] | None,
     again: bool,
+    measure: Callable[..., Statistics],
 ) -> Learned:
     """Measures what one step takes from one feature; the steps before it have their numbers."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
     lasting = all(map(is_lasting, plan.stages()))
-    folder = kept_folder(spec.model.runtime, "statistics") if lasting else None
+    folder = kept_folder(spec.model.runtime, STATISTICS) if lasting else None
     count = manifest.num_examples("train")
     file = statistics_file(folder, key, kind) if folder is not None else None
     kept = read_statistics(folder, key, kind) if folder is not None and not again else None
     if kept is not None:
         log.info("the numbers of `%s` were read from %s", step.op, file)
         return Learned(index, feature, kept, count, file, measured=False)
-    numbers = _measure(spec, model, plan, manifest, step, progress)
+    numbers = measure(spec, model, plan, manifest, step, progress)
     words = " → ".join(s.op for s in model.transforms[:-1])
     if folder is not None:
         try:

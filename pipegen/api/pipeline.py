@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
 
+from pipegen.api.serving import Serves, leaves_steps
+from pipegen.api.written import WrittenDown
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.split_names import meant_split
 from pipegen.phases.state import make_state, position_from
@@ -30,8 +33,12 @@ if TYPE_CHECKING:
     from pipegen.views.export import Exported
 
 
+LIVE: WeakSet[Pipeline] = WeakSet()
+"""The pipelines of this process that somebody holds."""
+
+
 @untraced
-class Pipeline:
+class Pipeline(Serves, WrittenDown):
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline]) -> None:
@@ -42,6 +49,7 @@ class Pipeline:
         self._manifest = compiled.manifest
         self._plans = compiled.plans
         self._compiled = compiled
+        LIVE.add(self)
         self._engine = Engine(compiled, {split: done.plan for split, done in compiled.splits.items()})
 
     @property
@@ -110,7 +118,14 @@ class Pipeline:
         return tuple(self._plans)
 
     def dataset(
-        self, split: str, *, epoch: int = 0, step: int = 0, shard: tuple[int, int] | None = None, device: str | None = None
+        self,
+        split: str,
+        *,
+        epoch: int = 0,
+        step: int = 0,
+        shard: tuple[int, int] | None = None,
+        device: str | None = None,
+        stages: Literal["all", "element"] = "all",
     ) -> PipelineDataset:
         """Returns one epoch of a split from one step on. It holds no state, so that strategies, services and evaluation can use it.
 
@@ -120,12 +135,15 @@ class Pipeline:
             step: The first step.
             shard: `(index, count)`: which share of each global batch, in place of the spec's.
             device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
+            stages: `all`, or `element` for a model that holds `pipe.layer()`: what that does is left out. Nothing is cached then.
 
         Raises:
             ValueError: For an unknown epoch, step, share or device.
+            SpecError: With `stages="element"`, where random steps stand among those of the layer.
         """
         epoch, step = self._position(split, epoch, step)
-        return self._engine.fixed(split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0"))
+        given = split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0")
+        return self._before_layer(*given) if leaves_steps(stages) else self._engine.fixed(*given)
 
     def numpy(self, split: str) -> NumpyBatches:
         """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
@@ -314,7 +332,8 @@ class Pipeline:
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
         """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
 
-        Put it behind the callback that saves the model. See `docs/resuming.md`.
+        Put it behind the callback that saves the model. See `docs/resuming.md`. To Keras' logs of each epoch it adds `wait_share`, the
+        share of the training steps' time that was spent waiting for data, and `examples_per_second`; a distribution strategy hides both.
 
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
@@ -337,15 +356,20 @@ class Pipeline:
 
     # Talking about itself
 
-    def check(self, model: keras.Model) -> str:
+    def check(self, model: keras.Model, stages: Literal["all", "element"] = "all") -> str:
         """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
+
+        With `stages="element"`, the batches are those of `dataset(split, stages="element")`, for a model that holds `pipe.layer()`.
 
         Raises:
             ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
         """
         from pipegen.views.model_check import check
 
-        return check(model, self.element_spec, self._main.emit.output, self._main.read)
+        split, element = self._main.split, leaves_steps(stages)
+        given = self._before_layer(split, 0, 0, None, None).element_spec if element else self.element_spec
+        wrong = self._layer_mismatches(model, split, element=element)
+        return check(model, given, self._main.emit.output, self._main.read, wrong)
 
     def explain(
         self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False, physical: bool = False

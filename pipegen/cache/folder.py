@@ -11,7 +11,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from pipegen.cache.store import About, read_about, read_store
-from pipegen.kept import COLUMNS, SPLITS
+from pipegen.kept import COLUMNS, LOOKS, SPLITS, STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ class Kept:
     """Holds what is known of a file or folder among caches.
 
     Attributes:
-        kind: `splits`, `columns`, or for a `Held` cache `cache`.
+        kind: `splits`, `columns`, `looks`, `statistics`, or for a `Held` cache `cache`.
         key: Its name.
         path: Its file, or the cache's own folder.
         bytes: What it takes on the disk.
@@ -73,14 +73,16 @@ def caches_in(folder: Path) -> list[Held]:
 
 
 def files_in(folder: Path) -> list[Kept]:
-    """The split assignments and then the columns that are kept in a folder of caches, the one written last first."""
+    """Files beside the caches (split assignments, columns, looks at pictures, what steps have learned), the one written last first."""
     found = []
-    for kind in (SPLITS, COLUMNS):
-        for path in (folder / kind).glob(f"*.{kind}"):
+    names = {kind: f"*.{kind}" for kind in (SPLITS, COLUMNS, LOOKS)} | {STATISTICS: "[0-9a-f]" * 32 + ".*"}
+    kinds = [*names]
+    for kind, name in names.items():
+        for path in (folder / kind).glob(name):
             stat = path.lstat()
             if S_ISREG(stat.st_mode):
                 found.append(Kept(kind, path.stem, path, stat.st_blocks * 512, stat.st_mtime))
-    return sorted(found, key=lambda kept: (kept.kind != SPLITS, -kept.used))
+    return sorted(found, key=lambda kept: (kinds.index(kept.kind), -kept.used))
 
 
 def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:

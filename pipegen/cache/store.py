@@ -146,6 +146,8 @@ class Store:
         """The rows that have an entry, in order; whether they are whole is not looked at."""
         for first in range(0, self.about.records, _PAGES):
             entries = os.pread(self._files[0], _PAGES * _ENTRY.size, first * _ENTRY.size)
+            if entries.count(0) == len(entries):  # none, as in most of a large cache that has just been made
+                continue
             for i in range(min(len(entries) // _ENTRY.size, self.about.records - first)):
                 if _ENTRY.unpack_from(entries, i * _ENTRY.size)[1] == _FILLED:
                     yield first + i

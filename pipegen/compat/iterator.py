@@ -107,7 +107,7 @@ class CompiledIterator(Iterator):
         self._split = split
         self._walk: Walk[Any] | None = None
         self._one_epoch = pipe[split]
-        self._pipegen_translate = self._one_epoch._pipegen_translate
+        self._pipegen_translate, self._pipegen_waiting = self._one_epoch._pipegen_translate, self._one_epoch._pipegen_waiting
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
         super(Iterator, self).__init__(self._one_epoch._pipegen_numbered._variant_tensor)

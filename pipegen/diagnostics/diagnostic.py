@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pipegen.diagnostics.paths import is_address
+
 
 class Severity(str, Enum):
     """Ranks a finding; `error` stops a build."""
@@ -118,6 +120,17 @@ class Diagnostic:
     def span(self) -> Span | None:
         """The primary span."""
         return self.labels[0].span if self.labels else None
+
+    @property
+    def in_project(self) -> Span | None:
+        """The span to annotate in a review: the primary one, or where that lies in a shared base, the `extends` that leads there."""
+        spans = [label.span for label in self.labels[: None if self.in_base else 1]]
+        return next((span for span in spans if span is not None and not is_address(span.file)), None)
+
+    @property
+    def in_base(self) -> bool:
+        """Returns whether the primary span lies in a shared base, which is no file of the project."""
+        return self.span is not None and is_address(self.span.file)
 
 
 class FullError(Exception):

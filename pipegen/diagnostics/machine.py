@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -57,8 +57,8 @@ def render_github(diagnostics: Sequence[Diagnostic]) -> str:
 
 def _annotation(d: Diagnostic) -> str:
     properties: dict[str, str] = {}
-    message = d.message
-    span = d.span
+    message = f"{d.span}: {d.message}" if d.in_base else d.message
+    span = d.in_project
     if span is not None:
         properties["file"] = relative_path(span.file)
         properties["line"] = str(span.line)
@@ -66,16 +66,21 @@ def _annotation(d: Diagnostic) -> str:
         # GitHub takes columns for one line only, and refuses the annotation otherwise.
         if span.line == span.end_line:
             properties |= {"col": str(span.column), "endColumn": str(span.end_column)}
-    elif d.primary is not None and d.primary.path:
+    elif d.primary is not None and d.primary.path and not d.in_base:
         message = f"{d.primary.path}: {message}"
-    order = ("file", "line", "col", "endLine", "endColumn", "title")
     properties["title"] = f"{d.code} {code_name(d.code)}"
-    listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
     lines = [message, *(label.text for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
     if d.fix is not None:
         kind = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
         lines.append(f"{kind}: {d.fix.title} (`pipegen validate {d.fix.applicability.option}`)")
-    return f"::{_COMMANDS[d.severity]} {listed}::{_data(chr(10).join(lines))}"
+    return workflow_command(_COMMANDS[d.severity], properties, "\n".join(lines))
+
+
+def workflow_command(command: str, properties: Mapping[str, str], text: str) -> str:
+    """Returns one of GitHub's workflow commands, such as `notice`, as a line; the text may have several."""
+    order = ("file", "line", "col", "endLine", "endColumn", "title")
+    listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
+    return f"::{command} {listed}::{_data(text)}"
 
 
 def _data(text: str) -> str:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 
+PACKAGE, GIT = "pkg:", "git+"
+"""Beginnings of the addresses of shared base specs."""
+
+
+def is_address(file: str) -> bool:
+    """Returns whether a file name is the address of a shared base, which is no file of the project."""
+    return file.startswith((PACKAGE, GIT))
+
 
 def relative_path(file: str) -> str:
     """`file` relative to the working directory when it lies inside it, else as it is; with forward slashes.
 
-    A name that is no path, such as `<stdin>`, stays as it is.
+    A name that is no path, such as `<stdin>` or the address of a shared base, stays as it is.
     """
-    if file.startswith("<"):
+    if file.startswith("<") or is_address(file):
         return file
     shown = file
     try:

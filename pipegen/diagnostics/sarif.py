@@ -48,7 +48,9 @@ def _result(d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {"ruleId": d.code, "level": _LEVELS[d.severity], "message": {"text": "\n".join((d.message, *d.help))}}
     if d.code in index:
         result["ruleIndex"] = index[d.code]
-    locations = [(label, _location(label)) for label in d.labels]
+    # A shared base is no file of the repository: what is shown there comes first, and the base is among the related places.
+    labels = sorted(d.labels, key=lambda label: label.span is not d.in_project) if d.in_base else d.labels
+    locations = [(label, _location(label)) for label in labels]
     if locations and locations[0][1]:
         result["locations"] = [locations[0][1]]
     related = [{"id": i, **at, "message": {"text": label.text or "related"}} for i, (label, at) in enumerate(locations[1:]) if at]

@@ -1,4 +1,4 @@
-"""Finds the ops: a file of `ops/sources` or `ops/transforms` whose name is an op's name holds that op.
+"""Finds the ops: a file of `ops/sources`, `ops/transforms` or `ops/datatests` whose name is an op's name holds that op.
 
 Discovery is an import side effect on purpose: adding an op is adding a file. A step's file is imported when the step is
 first looked up, since a spec uses a few of them and `pipegen validate` should not wait for the rest.
@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from pipegen.errors import InternalError
 from pipegen.ops.base import Transform
 from pipegen.ops.sources.base import Source
+from pipegen.ops.testing.base import DataTest
 
-_T = TypeVar("_T", Transform, Source)
+_T = TypeVar("_T", Transform, Source, DataTest)
 _DECODER = "decode"
 
 
@@ -33,16 +34,25 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     return {v.op: v for v in own}
 
 
-class _Transforms(Mapping[str, type[Transform]]):
-    """The steps by name; looking one up imports its file, the names alone come from the folder."""
+class _Files(Mapping[str, type[_T]]):
+    """The ops of a folder by name; looking one up imports its file, the names alone come from the folder."""
 
-    def __init__(self) -> None:
-        self._names = dict.fromkeys(_modules("pipegen.ops.transforms"))
+    def __init__(self, package: str, base: type[_T]) -> None:
+        self._package = package
+        self._base: type[_T] = base
+        self._names = dict.fromkeys(_modules(package))
+        self._found: dict[str, type[_T]] = {}
 
-    def __getitem__(self, name: str) -> type[Transform]:
+    def __getitem__(self, name: str) -> type[_T]:
         if name not in self._names:
             raise KeyError(name)
-        return _transform(name)
+        if name not in self._found:
+            found = _ops_in(f"{self._package}.{name}", self._base)
+            if list(found) != [name]:
+                folder = self._package.removeprefix("pipegen.").replace(".", "/")
+                raise InternalError(f"{folder}/{name}.py must define `{name}` and no other, and defines {sorted(found)}")
+            self._found[name] = found[name]
+        return self._found[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -55,17 +65,15 @@ class _Transforms(Mapping[str, type[Transform]]):
 
 
 @cache
-def _transform(name: str) -> type[Transform]:
-    found = _ops_in(f"pipegen.ops.transforms.{name}", Transform)
-    if list(found) != [name]:
-        raise InternalError(f"ops/transforms/{name}.py must define the step `{name}` and no other, and defines {sorted(found)}")
-    return found[name]
+def transforms() -> Mapping[str, type[Transform]]:
+    """Every step by its name in a spec, sorted."""
+    return _Files("pipegen.ops.transforms", Transform)
 
 
 @cache
-def transforms() -> Mapping[str, type[Transform]]:
-    """Every step by its name in a spec, sorted."""
-    return _Transforms()
+def datatests() -> Mapping[str, type[DataTest]]:
+    """Every test of data by its name in a spec, sorted."""
+    return _Files("pipegen.ops.datatests", DataTest)
 
 
 @cache

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+_ID = r"[A-Za-z_][A-Za-z0-9_.-]*(#[1-9][0-9]*)?"
+"""A name, or a name and which one of that name it is: ids that steps have by default may be written, too."""
 When = Literal["train", "eval", "all"] | list[SplitName]
 
 
@@ -64,7 +66,7 @@ class Transform(Model):
     to `train`, others to every split."""
     feature: str | None = None
     """Act on this feature only, instead of on every feature of a kind that the step knows."""
-    id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")] | None = None
+    id: Annotated[str, Field(pattern=rf"^{_ID}(/{_ID})*$")] | None = None
     """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting
     another kind of step leaves the draws alone."""
 
@@ -181,6 +183,10 @@ class Transform(Model):
         elif self.when is None and not self.evaluation_form():  # with one, `when: train` would say that nothing stands in
             values["when"] = "train" if self.random else "all"
         return values
+
+    def plainest(self, x: FeatureType) -> Self:
+        """Returns the step without the arguments that say of features of type `x` what holds anyway."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

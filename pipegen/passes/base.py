@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -32,6 +32,8 @@ class PassContext:
         replaces_damaged: Whether damaged records are replaced, which needs the records at hand.
         file_bytes: The mean size of a stored record, or `None` without data.
         epoch_examples: Examples in an epoch of the split, or `None` without data.
+        factors: What is known of this machine's costs; see `Circumstances`.
+        prefers: What `pipegen tune` found to be fast where `cache` is `auto`: `memory`, `none`, or `None` where nothing is known.
     """
 
     runtime: Runtime
@@ -40,6 +42,8 @@ class PassContext:
     replaces_damaged: bool = False
     file_bytes: float | None = None
     epoch_examples: int | None = None
+    factors: Mapping[str, float] = field(default_factory=dict)
+    prefers: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
 
 def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
     """Returns whether one plan is expected to cost less than another."""
-    given = Circumstances(context.file_bytes or ASSUMED_FILE)
+    given = Circumstances(context.file_bytes or ASSUMED_FILE)  # and no more: what a machine is known to cost moves no number
     return plan_cost(rewritten, given).us < plan_cost(plan, given).us
 
 

@@ -59,9 +59,12 @@ def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
     size = example_bytes(out)
     if context.num_examples is None or context.ram_budget is None:
         return f"whether to cache is decided when the data is there: {format_bytes(size)} an example", False
-    given = Circumstances(context.file_bytes or ASSUMED_FILE)
+    given = Circumstances(context.file_bytes or ASSUMED_FILE, factors=context.factors)
     spared, fetched = sum(n.us for n in plan_cost(plan, given).nodes[1:at]), gather_us(out, together=isinstance(plan.nodes[at], Batch))
-    if spared < _WORTH * fetched:
+    fetched *= context.factors.get("cache", 1.0)
+    if context.prefers == "none":
+        return "no cache, which `pipegen tune` found to be faster on this machine", False
+    if context.prefers is None and spared < _WORTH * fetched:
         return f"no cache: what it would spare costs about {spared:.0f} µs an example, and fetching it about {fetched:.0f}", False
     total, budget = size * context.num_examples, format_bytes(context.ram_budget)
     if 2 * total > context.ram_budget:

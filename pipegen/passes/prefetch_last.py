@@ -23,7 +23,8 @@ def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:
     device = wanted.device if isinstance(wanted, DevicePrefetch) else None
     note("batches are made while the model trains" + (f", and copied to device {device}" if device else ""))
     large = example_bytes(plan.out) * plan.batch.size > LARGE
-    return plan.with_nodes([*plan.nodes, Prefetch(plan.out, device, 1 if device or large else 2)])
+    usual = 1 if device or large else 2
+    return plan.with_nodes([*plan.nodes, Prefetch(plan.out, device, wanted if isinstance(wanted, int) else usual)])
 
 
 PREFETCH_LAST = Pass("prefetch_last", "E0", "the model finds its next batch ready", prefetch_last)

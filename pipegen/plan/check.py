@@ -11,6 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
+from pipegen.plan.data_tests import check_data_tests
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
@@ -49,6 +50,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(_shares(spec, locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
+    diagnostics.extend(check_data_tests(spec, plans, locate))
     diagnostics.extend(lint_recipe(spec, locate, possible[0]))
     diagnostics.extend(check_functions(spec, locate, possible[0]))
     return Checked(plans, diagnostics)
@@ -70,6 +72,8 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     diagnostics.extend(d for d in findings if not (draft.guessed and d.code in _OF_FEATURES))
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
+    if draft.spec.tests and not broken & {"source", "splits", "transforms", "output"}:
+        diagnostics.extend(check_data_tests(draft.spec, _build(draft.spec, locate, draft.spec.source.possible()[0])[0], locate))
     return [d for d in diagnostics if d.severity is Severity.ERROR]
 
 

@@ -9,7 +9,8 @@ whole, so shares and ratios say more than the figures. A step that is unlike its
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
@@ -56,12 +57,14 @@ class Circumstances:
         threads: Threads of the pipeline's pool.
         examples: Examples in the split, or `None` without data.
         assumed: Whether `file_bytes` is a guess.
+        factors: How many times what the constants of this file say a part takes on this machine, by `fitted_as`; 1 where nothing is said.
     """
 
     file_bytes: float = ASSUMED_FILE
     threads: int = 1
     examples: int | None = None
     assumed: bool = True
+    factors: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,10 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
     entry = plan.nodes[0].out
     for number, node in enumerate(plan.nodes):
         parts = node.stages if isinstance(node, (Element, Kernel)) else ()
-        stages = tuple(stage_us(st, entry, node.out, given) for st in parts)
+        stages = tuple(stage_us(st, entry, node.out, given) * given.factors.get(fitted_as(node, st), 1.0) for st in parts)
         cached = number < at and isinstance(node, (Read, Element))
-        own = _own_us(node, gathers(plan, number)) + (_FILL_US if 0 < number == at - 1 else 0.0)
+        own = _own_us(node, gathers(plan, number)) * given.factors.get(fitted_as(node), 1.0)
+        own += _FILL_US if 0 < number == at - 1 else 0.0
         done.append(NodeCost(own + sum(stages), stages, _held(node, plan, given), cached))
         entry = node.out
     return PlanCost(tuple(done), given)
@@ -124,6 +128,14 @@ def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumst
     own = _STEP_US if stage.one_example else sum(r.num_draws > 0 for r in stage.uses()) * _MATRIX_US
     x = entry[stage.feature] if stage.feature in entry else out[stage.feature]
     return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out[stage.feature], x) / 1e3
+
+
+def fitted_as(node: Node, stage: Stage | None = None) -> str:
+    """Returns by which name a machine's factors have a node, or a stage of it: a name for each kind of work. The stages of a kernel share
+    its own, since within one that is compiled nothing can be measured."""
+    if stage is None or isinstance(node, Kernel):
+        return type(node).__name__.lower()
+    return ".".join((stage.name.lower(), *sorted({ref.step.op for ref in stage.uses()})))
 
 
 def gather_us(out: ElementType, *, together: bool) -> float:

@@ -6,20 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipegen.errors import OpError
+from pipegen.ops.acting import acted_on as acted_on
+from pipegen.ops.acting import anchor as anchor
 from pipegen.ops.base import GeometricTransform, Transform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan.outputs import meant_feature
 from pipegen.plan.stages import StepRef
 from pipegen.spec.stand_in import UnknownStep
 from pipegen.types import ElementType
-
-
-def anchor(type_: ElementType, feature: str) -> str:
-    """Returns the feature that one is aligned with; itself where it is aligned with none of those present."""
-    of = type_[feature].of
-    return of if of is not None and of in type_ else feature
 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
@@ -49,16 +44,6 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
 def in_order(type_: ElementType) -> tuple[str, ...]:
     """Returns every feature, aligned ones first: its file is still at hand then."""
     return tuple(sorted((name for name, _ in type_.items()), key=lambda name: anchor(type_, name) == name))
-
-
-def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
-    """Returns the features that a step acts on, unless it names one.
-
-    What is aligned with an image moves with it and keeps its values: steps that have no rule for masks, and so move nothing, leave it
-    alone.
-    """
-    follows = step.moves or isinstance(step, (DecodeTransform, MixingTransform))
-    return tuple(name for name, t in type_.items() if step.acts_on(kind_of(t)) and (follows or anchor(type_, name) == name))
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:

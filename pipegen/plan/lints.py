@@ -8,13 +8,14 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
+from pipegen.ops.acting import runs_on
 from pipegen.ops.base import Family
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
 from pipegen.plan.outputs import received, settled
-from pipegen.plan.recipe import recipe, runs_on, step_path
+from pipegen.plan.recipe import recipe, step_path
 from pipegen.plan.stages import StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
@@ -84,6 +85,7 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     if any(name not in record for name in wanted):
         return  # which feature was meant there is not known
     used = {*wanted, *(followers.anchor(record, name) for name in wanted), spec.source.class_feature()}
+    used |= {name for test in spec.tests for name in test.features()}
     for name, path in spec.source.described().items():
         if name not in used:
             form = kind_of(record[name]).output.format(name)

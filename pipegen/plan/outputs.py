@@ -9,11 +9,12 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.acting import runs_on
 from pipegen.ops.base import Arithmetic
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
-from pipegen.plan.recipe import runs_on, step_path
+from pipegen.plan.recipe import step_path
 from pipegen.plan.stages import Stage
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pipegen.ops.acting import runs_on
 from pipegen.ops.base import Transform
 from pipegen.plan.stages import Choice, Path, StepRef
 from pipegen.spec.models import PipelineSpec
@@ -28,14 +29,6 @@ class Recipe:
 def step_path(index: int, step: Transform) -> Path:
     """Returns the place of step number `index` in a spec."""
     return ("transforms", index, step.op)
-
-
-def runs_on(step: Transform, split: str) -> bool:
-    """Returns whether a step acts on a split: random steps on `train` alone unless `when` says otherwise."""
-    when = step.when if step.when is not None else ("train" if step.random else "all")
-    if isinstance(when, list):
-        return split in when
-    return when == "all" or (split == "train") == (when == "train")
 
 
 def recipe(spec: PipelineSpec, split: str) -> Recipe:

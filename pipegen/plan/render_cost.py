@@ -26,7 +26,8 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     parts = [(us, text) for us, text in _parts(plan, cost) if us >= _LEAST_US]
     shown = sorted(parts, key=lambda part: -part[0])[:dearest] if dearest is not None else parts
     what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} most expensive stages"
-    lines = [f"{what}, in µs of one core for an image ({size})"]
+    fitted = "; fitted to this machine" if given.factors else ""
+    lines = [f"{what}, in µs of one core for an image ({size}{fitted})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
     lines += _totals(plan, cost)
     open_end = given.examples is None and any(isinstance(n, Cache) and not n.disk for n in plan.nodes)
@@ -73,6 +74,7 @@ def cost_json(plan: Plan, cost: PlanCost) -> dict[str, Any]:
     return {
         "file_bytes": round(cost.given.file_bytes),
         "assumed": cost.given.assumed,
+        **({"fitted": True} if cost.given.factors else {}),
         "threads": cost.given.threads,
         "examples": cost.given.examples,
         "first_us": round(cost.first_us, 2),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.notebook import Explanation
+from pipegen.ops.acting import runs_on
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.phases.machine import machine
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.nodes import Setting
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting_plans import learning_steps
-from pipegen.plan.recipe import recipe, runs_on
+from pipegen.plan.recipe import recipe
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.models import ShardIndex
@@ -20,7 +22,7 @@ from pipegen.terminal import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.passes import Compiled
+    from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
     from pipegen.spec.models import PipelineSpec
 
@@ -38,6 +40,7 @@ def explain_text(
     given: dict[str, Circumstances] | None = None,
     more: tuple[str, str, str] | None = None,
     physical: dict[str, list[Physical]] | None = None,
+    tuned: str = "",
 ) -> Explanation:
     """Returns the explanation as text.
 
@@ -51,6 +54,7 @@ def explain_text(
         more: How to ask for another split, for the passes, and for everything: a last line says so, and only the dearest stages are shown
             with their cost. `None` shows every stage, and the memory of every node.
         physical: What runs for each split, in as many forms as are to be shown; it stands in place of the plan and its cost.
+        tuned: What to say of the settings that `pipegen tune` found.
     """
     parts = []
     for split, done in compiled.items():
@@ -61,12 +65,14 @@ def explain_text(
         if physical is not None:
             parts += map(render_physical, physical[split])
         else:
-            parts += [render_plan(done.plan), _stand_ins(spec, split), _learned(spec, split), _called(spec, split)]
+            parts += [render_plan(done.plan), remarks(spec, split)]
         if passes:
             parts.append("passes\n" + _passes(done) + "\n")
         if given is not None and physical is None:
             dearest = None if more is None else _DEAREST
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
+    if tuned:
+        parts.append(f"{tuned}\n")
     if more is not None:
         parts.append(_more_to_show(spec, compiled, passes or physical is not None, more))
     return Explanation(visible("\n".join(p for p in parts if p).rstrip() + "\n"))
@@ -81,6 +87,11 @@ def _more_to_show(spec: PipelineSpec, chosen: Iterable[str], passes: bool, how: 
 
 def _indent(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def remarks(spec: PipelineSpec, split: str) -> str:
+    """Returns what a plan does not say of its steps, a line each: what stands in for them, what they learned, and what they call."""
+    return _stand_ins(spec, split) + _learned(spec, split) + _called(spec, split)
 
 
 def _stand_ins(spec: PipelineSpec, split: str) -> str:
@@ -110,15 +121,23 @@ def _called(spec: PipelineSpec, split: str) -> str:
     )
 
 
+CLASSES = "E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range"
+"""Says what the classes of rewrites promise."""
+
+
+def what_it_did(record: PassRecord) -> str:
+    """Says in a line what a pass did to a plan."""
+    return "; ".join(dict.fromkeys(record.notes)) if record.notes else ("changed the plan" if record.changed else "nothing to do")
+
+
 def _passes(done: Compiled) -> str:
     width = max((len(r.name) for r in done.records), default=0)
     lines = []
     for record in done.records:
-        what = "; ".join(dict.fromkeys(record.notes)) if record.notes else ("changed the plan" if record.changed else "nothing to do")
-        lines.append(f"  {record.name:<{width}}  {record.rewrite_class}  {what}")
+        lines.append(f"  {record.name:<{width}}  {record.rewrite_class}  {what_it_did(record)}")
         if record.changed:
             lines.append(f"  {'':<{width}}      because {record.reason}")
-    lines.append("  E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range")
+    lines.append(f"  {CLASSES}")
     return "\n".join(lines)
 
 
@@ -132,7 +151,7 @@ def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None
         file_bytes: The mean size of a stored record, where the data is known.
     """
     threads = cores if spec.runtime.threads == "auto" else spec.runtime.threads
-    return Circumstances(file_bytes or ASSUMED_FILE, threads, examples, assumed=not file_bytes)
+    return Circumstances(file_bytes or ASSUMED_FILE, threads, examples, not file_bytes, machine().factors)
 
 
 def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: int, *, every: bool) -> dict[str, list[Physical]]:

@@ -14,14 +14,16 @@ from pipegen.types import times
 from pipegen.views.model_loss import FITS, counts_padding, ending_of, loss_problems, name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import keras
 
     from pipegen.spec.models import Output
     from pipegen.types import ElementType, FeatureType
 
 
-def check(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
-    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning.
+def check(model: keras.Model, element_spec: Any, output: Output, record: ElementType, wrong: Sequence[str] = ()) -> str:
+    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning; `wrong` is known already.
 
     Raises:
         ModelMismatchError: Listing everything that does not fit.
@@ -29,7 +31,7 @@ def check(model: keras.Model, element_spec: Any, output: Output, record: Element
     """
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"check takes a Keras model, got {model!r}")
-    found = mismatches(model, element_spec, output, record)
+    found = [*wrong, *mismatches(model, element_spec, output, record)]
     if found:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
     line = visible(summary(model, element_spec, output, record))
@@ -49,7 +51,7 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
     """
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     targets, found = _targets(model, output)
-    return [*_inputs(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
+    return [*input_mismatches(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
 
 
 def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
@@ -160,7 +162,8 @@ def _padding_of(t: _Target, target: FeatureType) -> list[str]:
     return [f"the model gives {_shape(t.shape)} for each example, and `{t.feature}` is {padded}"]
 
 
-def _inputs(model: keras.Model, x: Any) -> list[str]:
+def input_mismatches(model: keras.Model, x: Any) -> list[str]:
+    """Everything about the inputs of a model that does not fit `x`: the shapes and dtypes of one, of a tuple or of a map by name."""
     inputs = getattr(model, "inputs", None)
     if not inputs:
         return []
@@ -190,7 +193,7 @@ def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
         varies = ", whose length follows the batch: leave it open, as `None`" if None in given[1:] else ""
         found.append(f"input `{name}` takes {_shape(wanted)}, and the pipeline gives {_shape(given)}{varies}")
     other = str(tensor.dtype) in ("string", "bool") and str(tensor.dtype) != spec.dtype.name
-    if other or (str(tensor.dtype).startswith("int") and spec.dtype.is_floating):
+    if other or (str(tensor.dtype).startswith(("int", "uint")) and spec.dtype.is_floating):
         found.append(f"input `{name}` takes {tensor.dtype}, and the pipeline gives {spec.dtype.name}")
     return found
 

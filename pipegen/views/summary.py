@@ -11,11 +11,14 @@ from pipegen.views.explanation import circumstances, explain_text
 from pipegen.views.model_check import fitting_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.api.pipeline import Pipeline
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.notebook import Explanation
+    from pipegen.page import Page
     from pipegen.passes import Compiled
+    from pipegen.phases.specs import CompiledSpec
     from pipegen.physical.nodes import Physical
     from pipegen.plan.nodes import Plan
 
@@ -70,8 +73,30 @@ def explained(
     model, cores = pipe.spec.model, available_cores()
     counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
     given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=sizes(s)) for s in compiled}
+    said = f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else ""
     more = None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
-    return explain_text(model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical)
+    return explain_text(model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical, tuned=said)
+
+
+def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *, pictures: bool, physical: bool) -> Page:
+    """Explains splits of a compiled spec as a page; for the arguments see `Pipeline.explain_html`."""
+    from pipegen.memory import available_cores
+    from pipegen.physical.decide import decide_forms
+    from pipegen.views.edges import shown_along
+    from pipegen.views.plan_page import plan_page
+
+    model, manifest, cores = bound.spec.model, bound.manifest, available_cores()
+    executors = {s: engine.executor(s) for s in splits}
+    given = {s: circumstances(model, cores, examples=manifest.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in splits}
+    return plan_page(
+        model,
+        bound.spec.hash,
+        {s: bound.splits[s] for s in splits},
+        given,
+        counts={s: f"{manifest.num_examples(s):,} examples, {_batches(x.steps)} of {model.batch.size}" for s, x in executors.items()},
+        shown={s: shown_along(engine, s) for s in splits} if pictures else None,
+        physical={s: decide_forms(x.plan, x.setting, every=False) for s, x in executors.items()} if physical else None,
+    )
 
 
 def _batches(number: int) -> str:

@@ -105,7 +105,10 @@ def test_the_batch_size_changes_colour_within_e1(photo_folder: Path, size: int) 
     close(epoch_of(other, 1), epoch_of(one, 1))
 
 
-@pytest.mark.parametrize(("remainder", "count"), [pytest.param("drop", 4, marks=pytest.mark.nightly), ("keep", 2), ("pad", 4)])
+@pytest.mark.parametrize(
+    ("remainder", "count"),
+    [pytest.param("drop", 4, marks=pytest.mark.nightly), ("keep", 2), pytest.param("pad", 4, marks=pytest.mark.nightly)],
+)
 def test_shards_make_up_the_global_batch(photo_folder: Path, remainder: str, count: int) -> None:
     pipe = pipeline(photo_folder, transforms=COLOUR, batch={"size": 12, "remainder": {"train": remainder}})
     shares = [batches(pipe.dataset("train", epoch=0, shard=(i, count))) for i in range(count)]

@@ -22,7 +22,7 @@ def test_codes_are_in_order_and_well_formed() -> None:
 
 
 def test_lints_are_never_errors_and_the_rest_mostly_is() -> None:
-    assert all(c.severity is not Severity.ERROR for c in CODES.values() if c.code.startswith("PG5"))
+    assert all(c.severity is not Severity.ERROR for c in CODES.values() if c.code.startswith(("PG50", "PG51", "PG52")))
     assert all(c.severity is Severity.ERROR for c in CODES.values() if c.code[:3] in ("PG0", "PG2", "PG3"))
 
 

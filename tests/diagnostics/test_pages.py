@@ -4,28 +4,52 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+from contextlib import contextmanager
+from importlib import invalidate_caches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from spec_pages import PageFile, SpecPage, spec_page
 
+from pipegen.api.lock_check import check_specs
+from pipegen.api.locking import lock_specs
 from pipegen.cache.room import claim_disk
 from pipegen.data.collect import collect
+from pipegen.data.testing import choose
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import bind, claim_cache, inspect, optimise
+from pipegen.phases.data_tests import begin, run_cheap, run_on_files
+from pipegen.phases.ejection import ejection_findings, given_data
 from pipegen.phases.functions import with_functions
+from pipegen.phases.layered import before_layer, layer_config
 from pipegen.plan.build import Builder
+from pipegen.plan.served import layered_plan, served_plan
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.phases.specs import Spec
 
 DECODING = {"PG406", "PG414"}
 """Found only by decoding files, which takes TensorFlow."""
-PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING else []) for code in CODES]
+SERVING = {"PG540", "PG541", "PG542", "PG543"}
+"""Found where a pipeline is to be served with a model."""
+LOOKING = {code for code in CODES if "PG730" <= code <= "PG749"}
+"""Found only by looking at the pictures."""
+LOCKED = {"PG530", "PG531", "PG534"}
+"""Found by comparing with a lock, which is that of the good spec; of `PG530` there is none for the bad one."""
+TESTING = {"PG720", "PG722"}
+"""Found only by tests that look at examples, which takes TensorFlow."""
+EJECTING = {"PG550", "PG551", "PG552", "PG553", "PG554"}
+"""Found where datasets are ejected."""
+PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | {"PG543"} else []) for code in CODES]
 
 
 def image(kind: str, size: tuple[int, int]) -> bytes:
@@ -55,8 +79,30 @@ def arrays(content: str) -> bytes:
     return stream.getvalue()
 
 
+def scene(told: str) -> bytes:
+    """A picture of squares that a number chooses."""
+    import numpy as np
+    from PIL import Image, ImageFilter
+
+    size, seed, *edit = told.split()
+    width, height = map(int, size.split("x"))
+    rng = np.random.default_rng(int(seed))
+    picture = Image.fromarray(rng.integers(0, 256, (6, 6, 3), dtype=np.uint8)).resize((160, 120), Image.Resampling.NEAREST)
+    picture = picture.resize((width, height), Image.Resampling.BOX)
+    if edit == ["dark"]:
+        picture = picture.point(lambda value: value // 5)
+    if edit == ["blurred"]:
+        picture = picture.filter(ImageFilter.GaussianBlur(12))
+    if edit == ["recoloured"]:
+        light, blue, red = picture.convert("YCbCr").split()
+        picture = Image.merge("YCbCr", (light, red, blue.point(lambda value: 255 - value))).convert("RGB")
+    stream = io.BytesIO()
+    picture.save(stream, "PNG")
+    return stream.getvalue()
+
+
 def write(folder: Path, file: PageFile) -> None:
-    for name in file.paths():
+    for i, name in enumerate(file.paths()):
         target = folder / name
         if file.kind == "dir":
             target.mkdir(parents=True, exist_ok=True)
@@ -64,6 +110,9 @@ def write(folder: Path, file: PageFile) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.kind == "text":
             target.write_text(file.content, encoding="utf-8")
+        elif file.kind == "scene":
+            size, seed, *edit = file.content.split()
+            target.write_bytes(scene(" ".join([size, str(int(seed) + i), *edit])))
         elif file.kind == "npz":
             target.write_bytes(arrays(file.content))
         elif file.kind == "empty":
@@ -76,24 +125,68 @@ def write(folder: Path, file: PageFile) -> None:
             target.write_bytes(image(file.kind, file.size))
 
 
+@contextmanager
+def installed(folder: Path) -> Iterator[None]:
+    """Makes the packages of a folder those of this environment, as `pkg:` finds them."""
+    place = str(folder.absolute())
+    sys.path.insert(0, place)
+    invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+
+
 def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnostic]:
     """Everything that is found about a spec, as far as the page's code asks for it."""
     here = Path()
     for file in told.files:
         write(here, file)
+    if code in LOCKED and not (code == "PG530" and content != told.good.encode()):
+        (here / "spec.yaml").write_text(told.good, encoding="utf-8")
+        lock_specs(["spec.yaml"])
     if content is not None:
         (here / "spec.yaml").write_bytes(content)
-    found = inspect("spec.yaml")
+    if code in LOCKED:
+        return check_specs(["spec.yaml"]).findings
+    if code == "PG533":
+        try:
+            lock_specs(["spec.yaml"])
+            return []
+        except SpecError as error:
+            return [*error.diagnostics]
+    with installed(here):
+        found = inspect("spec.yaml")
     result = list(found.diagnostics)
     spec = found.spec
+    if spec is not None and code in SERVING:
+        try:
+            served_plan(spec.model, found.loaded.locate.label, spec.model.source.infer(), "bytes")
+        except SpecError as error:
+            result += error.diagnostics
+    if spec is not None and code == "PG555" and (given := given_data(spec)) is not None:
+        result.append(given)
+    if spec is not None and code == "PG544":
+        locate, record = found.loaded.locate.label, spec.model.source.infer()
+        try:
+            evaluation = layered_plan(spec.model, locate, record)
+            before_layer(found.plans["train"], evaluation, layer_config(evaluation, found.plans.values()), locate)
+        except SpecError as error:
+            result += error.diagnostics
     if not told.files or spec is None:
         return result
+    if code in LOOKING:
+        from pipegen.api.reporting import look
+
+        return [*result, *look(spec).diagnostics]
+    if code == "PG543":
+        return [*result, *unconvertible()]
     collected = collect(spec.model, locate=found.loaded.locate.label, base=found.loaded.base)
     result += [d for d in collected.diagnostics if d not in result]
     if collected.manifest is None:
         return result
     try:
-        spec = with_functions(spec, ("my_pkg",) if code == "PG241" else ())
+        spec = with_functions(spec, ("my_pkg",) if code in ("PG241", "PG550") else ())
         bind(spec, collected.manifest)
         plans = {}
         for split, plan in found.plans.items():
@@ -103,9 +196,16 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
             compiled = optimise(spec.model, plan, num_examples=count, ram_budget=fixed)
             claim_cache(spec.model, compiled.plan, count, fixed, found.loaded.locate.label)
             plans[split] = compiled.plan
+        if code in TESTING:
+            import pipegen
+
+            return [*result, *pipegen.test(spec, allow_code=["my_pkg"]).diagnostics]
+        result += found_by_tests(spec, collected.manifest)
         claim_disk(spec.model, plans, collected.manifest, found.loaded.locate.label, room=2**30)
     except SpecError as error:
         return [*result, *error.diagnostics]
+    if code in EJECTING:
+        result += ejection_findings(spec, collected.manifest, plans)
     if code in DECODING:
         from pipegen.cli.checking import DataRequest, check_data
 
@@ -113,10 +213,32 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     return result
 
 
+def found_by_tests(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
+    """What the tests of a spec find that need no TensorFlow."""
+    run = begin(bind(spec, manifest))
+    assert not run_on_files(run, run_cheap(run, choose(spec.model)))
+    return [finding for result in run.results.values() for finding in result.findings]
+
+
+def unconvertible() -> list[Diagnostic]:
+    """The findings about a model behind the spec's steps that becomes a file of TFLite."""
+    import keras
+
+    import pipegen
+
+    model = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.GlobalAveragePooling2D()])
+    try:
+        pipegen.build("spec.yaml").export_model(model, "flowers.tflite", takes="images", form="tflite")
+    except SpecError as error:
+        return list(error.diagnostics)
+    return []
+
+
 @pytest.mark.parametrize("code", PAGES)
 def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = spec_page(code)
     monkeypatch.delenv("FLOWERS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     for name in ("bad", "good"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "bad")

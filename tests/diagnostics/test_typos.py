@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipegen.ops.registry import transforms
+from pipegen.ops.registry import datatests, transforms
 from pipegen.phases.compilation import inspect
 from pipegen.spec.models import PipelineSpec
 
@@ -25,6 +25,7 @@ SPEC: dict[str, Any] = {
     "batch": {"size": 4, "remainder": {"train": "keep", "test": "pad"}},
     "output": {"x": "image", "y": "label", "encode": {"label": "one_hot"}, "dtype": "float16", "channels": "first"},
     "errors": {"decode": {"skip": {"max_fraction": 0.1, "report": "r"}}, "exclude": "e"},
+    "tests": [{"range": {"feature": "image", "within": [0, 1], "sample": 9, "severity": "warning"}}, {"no_leak": {"by": "near"}}],
     "runtime": {"cache": "memory", "shard": {"index": 0, "count": 2}, "prefetch": {"device": "auto"}, "threads": 2, "ram_budget": "1GiB"},
 }
 WORDS: list[tuple[tuple[str | int, ...], list[str]]] = [
@@ -46,6 +47,7 @@ WORDS: list[tuple[tuple[str | int, ...], list[str]]] = [
     (("transforms", 1, "random_flip", "fill"), ["reflect", "nearest", "wrap"]),
     (("transforms", 0, "resize", "method"), ["nearest", "bilinear", "bicubic", "area", "lanczos3"]),
     (("transforms", 0, "resize", "mode"), ["stretch", "crop"]),
+    (("tests", 1, "no_leak", "by"), ["exact", "near"]),
 ]
 
 
@@ -100,6 +102,9 @@ def misspelt() -> Iterator[tuple[str, str, dict[str, Any]]]:
         for argument in (a for a in cls.model_fields if len(a) >= 4):
             for typo in typos(argument):
                 yield argument, typo, {**SPEC, "transforms": [{name: {typo: 1}}]}
+    for name in (op for op in datatests() if len(op) >= 4):
+        for typo in typos(name):
+            yield name, typo, {**SPEC, "tests": [typo]}
 
 
 def test_at_least_95_percent_of_typos_get_the_right_suggestion() -> None:

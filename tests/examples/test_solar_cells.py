@@ -33,6 +33,7 @@ def test_without_the_package_it_says_what_to_install(script: ModuleType, monkeyp
 
 
 @pytest.mark.tf
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_both_targets_are_learnt(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     pytest.importorskip("elpv_dataset")

@@ -26,7 +26,7 @@ class NumpyBatches(DerivedDataset):
 
     def __init__(self, dataset: PipelineDataset) -> None:
         self._pipegen_batches = dataset
-        super().__init__(dataset._pipegen_plain, dataset._pipegen_translate, dataset.cardinality())
+        super().__init__(dataset._pipegen_plain, dataset, dataset.cardinality())
 
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_batches._pipegen_source()

@@ -13,6 +13,7 @@ import keras
 from pipegen.errors import StateError
 from pipegen.phases.checkpoints import KERAS_FILE, KERAS_WEIGHTS, Checkpoints
 from pipegen.phases.run_record import KEY, UNCOUNTED, Place, Record, rescaled
+from pipegen.waiting import EpochRate, Waiting
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
@@ -22,7 +23,10 @@ _ENDS_EPOCH = object()
 
 
 class ResumeCallback(keras.callbacks.Callback):
-    """Starts the pipeline where `fit` starts, or where the restored weights are.
+    """Starts the pipeline where `fit` starts, or where the restored weights are, and reports how long `fit` waits for data.
+
+    Behind each epoch, Keras' logs have `wait_share`, the share of the training steps' time that was spent waiting for batches, and
+    `examples_per_second`. A distribution strategy fetches batches itself, where neither is seen, so that both are left out.
 
     Args:
         pipe: The pipeline.
@@ -39,6 +43,7 @@ class ResumeCallback(keras.callbacks.Callback):
         self._kept = Checkpoints(Path(directory) if directory is not None else None)
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
+        self._rate = EpochRate(Waiting())
         self._offset = 0
         """Batches of the epoch that were done before the run was resumed."""
         self._was_short = False
@@ -52,6 +57,7 @@ class ResumeCallback(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Tells `fit` which epoch the restored weights are in: Keras' callback knows the epoch that it saved in, which may be over."""
         self._record, self._offset, self._was_short = None, 0, False
+        self._rate = EpochRate(self._pipe._engine.executor("train").waiting)
         self._saved = self._kept.state()
         with suppress(StateError):  # a callback behind this one may still restore the weights
             place, certain = self._find()
@@ -65,6 +71,7 @@ class ResumeCallback(keras.callbacks.Callback):
             self._begin(epoch)
         else:
             self._offset = 0
+        self._rate.start()
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Looks whether there is data for the epoch behind a resumed one."""
@@ -73,6 +80,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Ends an epoch that was resumed in its middle where its data ends."""
+        self._rate.step()
         self._executions += 1
         if self._executions == 1:
             self._look_at_first()
@@ -81,7 +89,9 @@ class ResumeCallback(keras.callbacks.Callback):
             self.model.stop_training = _ENDS_EPOCH
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Keeps where the next epoch begins."""
+        """Keeps where the next epoch begins, and reports how long this one has waited."""
+        if logs is not None:
+            logs.update(self._rate.logs())
         if self.model.stop_training is _ENDS_EPOCH:  # another callback's wish to stop stays
             self.model.stop_training = False
         if not self._executions:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.iterators import TranslatingIterator
 from pipegen.untraced import untraced
+from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import RepeatedDataset
@@ -25,6 +26,7 @@ class Explains(tf.data.Dataset):
     """
 
     _pipegen_translate: Translate
+    _pipegen_waiting: Waiting
 
     def _pipegen_source(self) -> tf.data.Dataset:
         """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""
@@ -32,35 +34,35 @@ class Explains(tf.data.Dataset):
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
         """As `tf.data.Dataset.repeat`; runs on through the epochs."""
-        return DerivedDataset(self._pipegen_source().repeat(*args, **options), self._pipegen_translate)
+        return DerivedDataset(self._pipegen_source().repeat(*args, **options), self)
 
     def map(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.map`."""
-        return DerivedDataset(self._pipegen_source().map(*args, **options), self._pipegen_translate, self.cardinality())
+        return DerivedDataset(self._pipegen_source().map(*args, **options), self, self.cardinality())
 
     def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.prefetch`."""
-        return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self._pipegen_translate, self.cardinality())
+        return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self, self.cardinality())
 
     def take(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.take`."""
         length = super().take(*args, **options).cardinality()
-        return DerivedDataset(self._pipegen_source().take(*args, **options), self._pipegen_translate, length)
+        return DerivedDataset(self._pipegen_source().take(*args, **options), self, length)
 
     def skip(self, *args: Any, **options: Any) -> DerivedDataset:
         """As `tf.data.Dataset.skip`."""
         length = super().skip(*args, **options).cardinality()
-        return DerivedDataset(self._pipegen_source().skip(*args, **options), self._pipegen_translate, length)
+        return DerivedDataset(self._pipegen_source().skip(*args, **options), self, length)
 
 
 @untraced
 class DerivedDataset(Explains):
     """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
 
-    def __init__(self, inner: tf.data.Dataset, translate: Translate, length: tf.Tensor | None = None) -> None:
+    def __init__(self, inner: tf.data.Dataset, source: Explains, length: tf.Tensor | None = None) -> None:
         self._pipegen_inner = inner
         self._pipegen_length = inner.cardinality() if length is None else length
-        self._pipegen_translate = translate
+        self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
         super().__init__(inner._variant_tensor)
 
     def _inputs(self) -> list[tf.data.Dataset]:

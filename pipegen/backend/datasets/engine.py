@@ -22,8 +22,11 @@ from pipegen.cache.store import open_store
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
+from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_last_batch, resolve_shard, uneven
 from pipegen.plan.nodes import Prefetch
+from pipegen.wait_pipe import for_monitor
+from pipegen.waiting import WATCHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
+
+_monitor = for_monitor()
+if _monitor is not None:
+    WATCHERS.append(_monitor)
 
 
 class Engine:
@@ -52,6 +59,7 @@ class Engine:
         self._plans = plans
         self._locate = bound.spec.loaded.locate.label
         self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
+        self._unlayered: dict[tuple[str, tuple[int, int]], Executor] = {}
         self._datasets: dict[str, PipelineDataset] = {}
         self._stores: dict[str, Store] = {}
         self._requested: dict[str, RequestedBatches] = {}
@@ -70,6 +78,10 @@ class Engine:
                 check_last_batch(self.spec, split, self.manifest.num_examples(split), key[1][1], self._locate)
                 self._executors[key] = self.executor_of(self._plans[split], split, key[1])
             return self._executors[key]
+
+    def executors(self) -> tuple[Executor, ...]:
+        """Returns the executors that were made."""
+        return tuple(self._executors.values())
 
     @contextmanager
     def _once(self) -> Iterator[None]:
@@ -139,6 +151,26 @@ class Engine:
         with self._once():
             executor = self.executor(split, shard)
             return fixed_dataset(executor, epoch, step, resolve_device(device) if device else None)
+
+    def fixed_unlayered(
+        self, plan: Plan, split: str, epoch: int, step: int, shard: tuple[int, int] | None = None, device: str | None = None
+    ) -> PipelineDataset:
+        """The same of the plan without what a layer of the model does: the plainest one, which is compiled once, without a cache.
+
+        Raises:
+            ValueError: For an unknown share or device.
+        """
+        problem = uneven(self.spec, shard) if shard is not None else None
+        if problem is not None:
+            raise ValueError(problem)
+        with self._once():
+            key = split, shard or self.shard
+            if key not in self._unlayered:
+                count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
+                check_last_batch(self.spec, split, count, key[1][1], self._locate)
+                compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
+                self._unlayered[key] = self.executor_of(compiled, split, key[1])
+            return fixed_dataset(self._unlayered[key], epoch, step, resolve_device(device) if device else None)
 
     def requested(self, split: str) -> RequestedBatches:
         """Single batches of a split, whichever are asked for; the same object each time."""

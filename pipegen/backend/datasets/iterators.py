@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +44,17 @@ def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
 
 
 class TranslatingIterator(InTurn):
-    """Hands over elements of a dataset, and puts a failure in our words."""
+    """Hands over elements of a dataset, measures how long that takes, and puts a failure in our words."""
 
     def __init__(self, dataset: Any) -> None:
         super().__init__()
         self._dataset = dataset
+
+    def __next__(self) -> Any:
+        start = time.perf_counter()
+        batch = super().__next__()
+        self._dataset._pipegen_waiting.add(time.perf_counter() - start, batch)
+        return batch
 
     @property
     def element_spec(self) -> Any:

@@ -55,6 +55,7 @@ class PipelineDataset(Explains):
         self._pipegen_end = executor.steps
         self._pipegen_first = first
         self._pipegen_translate = executor.explain
+        self._pipegen_waiting = executor.waiting
         self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
         """Called for each batch that Python iteration hands over, where the graph cannot note it: it takes batches ahead for a device."""
         self._pipegen_marked = numbered if form.device is not None else handed(numbered, form)
@@ -146,7 +147,7 @@ class RepeatedDataset(DerivedDataset):
     def __init__(self, source: PipelineDataset, *args: Any, **options: Any) -> None:
         self._pipegen_of = source
         self._pipegen_guarded = Once(lambda: source._pipegen_source().repeat(*args, **options))
-        super().__init__(source._pipegen_plain.repeat(*args, **options), source._pipegen_translate)
+        super().__init__(source._pipegen_plain.repeat(*args, **options), source)
 
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_guarded()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,12 @@ KernelFunction = Callable[["Features"], "Features"]
 _COMPILERS = ThreadPoolExecutor(thread_name_prefix="pipegen-xla")
 
 
-def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: Reuse | None = None) -> KernelFunction:
+Scope = Callable[[Any], AbstractContextManager[object]]
+
+
+def lower_kernel(
+    node: Kernel, entry: ElementType, batch: int, jit: str, reuse: Reuse | None = None, scope: Scope = nullcontext
+) -> KernelFunction:
     """A function of a whole batch.
 
     Kernels run at one batch size, so that each is compiled once: a smaller last batch is padded in and sliced out.
@@ -41,12 +47,13 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: 
         jit: `auto`, `always` or `never`.
         reuse: How the memory of its results is used again; without it, each has its own. With it, the function holds variables
             and reads `@slot`.
+        scope: Gives the scope of a stage, where stages run one by one.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
     """
     if not node.compiled or jit == "never" or (jit == "auto" and not available()):
-        return _plain(node)
+        return _plain(node, scope)
     say_compiling()
     chain = _Chain(node, entry)
     depth = reuse.depth if reuse else 0
@@ -56,7 +63,7 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: 
         if jit == "always":
             raise
         log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
-        return _plain(node)
+        return _plain(node, scope)
 
     def work(number: tf.Tensor | None, inputs: Features, draws: tf.Tensor, params: tuple[Params, ...]) -> Features:
         if drawn is not None:
@@ -79,13 +86,30 @@ def lower_kernel(node: Kernel, entry: ElementType, batch: int, jit: str, reuse: 
     return kernel
 
 
-def _plain(node: Kernel) -> KernelFunction:
+def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
+    """A function of a batch of any size, for a graph that a file holds: XLA compiles it there for each size that it meets."""
+    chain = _Chain(node, entry)
+    drawn, body, *phases = (tf.function(f, jit_compile=True, autograph=False) for f in (chain.drawn, chain.body, *chain.phases()))
+
+    def kernel(features: Features) -> Features:
+        given, params = {name: features[name] for name in chain.inputs}, chain.parameters(features)
+        if any(chain.quantised):
+            params = tuple(map(operator.add, params, drawn(chain.own(features["@draws"]))))
+        for phase in phases:
+            params = phase(given, params)
+        return features | body(given, params)
+
+    return kernel
+
+
+def _plain(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     """The stages one after another, as plain TensorFlow and at any batch size."""
 
     def kernel(features: Features) -> Features:
         done = dict(features)
         for stage in node.stages:
-            apply_stage(stage, done)
+            with scope(stage):
+                apply_stage(stage, done)
         return done
 
     return kernel

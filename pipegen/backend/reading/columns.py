@@ -34,6 +34,10 @@ _LARGE = 2**28
 """Bytes of a column that functions do not hold themselves: all columns of a split, of which there are six at most, then fit in a graph."""
 T = TypeVar("T")
 _captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
+_saved: ContextVar[dict[int, tf.Variable] | None] = ContextVar("saved", default=None)
+_below: ContextVar[tuple[bytes, tf.Tensor] | None] = ContextVar("below", default=None)
+_LONGEST = 1 << 30
+"""Bytes that no path has."""
 _making = RLock()
 
 
@@ -55,6 +59,26 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
         _captured.reset(token)
 
 
+@contextmanager
+def columns_saved(held: dict[int, tf.Variable]) -> Iterator[None]:
+    """Lets functions that are traced meanwhile read columns from variables, which are put into `held`, to be saved with the functions."""
+    token = _saved.set(held)
+    try:
+        yield
+    finally:
+        _saved.reset(token)
+
+
+@contextmanager
+def paths_below(folder: bytes, now: tf.Tensor) -> Iterator[None]:
+    """Lets functions that are traced meanwhile read paths that begin with `folder` below another, a string scalar."""
+    token = _below.set((folder, now))
+    try:
+        yield
+    finally:
+        _below.reset(token)
+
+
 class Column:
     """An array `(n, ...)` of which functions read rows.
 
@@ -74,7 +98,9 @@ class Column:
         if self._of is not None:
             rows = self._of(rows)
         # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
-        folder = _captured.get()
+        saved, folder = _saved.get(), _captured.get()
+        if saved is not None:
+            return tf.gather(saved.setdefault(id(self), self._variable).read_value(), rows)
         return tf.gather(self._portable(folder) if folder else self._variable.read_value(), rows)
 
     def _portable(self, folder: Path | bool) -> tf.Tensor:
@@ -164,7 +190,9 @@ class Paths:
         else:  # no kernel makes a string of bytes; of single bytes one does
             each = tf.gather(tf.constant([bytes([i]) for i in range(256)]), characters)
             texts = tf.strings.unsorted_segment_join(each, places.value_rowids(), tf.size(records))
-        return tf.strings.join([tf.gather(before, tf.cast(held["of"](rows), tf.int32)) if "of" in held else before[0], texts])
+        found = tf.strings.join([tf.gather(before, tf.cast(held["of"](rows), tf.int32)) if "of" in held else before[0], texts])
+        below = _below.get()
+        return found if below is None else tf.strings.join([below[1], tf.strings.substr(found, len(below[0]), _LONGEST)])
 
     def one(self, record: tf.Tensor) -> tf.Tensor:
         """The path of one record."""

@@ -37,3 +37,19 @@ class Arithmetic:
         """Returns whether nothing changes on an input of type `x`."""
         plain = all(s == 1 for s in self.scale) and all(o == 0 for o in self.offset)
         return plain and self.dtype == x.dtype and self.order in ((), tuple(range(len(self.order))))
+
+    def then(self, other: Arithmetic) -> Arithmetic:
+        """Returns this and another one after it, as one; constants are multiplied in float64."""
+        channels = max(len(self.scale), len(other.scale), len(self.order), len(other.order))
+
+        def spread(values: tuple[float, ...]) -> tuple[float, ...]:
+            return values if len(values) == channels else values * channels
+
+        a_scale, a_offset, b_scale, b_offset = (spread(v) for v in (self.scale, self.offset, other.scale, other.offset))
+        order = other.order or tuple(range(channels))
+        scale = tuple(a_scale[order[c]] * b_scale[c] for c in range(channels))
+        offset = tuple(a_offset[order[c]] * b_scale[c] + b_offset[c] for c in range(channels))
+        if self.order or other.order:
+            inner = self.order or tuple(range(channels))
+            return Arithmetic(scale, offset, other.dtype, tuple(inner[order[c]] for c in range(channels)))
+        return Arithmetic(scale, offset, other.dtype)

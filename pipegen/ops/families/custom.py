@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 _NAME = r"[^\W\d]\w*"
-_FUNCTION = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
+FUNCTION = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _WEIGHT = 4.0
 """A guess: NumPy passes over the pixels a few times, and copies them in and out."""
 
@@ -50,7 +50,7 @@ class CustomTransform(ElementTransform):
     @field_validator("function")
     @classmethod
     def _function(cls, value: str) -> str:
-        if _FUNCTION.fullmatch(value) is None:
+        if FUNCTION.fullmatch(value) is None:
             raise ValueError("`function` is written `module:function`, such as `my_pkg.filters:denoise`")
         return value
 

@@ -29,6 +29,18 @@ CROP_NS = 0.5
 """A value of a window, copied."""
 
 
+HEAD = 64
+"""Bytes from which the format of a file shows."""
+_MAGIC = ((b"II*\0", "TIFF"), (b"MM\0*", "TIFF"), (b"II+\0", "TIFF"), (b"MM\0+", "TIFF"), (b"GIF8", "GIF"), (b"BM", "BMP"))
+
+
+def format_of(head: bytes) -> str | None:
+    """Names the format of a file of which these are the first bytes, if it is one that TensorFlow does not, or not always, decode."""
+    if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace():
+        return "PPM, PGM or PBM"
+    return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+
+
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
@@ -58,6 +70,10 @@ class DecodeTransform(ElementTransform):
             Pixels `(height, width, channels)` of the dtype that `infer` says.
         """
         raise NotImplementedError
+
+    def read_by_python(self, head: bytes) -> str | None:
+        """Names the format of a file that TensorFlow has no decoder for, as the first `HEAD` bytes tell; `None` for all others."""
+        return None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         """The height and width of what `decode` gives without `need`, in pixels: int32 `(2,)`."""

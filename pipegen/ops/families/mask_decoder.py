@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipegen.lazy import tf
-from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.decoder import DecodeTransform, format_of
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval
 
@@ -30,6 +30,10 @@ class MaskDecoder(DecodeTransform):
         """uint8 `(height, width, 1)`."""
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
         return x.with_(dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(*indices, x.ignore))))
+
+    def read_by_python(self, head: bytes) -> str | None:
+        gray = head.startswith(b"\x89PNG") and head[25:26] == b"\0"
+        return None if gray else format_of(head) or "a PNG of palette indices or colours, or another format than PNG"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""

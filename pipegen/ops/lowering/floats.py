@@ -7,6 +7,7 @@ float64, so that it makes no difference there; sums in a fixed order then have t
 from __future__ import annotations
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.target import target
 
 _DROPPED = 29
 """How many bits of a float64 a float32 does not have."""
@@ -20,9 +21,10 @@ def working(images: tf.Tensor) -> tf.DType:
 def nearest_float32(values: tf.Tensor) -> tf.Tensor:
     """Rounds float64 values to the nearest that float32 can hold, half to even; they stay float64, and others stay as they are.
 
-    It is done on the bits, as integers: XLA leaves out a cast to float32 and back (TensorFlow 2.16 does).
+    It is done on the bits, as integers: XLA leaves out a cast to float32 and back (TensorFlow 2.16 does). Other runtimes, whose rounding is
+    their own in any case, are spared it.
     """
-    if values.dtype != tf.float64:
+    if values.dtype != tf.float64 or target() == "converter":
         return values
     bits = tf.bitcast(values, tf.int64)
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(bits, tf.constant(_DROPPED, tf.int64)), tf.constant(1, tf.int64))

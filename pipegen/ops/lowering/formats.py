@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.library import read_by_library, too_deep
+from pipegen.ops.lowering.target import target
 
 _HEAD = 64
 _BITMAP_PLAIN, _BITMAP_FIELDS = 0, 3
@@ -82,7 +83,8 @@ def kind(head: tf.Tensor) -> tf.Tensor:
 def sure(*checks: tuple[tf.Tensor, str]) -> Any:
     """A context in which every condition is known to hold; the message of one that does not goes on from the name of the file."""
     # The raw op, since `tf.debugging.Assert` wraps it in a branch of its own. Eagerly it returns `None`.
-    asserts = [tf.raw_ops.Assert(condition=condition, data=[message]) for condition, message in checks]
+    of = "" if target() == "process" else "an image of the request "
+    asserts = [tf.raw_ops.Assert(condition=condition, data=[of + message]) for condition, message in checks]
     return tf.control_dependencies([a for a in asserts if a is not None])
 
 

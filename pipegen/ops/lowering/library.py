@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import TURNS
+from pipegen.ops.lowering.target import target
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
@@ -45,8 +46,13 @@ class _Header:
 
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
-    """Calls `read` from a graph on a string scalar, a file's bytes."""
+    """Calls `read` from a graph on a string scalar, a file's bytes; in one that is made for a file, which has no Python, it says so."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
+    if target() != "process":
+        with tf.control_dependencies(
+            [tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {served_formats(channels, bits)} is read"])]
+        ):
+            return tf.zeros([0, 0, channels], dtype)
     call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
     pixels, problem = tf.numpy_function(call, [contents], [dtype, tf.string], stateful=False)
     sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
@@ -54,6 +60,11 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
         image = tf.identity(pixels)
     image.set_shape([None, None, channels])
     return image
+
+
+def served_formats(channels: int, bits: int) -> str:
+    """Names the formats that are read without a library: PNG of 16 bits, and of 8 bits what TensorFlow decodes rightly."""
+    return "PNG" if bits != 8 else "JPEG, PNG or WebP" if channels == 4 else "JPEG, PNG, GIF, BMP or WebP"
 
 
 def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.sizes import PNG
+from pipegen.ops.lowering.target import target
 
 _DEPTH_AT, _COLOUR_AT = 24, 25
 """The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
@@ -43,7 +44,13 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
         widest = tf.bitwise.left_shift(1, depth) - 1
         return tf.cast(tf.io.decode_png(contents, 1), tf.int32) * widest // 255
 
-    stored = tf.cond(gray & (colour == _GRAY), read, lambda: tf.numpy_function(_by_pillow, [contents], tf.int32))
+    def other() -> tf.Tensor:
+        if target() == "process":
+            return tf.numpy_function(_by_pillow, [contents], tf.int32)
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["of masks only gray PNG is read"])]):
+            return tf.zeros([0, 0, 1], tf.int32)
+
+    stored = tf.cond(gray & (colour == _GRAY), read, other)
     stored.set_shape([None, None, 1])
     return _indices(stored, values)
 

@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.target import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +24,13 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
     """
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = _traced(function, tuple(options.items()))(*tensors)
+    found: tf.Tensor = _traced(function, tuple(options.items()), target())(*tensors)
     return found
 
 
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
-def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...]) -> Callable[..., tf.Tensor]:
+def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str) -> Callable[..., tf.Tensor]:
     return tf.function(partial(function, **dict(options)), autograph=False)
 
 

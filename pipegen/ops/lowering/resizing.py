@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal
 
+from pipegen.ops.lowering.target import target
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeAlias
@@ -63,7 +65,9 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
     size = tf.stack([tf.cast(height, tf.int32), tf.cast(width, tf.int32)])
     if method == "lanczos3" or (antialias and method in BLURS_WITH_ANTIALIAS):
         return _sized(_separable(image, size, _KERNELS[method], antialias=antialias), image, height, width)
-    x = _bilinear(image, height, width) if method == "bilinear" else tf.image.resize(image, size, method=method)
+    # Other runtimes resize floats alone; TensorFlow converts bytes in the same way.
+    given = tf.cast(image, tf.float32) if target() == "converter" else image
+    x = _bilinear(image, height, width) if method == "bilinear" else tf.image.resize(given, size, method=method)
     return to_dtype(_sized(x, image, height, width), image.dtype)
 
 
@@ -83,7 +87,7 @@ def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
     def as_floats() -> tf.Tensor:
         return of(tf.cast(given, tf.float32))
 
-    if image.dtype != tf.uint8 or _usual.get():
+    if image.dtype != tf.uint8 or _usual.get() or target() == "converter":
         return tf.squeeze(as_floats(), 0)
     channels = image.shape[-1] or tf.shape(image, tf.int64)[-1]
     few = tf.size(image, tf.int64) <= _READ_OF * channels * tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
@@ -122,6 +126,8 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
     if dtype.is_floating:
         return tf.cast(x, dtype)
+    if dtype == tf.uint8 and target() == "converter":  # the operation below has no equal elsewhere; this gives the same bytes, slower
+        return tf.cast(tf.clip_by_value(tf.round(x), 0.0, 255.0), tf.uint8)
     if dtype == tf.uint8:
         # Clipped, rounded and converted in one pass over the memory. As one slice along an axis, since oneDNN's form of the operation,
         # which TensorFlow puts in its place on some processors, knows no axes: it takes longer, and refuses an image of one value.

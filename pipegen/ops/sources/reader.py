@@ -50,8 +50,8 @@ class Reader:
         """
         return None
 
-    def digest(self) -> str:
-        """Identifies what is stored, in hexadecimal, as far as keys and sizes do not."""
+    def digest(self, *, whole: bool = False) -> str:
+        """Identifies what is stored, in hexadecimal, as far as keys and sizes do not; large arrays by a sample of rows, unless `whole`."""
         return ""
 
 

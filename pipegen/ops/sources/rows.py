@@ -62,16 +62,17 @@ class Rows(Reader):
         array = self.arrays[feature]
         return isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget
 
-    def digest(self) -> str:
+    def digest(self, *, whole: bool = False) -> str:
         """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
 
-        Of an array above 256 MiB, as many whole rows as that holds are read, evenly spaced, the first and the last among them.
+        Of an array above 256 MiB, as many whole rows as that holds are read, evenly spaced, the first and the last among them; all of them
+        where it is to be `whole`.
         """
         found = hashlib.blake2b(digest_size=32)
         for name in sorted(self.arrays):
             array = self.arrays[name]
             found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-            for block in _hashed(array):
+            for block in _hashed(array, whole):
                 found.update(block)
         return found.hexdigest()
 
@@ -100,14 +101,14 @@ def common_type(parts: Sequence[ElementType], reference: ElementType) -> Element
     return ElementType(tuple(features))
 
 
-def _hashed(array: Any) -> Iterator[Any]:
+def _hashed(array: Any, whole: bool) -> Iterator[Any]:
     import numpy as np
 
     if array.nbytes <= _HASHED_WHOLE:
         yield np.ascontiguousarray(array).data.cast("B")
         return
     n = len(array)
-    taken = max(2, _HASHED_WHOLE // (array.nbytes // n))
+    taken = n if whole else max(2, _HASHED_WHOLE // (array.nbytes // n))
     for i in range(taken):
         yield np.ascontiguousarray(array[i * (n - 1) // (taken - 1)]).data.cast("B")
 

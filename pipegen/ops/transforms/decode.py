@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.base import Example, Family, Traits
-from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.decoder import DecodeTransform, format_of
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 
 if TYPE_CHECKING:
@@ -74,6 +74,16 @@ class Decode(DecodeTransform):
         said = super().meaning()
         return said | {"scaled": "never"} if self._accurate else {key: value for key, value in said.items() if key != "jpeg"}
 
+    def plainest(self, x: FeatureType) -> Decode:
+        unsaid = self.model_copy(update={"channels": None, "bits": None}).on(x)
+        said = self.on(x)
+        return self.model_copy(
+            update={
+                "channels": None if said._channels == unsaid._channels else self.channels,
+                "bits": None if said._bits == unsaid._bits else self.bits,
+            }
+        )
+
     def infer(self, x: FeatureType) -> FeatureType:
         if not x.encoded:
             raise OpError("PG215", f"`decode` reads files, and this {x.kind} is decoded already", help="make it the first step, once")
@@ -122,6 +132,11 @@ class Decode(DecodeTransform):
         if self._bits != _BITS:
             return once(decode_deep, contents, channels=self._channels, exif=self.exif)
         return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need), accurate=self._accurate)
+
+    def read_by_python(self, head: bytes) -> str | None:
+        found = format_of(head)
+        transparent = self._channels == 4 and self._bits == _BITS
+        return found if found not in ("GIF", "BMP") or transparent else None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.sizes import stored_size

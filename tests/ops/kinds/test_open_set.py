@@ -271,3 +271,20 @@ def test_a_step_cannot_move_the_image_alone() -> None:
 
     with pytest.raises(SpecError, match="moves `image` alone, and `points` belongs to it"):
         build(spec([{"random_flip": {"feature": "image"}}]))
+
+
+@pytest.mark.nightly
+@pytest.mark.tf
+def test_tests_of_data_look_at_the_items_that_are_there() -> None:
+    import pipegen
+
+    given = spec(STEPS) | {"runtime": {"jit": "never"}}
+    points, there = (
+        np.concatenate([y[name] for _, y in pipegen.build(given).dataset("train", epoch=0).as_numpy_iterator()])
+        for name in ("points", "there")
+    )
+    items = points[there].astype(np.float64)
+    tests = [{kind: {"feature": "points", "within": [-99, 99], "split": "train"}} for kind in ("range", "mean")]
+    spread, mean = pipegen.test({**given, "tests": tests}).results
+    assert spread.seen.startswith(f"train: {items.min():.4g} to {items.max():.4g} in {int(there.any(1).sum())} examples")
+    assert mean.seen.startswith(f"train: {items.mean():.4g} over")
