@@ -124,6 +124,9 @@ _TABLE = (
     Code("PG422", "repeated-file", _W, "A file stands in several rows of a table"),
     Code("PG423", "no-number", _E, "A cell of a table holds no number where one is due"),
     Code("PG424", "unpaired-files", _E, "The files of a record do not fit together by their names"),
+    Code("PG450", "unjoined-row", _E, "A row of a table has no partner in the joined table, or several"),
+    Code("PG451", "class-not-stored", _W, "A class that `map` or `ignore` names is in no row"),
+    Code("PG452", "not-comparable", _E, "A cell of a table cannot be compared as `where` asks"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -13,7 +13,7 @@ class Label(FeatureKind):
 
     name = "label"
     plural = "labels"
-    arguments = {"arrays": ("classes", "offset"), "table": ("classes", "offset", "separator")}
+    arguments = {"arrays": ("classes", "offset"), "table": ("classes", "offset", "separator", "map", "ignore")}
     labels = True
     output = "output: {{y: {}}}"
 

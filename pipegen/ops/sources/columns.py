@@ -129,8 +129,7 @@ def read_several_labels(
     """
     import numpy as np
 
-    lists = [[part.strip() for part in (cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator))] for cell in cells]
-    flat = [(row, part) for row, parts in enumerate(lists) for part in parts if part]
+    flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, separator)]
     if not flat:
         raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}", field=f"{field}.column")
     rows = [row for row, _ in flat]
@@ -138,6 +137,12 @@ def read_several_labels(
     values: Any = np.zeros((len(cells), len(found.names)), np.uint8)
     values[rows, found.values] = 1
     return Labels(values, found.names)
+
+
+def parts(cell: str, separator: str) -> list[str]:
+    """The classes of a cell that holds any number of them."""
+    found = cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator)
+    return [part for part in map(str.strip, found) if part]
 
 
 def classes_used(labels: Labels) -> set[str]:

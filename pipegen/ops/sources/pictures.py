@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pipegen.ops.base import Transform
     from pipegen.ops.kinds.base import FeatureKind
 
-_Index = Annotated[int, Field(ge=0, le=LARGEST)]
+Index = Annotated[int, Field(ge=0, le=LARGEST)]
+"""A class index of a mask."""
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -35,7 +36,7 @@ class Picture(Model):
     of: Annotated[str, Field(min_length=1)] | None = None
     """The image that this mask or image is aligned with: it moves with it, and takes no steps that change values unless one names it. A
     mask is aligned with the only image by default; an image without it draws for itself."""
-    ignore: _Index = 0
+    ignore: Index = 0
     """For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
 
     @property
@@ -48,7 +49,7 @@ class Picture(Model):
 class StoredPicture(Picture):
     """The same of a feature in files."""
 
-    values: Annotated[dict[_Stored, _Index], Field(min_length=1)] | None = None
+    values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
     """For a mask: from each value that its files hold to the class index, such as `{0: 0, 255: 1}`; without it, values are
     indices. Of a palette PNG the value is the place in the palette."""
 
@@ -88,7 +89,7 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
         kind = kind_of(feature)
         if not kind.aligns:
             for argument in ("of", "ignore", "values"):
-                if getattr(feature, argument, None) not in (None, 0):
+                if getattr(feature, argument, None) not in (None, 0) and not kind.takes("table", argument):
                     raise PartError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kind.name}`", name, argument)
             continue
         _check_kind(name, feature, kind)

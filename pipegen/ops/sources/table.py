@@ -57,9 +57,56 @@ class Table:
         """
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
-        return tuple(map(text_of, self.columns(self._number(wanted, field))))
+        return tuple(map(text_of, self.columns(self.number(wanted, field))))
 
-    def _number(self, wanted: str | int, field: str) -> int:
+    def place_in(self, column: str | int) -> Callable[[int], str]:
+        """Returns what says where the cell of a row stands, for a column that there is."""
+        return self.place
+
+    def folder_of(self, column: str | int) -> str:
+        """Returns the folder that the paths in a column are relative to."""
+        return self.folder
+
+    def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
+        """Checks that the cells of these rows are there: all of them, or those of one column. Here they are."""
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        """The cells of a column that `where` names, for some rows; and where the cell of a row stands.
+
+        Raises:
+            OpError: As `column` and `require`.
+        """
+        wanted = int(column) if self.names is None and column.isascii() and column.isdigit() else column
+        whole = self.column(wanted, "where")
+        self.require(rows, wanted)
+        return [whole[row] for row in rows], self.place_in(wanted)
+
+    def only(self, rows: Sequence[int]) -> Table:
+        """The table of some rows alone; each stands where it stood."""
+        return SomeRows(
+            self.called,
+            self.file,
+            self.folder,
+            self.names,
+            self.width,
+            len(rows),
+            lambda i: _at(tuple(self.columns(i)), rows),
+            self,
+            tuple(rows),
+        )
+
+    @property
+    def whole(self) -> Table:
+        """The table with the rows that were left out."""
+        return self
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The numbers of the rows in the whole table, rising."""
+        return range(self.num_rows)
+
+    def number(self, wanted: str | int, field: str) -> int:
+        """The number of a column; see `column`."""
         if isinstance(wanted, int):
             if wanted < self.width:
                 return wanted
@@ -77,6 +124,46 @@ class Table:
         near = close_names(str(wanted), self.names)
         help_ = f"is {quoted(near[:1])} meant?" if near else f"its columns are {quoted(self.names)}"
         raise OpError("PG421", f"{self.called} has no column {wanted!r}", field=field, help=help_)
+
+
+@dataclass(frozen=True)
+class SomeRows(Table):
+    """Some rows of a table.
+
+    Attributes:
+        table: The table with all its rows.
+        rows: The numbers of those that are left.
+    """
+
+    table: Table
+    rows: tuple[int, ...]
+
+    def place(self, row: int) -> str:
+        """Says where it stands in the whole table."""
+        return self.table.place(self.rows[row])
+
+    def place_in(self, column: str | int) -> Callable[[int], str]:
+        """Returns what says where the cell stands in the whole table."""
+        place = self.table.place_in(column)
+        return lambda row: place(self.rows[row])
+
+    def folder_of(self, column: str | int) -> str:
+        """That of the whole table."""
+        return self.table.folder_of(column)
+
+    @property
+    def whole(self) -> Table:
+        """The table with all its rows."""
+        return self.table
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The numbers of the rows that are left."""
+        return self.rows
+
+
+def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
+    return (cells[row] for row in rows)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, field_validator, model_serializer
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
@@ -14,9 +15,12 @@ from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.base import Files, Listing, Note, Source
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.pictures import decoders, lives_on
+from pipegen.ops.sources.predicate_syntax import parse_predicate
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.strings import Strings, as_sizes
 from pipegen.ops.sources.table_features import TableFeature
+from pipegen.ops.sources.table_join import Join
+from pipegen.ops.sources.table_rows import chosen_rows, file_name, row_keys
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -34,6 +38,12 @@ class TableSource(Source):
     features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
     """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
 
+    where: Annotated[str, Field(min_length=1)] | None = None
+    """Which rows are examples: a comparison of columns, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`, brackets
+    and `in`. Texts stand in quotes, and columns that are no plain words in backticks. Rows keep the ids that they have without it."""
+    join: Join | None = None
+    """A second table, whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
+
     _late: bool = PrivateAttr(default=False)
     """Whether files may come to be after the listing; one that has not is an error when it is read."""
 
@@ -42,6 +52,18 @@ class TableSource(Source):
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
         lives_on(features)
         return features
+
+    @field_validator("where")
+    @classmethod
+    def _can_be_read(cls, where: str | None) -> str | None:
+        if where is not None:
+            parse_predicate(where)
+        return where
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
+        return {name: value for name, value in handler(self).items() if name not in ("where", "join") or value is not None}
 
     def without_looking(self) -> None:
         """Let the listing pass over files that do not exist."""
@@ -70,13 +92,24 @@ class TableSource(Source):
         """No: the table has the labels."""
         return False
 
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """Read the table and look for its files; see `Source.list`, and for errors `TableReading.read` and `TableSource.listing`."""
+        return self.listing(self.read(base), base, progress)
+
+    def read(self, base: Path) -> Table:
+        """Reads the table; see `TableReading.read`."""
+        raise NotImplementedError
+
     def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
         """The records of a table.
 
         Raises:
             OpErrors: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
-                that are none.
+                that are none; as `chosen_rows`.
         """
+        if self.join is not None:
+            table = self.join.joined(table, base)
+        table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
         tried = Attempts()
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(self.pictures)}
         records = tried.of(self._rows, table) if not self.pictures else found[self.pictures[0]]
@@ -92,6 +125,7 @@ class TableSource(Source):
         if tried.errors or records is None:
             raise OpErrors(dict.fromkeys(tried.errors), table.column)
         files, notes = records
+        notes = (*chosen, *notes)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != self.pictures[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
@@ -123,23 +157,28 @@ class TableSource(Source):
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
-        return Files(Strings.hold(map(str, range(n))), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
+        return Files(Strings.hold(map(str, table.kept)), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
 
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> tuple[Files, tuple[Note, ...]]:
         """The file of each row, and what is odd about them."""
         feature, field = self.features[image], f"features.{image}"
-        root = table.folder
+        root = ""
         if feature.root is not None:
             root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
             if not os.path.isdir(root):
                 raise OpError("PG401", f"there is no folder {root!r}", field=f"{field}.root")
-        rows_of: dict[str, int] = {}
-        keys: dict[str, None] = {}
+        column = image if feature.column is None else feature.column
+        every = table.whole.column(column, f"{field}.column")
+        if feature.root is None:
+            root = table.folder_of(column)
+        every_key, kept = row_keys(every), table.kept
+        keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
+        rows_of = Counter(map(file_name, cells))
         paths: list[str] = []
         sizes: list[int] = []
         missing: list[int] = []
         empty: list[int] = []
-        for row, cell in enumerate(table.column(image if feature.column is None else feature.column, f"{field}.column")):
+        for row, cell in enumerate(cells):
             path = os.path.join(root, cell)
             try:
                 size = os.stat(path).st_size if os.path.isfile(path) else -1
@@ -147,12 +186,6 @@ class TableSource(Source):
                 size = -1
             if size < 0:
                 (missing if cell else empty).append(row)
-            name = os.path.normpath(cell).replace(os.sep, "/")
-            rows_of[name] = rows_of.get(name, 0) + 1
-            key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
-            while key in keys:  # a file may be called like another one's second row
-                key += "#"
-            keys[key] = None
             paths.append(path)
             sizes.append(size if size >= 0 else 1)
             if progress is not None and row % 1000 == 999:
@@ -160,12 +193,11 @@ class TableSource(Source):
         errors = []
         if empty:
             more = f", and so do {count(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
-            said = f"{table.place(empty[0])} names no {feature.kind}{more}"
+            said = f"{table.place_in(column)(empty[0])} names no {feature.kind}{more}"
             errors.append(OpError("PG421", said, field=f"{field}.column", help="leave such rows out"))
         if missing and not self._late:
-            errors.append(
-                _not_there(table, [paths[row] for row in missing], missing, len(paths), f"{field}.{'root' if feature.root else 'column'}")
-            )
+            at = f"{field}.{'root' if feature.root else 'column'}"
+            errors.append(_not_there(table.place_in(column), [paths[row] for row in missing], missing, len(paths), at))
         if errors:
             raise OpErrors(errors)
         names = Strings.hold(keys)
@@ -175,10 +207,12 @@ class TableSource(Source):
 
     def _labels(self, table: Table, name: str) -> Labels:
         feature, field = self.features[name], f"features.{name}"
-        cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
+        column = name if feature.column is None else feature.column
+        cells = feature.chosen.renamed(table.column(column, f"{field}.column"), feature.separator)
+        place = table.place_in(column)
         if feature.separator is not None:
-            return read_several_labels(cells, feature.separator, feature.classes, feature.offset, table.place, field)
-        return read_one_label(name, cells, feature.classes, feature.offset, table.place, field)
+            return read_several_labels(cells, feature.separator, feature.classes, feature.offset, place, field)
+        return read_one_label(name, cells, feature.classes, feature.offset, place, field)
 
     def _numbers(self, table: Table, name: str) -> Any:
         """float32 `(n,)`, or `(n, columns)`."""
@@ -186,12 +220,13 @@ class TableSource(Source):
 
         feature, field = self.features[name], f"features.{name}"
         if feature.columns is None:
-            cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
-            return read_numbers(cells, table.place, f"{field}.column", weights=kind_of(feature).weighs)
+            column = name if feature.column is None else feature.column
+            cells = table.column(column, f"{field}.column")
+            return read_numbers(cells, table.place_in(column), f"{field}.column", weights=kind_of(feature).weighs)
         each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
         tried = Attempts()
         read = [
-            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place, at), *at)
+            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at), *at)
             for at in zip(feature.columns, each, strict=True)
         ]
         if tried.errors:
@@ -199,8 +234,8 @@ class TableSource(Source):
         return np.stack(read, axis=-1)
 
 
-def _not_there(table: Table, files: list[str], rows: list[int], total: int, field: str) -> OpError:
-    first = f"{table.place(rows[0])} names {files[0]!r}, which does not exist"
+def _not_there(place: Callable[[int], str], files: list[str], rows: list[int], total: int, field: str) -> OpError:
+    first = f"{place(rows[0])} names {files[0]!r}, which does not exist"
     if len(rows) == 1:
         return OpError("PG401", first, field=field, help="leave the row out, or put the file there")
     help_ = "`root` is the folder that the paths are relative to" if len(rows) == total else "leave the rows out, or put the files there"
