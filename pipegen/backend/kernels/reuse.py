@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 import tensorflow as tf
@@ -61,11 +60,14 @@ class Places:
         self._large = [i for i, spec in enumerate(outputs) if is_large(spec)]
         self._compiled = tf.function(self._stored, jit_compile=True, autograph=False)
         large = [outputs[i] for i in self._large]
-        self._variables = [[untouched(spec.shape, spec.dtype, "pipegen_batch") for spec in large] for _ in range(depth)]
+        self._variables = [[untouched(spec.shape, spec.dtype, "pipegen_batch") for _ in range(depth)] for spec in large]
+        # The place is looked up, so that a graph has the work once and not a branch for each place.
+        self._handles = on_this_host(lambda: [tf.stack([variable.handle for variable in places]) for places in self._variables])
         # Two iterators may come to one place at a time, and each must read what it has written itself.
-        # Sections of one name share one lock, and without names all have one. A lock keeps a thread for as long as the process lives, so
-        # functions share theirs.
-        self._turns = on_this_host(lambda: [tf.CriticalSection(shared_name=f"pipegen_turn_{place}") for place in range(depth)])
+        # Locks are known by their names. One keeps a thread for as long as the process lives, so functions share theirs.
+        self._locks = on_this_host(
+            lambda: tf.stack([tf.raw_ops.MutexV2(container="", shared_name=f"pipegen_turn_{place}") for place in range(depth)])
+        )
 
     def __call__(self, number: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
         """The results of the function.
@@ -74,35 +76,35 @@ class Places:
             number: int64 scalar that counts up, such as the number of the step: which place it is.
             *tensors: The function's arguments.
         """
-        places = [partial(self._at, place, tensors) for place in range(self._depth)]
-        results = tf.switch_case(tf.cast(number % self._depth, tf.int32), places)
-        for result, spec in zip(results, self._outputs, strict=True):
-            result.set_shape(spec.shape)
-        return results
-
-    def _at(self, place: int, tensors: tuple[tf.Tensor, ...]) -> list[tf.Tensor]:
-        variables = self._variables[place]
-
-        def work() -> list[tf.Tensor]:
-            small = iter(self._compiled(variables, *tensors))
-            large = iter([variable.read_value() for variable in variables])
-            return [next(large if i in self._large else small) for i in range(len(self._outputs))]
-
+        place = number % self._depth
+        handles = [tf.ensure_shape(tf.gather(places, place), []) for places in self._handles]
         # The turn is taken once the arguments are there: taken before, it would be held while another function, which needs the same
-        # turn, has yet to compute them. The copies belong to this branch; what is outside it would not be waited for.
+        # turn, has yet to compute them.
         with tf.control_dependencies([tf.identity(tensor) for tensor in tensors]):
-            results: list[tf.Tensor] = self._turns[place].execute(work)
-        return results
+            turn = tf.raw_ops.MutexLock(mutex=tf.gather(self._locks, place))
+        with tf.control_dependencies([turn]):
+            small = iter(self._compiled(handles, *tensors))
+            large = iter([self._read(*pair) for pair in zip(handles, self._large, strict=True)])
+            results = [next(large if i in self._large else small) for i in range(len(self._outputs))]
+        with tf.control_dependencies(results):
+            over = tf.raw_ops.ConsumeMutexLock(mutex_lock=turn)
+        with tf.control_dependencies([over]):
+            return [tf.ensure_shape(result, spec.shape) for result, spec in zip(results, self._outputs, strict=True)]
 
-    def _stored(self, variables: list[tf.Variable], *tensors: tf.Tensor) -> list[tf.Tensor]:
+    def _stored(self, handles: list[tf.Tensor], *tensors: tf.Tensor) -> list[tf.Tensor]:
         """The small results; the large ones are assigned."""
         into: list[tf.Tensor | None] = [None] * len(self._outputs)
-        for variable, i in zip(variables, self._large, strict=True):
-            into[i] = variable.read_value()
+        for handle, i in zip(handles, self._large, strict=True):
+            into[i] = self._read(handle, i)
         results = self._function(into, *tensors)
-        for variable, i in zip(variables, self._large, strict=True):
-            variable.assign(results[i], read_value=False)
+        for handle, i in zip(handles, self._large, strict=True):
+            tf.raw_ops.AssignVariableOp(resource=handle, value=results[i])
         return [result for i, result in enumerate(results) if i not in self._large]
+
+    def _read(self, handle: tf.Tensor, output: int) -> tf.Tensor:
+        """The memory that a variable has, as it is."""
+        spec = self._outputs[output]
+        return tf.ensure_shape(tf.raw_ops.ReadVariableOp(resource=handle, dtype=spec.dtype), spec.shape)
 
 
 def is_large(spec: tf.TensorSpec) -> bool:

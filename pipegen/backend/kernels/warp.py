@@ -159,7 +159,6 @@ class _Reader:
 
 def mirror(image: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     """Apply matrices that only mirror axes, by reversing: `(n, height, width, channels)` and float64 `(n, 3, 3)`."""
-    flip_x = (matrix[:, 0, 0] < 0)[:, None, None, None]
-    flip_y = (matrix[:, 1, 1] < 0)[:, None, None, None]
+    flip_x, flip_y, _ = (tf.reshape(sign, [-1, 1, 1, 1]) for sign in tf.unstack(tf.linalg.diag_part(matrix) < 0, num=3, axis=1))
     image = tf.where(flip_x, tf.reverse(image, [2]), image)
     return tf.where(flip_y, tf.reverse(image, [1]), image)

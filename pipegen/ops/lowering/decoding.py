@@ -227,9 +227,9 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
         window: int32 `(..., 4)`: top, left, height, width.
         ratio: One of `RATIOS`, or `(..., 1)` of them.
     """
-    start, end = window[..., :2], window[..., :2] + window[..., 2:]
+    start, size = tf.split(window, 2, axis=-1)
     first = start // ratio
-    return tf.concat([first, -(-end // ratio) - first], axis=-1)
+    return tf.concat([first, (start + size + (ratio - 1)) // ratio - first], axis=-1)
 
 
 def _by_content(contents: tf.Tensor, exif: str, plain: Branch | None, segmented: Branch, other: Branch) -> tf.Tensor:
@@ -304,11 +304,10 @@ def _jpeg(
     contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None, *, accurate: bool = False
 ) -> tf.Tensor:
     """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
-
-    def at(ratio: int) -> tf.Tensor:
-        return _jpeg_at(contents, channels, ratio, None if window is None else scaled_window(window, ratio), accurate=accurate)
-
-    return at(1) if index is None else tf.switch_case(index, [partial(at, ratio) for ratio in RATIOS])
+    if index is None:
+        return _jpeg_at(contents, channels, 1, window, accurate=accurate)
+    place = None if window is None else scaled_window(window, tf.gather(RATIOS, index))
+    return tf.switch_case(index, [partial(_jpeg_at, contents, channels, ratio, place, accurate=accurate) for ratio in RATIOS])
 
 
 def _jpeg_at(
@@ -335,7 +334,8 @@ def _jpeg_at(
 
 
 def _slice(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-    return tf.slice(image, tf.concat([window[:2], [0]], axis=0), tf.concat([window[2:], [image.shape[-1]]], axis=0))
+    start, size = tf.split(window, 2)
+    return tf.slice(image, tf.concat([start, [0]], axis=0), tf.concat([size, [image.shape[-1]]], axis=0))
 
 
 def _shaped(image: tf.Tensor, channels: int) -> tf.Tensor:

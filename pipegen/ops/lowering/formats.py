@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal
 
 from pipegen.lazy import tf
@@ -68,16 +69,19 @@ def is_jpeg(head: tf.Tensor) -> tf.Tensor:
 
 def kind(head: tf.Tensor) -> tf.Tensor:
     """Returns what a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, PPM or its kin, and anything else."""
+    bytes_, counts, kinds = _magics()
+    same = (head[: len(bytes_[0])] == tf.constant(bytes_, head.dtype)) | ~tf.constant(counts)
+    return tf.gather(kinds, tf.argmax(tf.reduce_all(same, axis=1)))
 
-    def starts(magic: bytes, at: int = 0) -> tf.Tensor:
-        return tf.reduce_all(head[at : at + len(magic)] == list(magic))
 
-    webp = starts(b"RIFF") & starts(b"WEBP", 8)
-    tiff = starts(b"II*\0") | starts(b"MM\0*") | starts(b"II+\0") | starts(b"MM\0+")
-    digit = (head[1] >= ord("1")) & (head[1] <= ord("6"))
-    netpbm = starts(b"P") & digit & tf.reduce_any(head[2] == list(_SPACE))
-    matches = [starts(b"\x89PNG\r\n\x1a\n"), starts(b"GIF8"), starts(b"BM"), webp, tiff, netpbm, tf.constant(True)]
-    return tf.argmax(tf.cast(tf.stack(matches), tf.int32), output_type=tf.int32)
+@cache
+def _magics() -> tuple[list[list[int]], list[list[bool]], list[int]]:
+    """What files start with: the bytes, which of them count, and the kind. The last fits every file."""
+    netpbm = [b"P%c%c" % (digit, space) for digit in b"123456" for space in _SPACE]
+    # No magic number has a question mark: here it stands for any byte.
+    starts = [[b"\x89PNG\r\n\x1a\n"], [b"GIF8"], [b"BM"], [b"RIFF????WEBP"], [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"], netpbm, [b""]]
+    flat = [(start.ljust(12, b"?"), kind) for kind, every in enumerate(starts) for start in every]
+    return [[*start] for start, _ in flat], [[byte != ord("?") for byte in start] for start, _ in flat], [kind for _, kind in flat]
 
 
 def sure(*checks: tuple[tf.Tensor, str]) -> Any:

@@ -39,11 +39,13 @@ def _cipher() -> Callable[..., tuple[Word, Word]]:
 def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Word, Word]:
     key, counter = (key0, key1), (counter0, counter1)
     schedule = (*key, tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(key[0], key[1]), tf.constant(_PARITY, tf.uint32)))
+    # A constant is a node of the graph each time that it is written.
+    amounts = {bits: tf.constant(bits, tf.uint32) for half in _ROTATIONS for one in half for bits in (one, 32 - one)}
     x0, x1 = counter[0] + schedule[0], counter[1] + schedule[1]
     for block in range(5):
         for bits in _ROTATIONS[block % 2]:
             x0 = x0 + x1
-            x1 = tf.bitwise.bitwise_xor(_rotate_left(x1, bits), x0)
+            x1 = tf.bitwise.bitwise_xor(_rotated(x1, amounts[bits], amounts[32 - bits]), x0)
         x0 = x0 + schedule[(block + 1) % 3]
         x1 = x1 + schedule[(block + 2) % 3] + tf.constant(block + 1, tf.uint32)
     return x0, x1
@@ -68,6 +70,6 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.bitcast(words, tf.uint16), [-1, 2 * pairs])[:, :count]
 
 
-def _rotate_left(x: Word, bits: int) -> Word:
-    left = tf.bitwise.left_shift(x, tf.constant(bits, tf.uint32))
-    return tf.bitwise.bitwise_or(left, tf.bitwise.right_shift(x, tf.constant(32 - bits, tf.uint32)))
+def _rotated(x: Word, left: Word, right: Word) -> Word:
+    """The bits of a word moved to the left, by a number of them that adds up to 32 with `right`, and round."""
+    return tf.bitwise.bitwise_or(tf.bitwise.left_shift(x, left), tf.bitwise.right_shift(x, right))
