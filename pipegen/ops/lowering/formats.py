@@ -76,7 +76,7 @@ def kind(head: tf.Tensor) -> tf.Tensor:
 
 @cache
 def _magics() -> tuple[list[list[int]], list[list[bool]], list[int]]:
-    """What files start with: the bytes, which of them count, and the kind. The last fits every file."""
+    """Returns what files start with: the bytes, which of them count, and the kind. The last fits every file."""
     netpbm = [b"P%c%c" % (digit, space) for digit in b"123456" for space in _SPACE]
     # No magic number has a question mark: here it stands for any byte.
     starts = [[b"\x89PNG\r\n\x1a\n"], [b"GIF8"], [b"BM"], [b"RIFF????WEBP"], [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"], netpbm, [b""]]
